@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What can be wrong with a package, told to whoever made it.
+
+These are the errors of bad input, and the root of every error that this
+project raises. Failures of a network, a disk or a catalogue are not here:
+see ``loader.errors``.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+
+class GlareMuranoError(Exception):
+    """The root of every error that glare_murano and loader raise."""
+
+
+class InvalidVersion(GlareMuranoError, ValueError):
+    """A text that is no SemVer version."""
+
+
+class InvalidRange(GlareMuranoError, ValueError):
+    """A text that is no range of versions."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a package.
+
+    :param rule: the short, stable name of the rule that is broken, such as
+        ``manifest-version``; logs and counters go by it.
+    :param where: what it is about: a key of the manifest, or a file of the
+        archive.
+    :param message: what was found and what was expected.
+    :param line: the line in the manifest, counted from 1; 0 where there is
+        none.
+    """
+
+    rule: str
+    where: str
+    message: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.where}, line {self.line}" if self.line else self.where
+        return f"{place}: {self.message} [{self.rule}]"
+
+
+class InvalidPackage(GlareMuranoError, ValueError):
+    """A package that cannot be used.
+
+    :ivar problems: everything that was found wrong, in the order found.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(str(problem) for problem in self.problems))
+
+
+class InvalidManifest(InvalidPackage):
+    """A manifest that is missing, unreadable, or says what it must not."""
+
+
+class InvalidArchive(InvalidPackage):
+    """An archive that is none, or that breaks a rule of safety."""

@@ -1,0 +1,363 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The manifest of a package: what ``manifest.yaml`` says, checked.
+
+The keys are those of Murano's package formats 1.0 to 1.4 and of the
+specification "Murano versioning". The module reads one document; it does not
+look at the other files of a package.
+"""
+
+import dataclasses
+import functools
+import importlib.metadata
+import re
+import types
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+from typing import TypeVar
+
+import yaml
+
+from glare_murano.package import documents
+from glare_murano.package import errors
+from glare_murano.package.versions import Version
+from glare_murano.package.versions import VersionSpec
+from glare_murano.package.versions import parse_version
+
+FILE_NAME = "manifest.yaml"
+CORE_LIBRARY = "io.murano"
+PACKAGE_TYPES = ("Application", "Library")
+PLUGIN_NAMESPACE = "io.murano.plugins.packages"
+BUILTIN_FORMATS = frozenset(
+    {
+        "MuranoPL/1.0.0",
+        "MuranoPL/1.1.0",
+        "MuranoPL/1.2.0",
+        "MuranoPL/1.3.0",
+        "MuranoPL/1.4.0",
+        "Heat.HOT/1.0.0",
+    }
+)
+
+_MAX_NAME = 255
+_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
+# Extension plug-ins are required by the name of their Python distribution,
+# which may hold hyphens.
+_REQUIRED_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """What a package is written in: ``Type/Version``, always full.
+
+    :param name: such as ``MuranoPL``.
+    :param version: the language's version, such as 1.4.0.
+    """
+
+    name: str
+    version: Version
+
+    @classmethod
+    def of(cls, text: str | None) -> "Format":
+        """Read ``[Type/]Version`` (specification "Murano versioning", "Engine versioning").
+
+        No type means ``MuranoPL``, nothing at all ``MuranoPL/1.0.0``.
+
+        :raises InvalidVersion: if the version is none.
+        """
+        name, slash, version = (text or "1.0").strip().rpartition("/")
+        return cls(name.strip() if slash else "MuranoPL", parse_version(version))
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """A manifest that has been checked.
+
+    :param full_name: the package's fully qualified name (FQN).
+    :param package_type: ``Application`` or ``Library``.
+    :param display_name: ``Name``, or the FQN where there is none.
+    :param supplier: ``Supplier``, as strings; a mapping in it, such as
+        ``CompanyUrl``, as ``CompanyUrl.Link`` and so on.
+    :param classes: fully qualified class name -> file below ``Classes``.
+    :param requirements: FQN -> range; the implicit ones included.
+    :param document: the manifest as plain YAML values, for package-type
+        plug-ins; ``Version``, ``Format`` and ``Require`` as text.
+    """
+
+    full_name: str
+    version: Version
+    format: Format
+    package_type: str
+    display_name: str
+    description: str
+    author: str
+    supplier: Mapping[str, str]
+    tags: tuple[str, ...]
+    classes: Mapping[str, str]
+    requirements: Mapping[str, VersionSpec]
+    document: Mapping[str, Any]
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Manifest":
+        """Read a manifest.
+
+        :param data: the bytes of ``manifest.yaml``.
+        :raises InvalidManifest: with everything that is wrong in it.
+        """
+        return _Reader(data).manifest()
+
+
+class _Reader:
+    """Collects what one document says, and what is wrong with it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._problems: list[errors.Problem] = []
+        node = documents.compose(data, FILE_NAME)
+        if not isinstance(node, yaml.MappingNode):
+            found = documents.kind(node)
+            self._complain(
+                "manifest-mapping", FILE_NAME, f"expected a mapping, found {found}", node
+            )
+            raise errors.InvalidManifest(self._problems)
+        self._nodes = dict(self._pairs(node, FILE_NAME))
+        self._root = node
+
+    def manifest(self) -> Manifest:
+        full_name = self._read("FullName", "manifest-name", _full_name, required=True)
+        version = self._read("Version", "manifest-version", parse_version)
+        format_ = self._read("Format", "manifest-format", _known_format)
+        package_type = self._read("Type", "manifest-type", _package_type, required=True)
+        display_name = self._read("Name", "manifest-text", str)
+        description = self._read("Description", "manifest-text", str)
+        author = self._read("Author", "manifest-text", str)
+        supplier = self._supplier()
+        tags = self._list("Tags", "manifest-tags")
+        classes = self._mapping("Classes", "manifest-classes", _full_name, _relative_path)
+        requirements = self._mapping("Require", "manifest-require", _required_name, VersionSpec.of)
+        document = self._document()
+        if self._problems or full_name is None or package_type is None:
+            raise errors.InvalidManifest(self._problems)
+        version = version or parse_version(None)
+        return Manifest(
+            full_name=full_name,
+            version=version,
+            format=format_ or Format.of(None),
+            package_type=package_type,
+            display_name=display_name or full_name,
+            description=description or "",
+            author=author or "",
+            supplier=types.MappingProxyType(supplier),
+            tags=tags,
+            classes=types.MappingProxyType(classes),
+            requirements=types.MappingProxyType(
+                with_implicit_requirements(full_name, version, requirements)
+            ),
+            document=types.MappingProxyType(document),
+        )
+
+    def _read(
+        self, key: str, rule: str, convert: Callable[[str], T], required: bool = False
+    ) -> T | None:
+        node = self._nodes.get(key)
+        if node is None or node.tag == documents.NULL:
+            if required:
+                self._complain(rule, key, "is missing", node)
+            return None
+        return self._convert(node, key, rule, convert)
+
+    def _convert(
+        self, node: yaml.Node, key: str, rule: str, convert: Callable[[str], T]
+    ) -> T | None:
+        if not isinstance(node, yaml.ScalarNode):
+            self._complain(rule, key, f"expected a text, found {documents.kind(node)}", node)
+            return None
+        try:
+            return convert(node.value)
+        except ValueError as error:
+            self._complain(rule, key, str(error), node)
+            return None
+
+    def _list(self, key: str, rule: str) -> tuple[str, ...]:
+        node = self._nodes.get(key)
+        if node is None or node.tag == documents.NULL:
+            return ()
+        if not isinstance(node, yaml.SequenceNode):
+            self._complain(rule, key, f"expected a list, found {documents.kind(node)}", node)
+            return ()
+        values = [self._convert(item, key, rule, str) for item in node.value]
+        return tuple(dict.fromkeys(value for value in values if value is not None))
+
+    def _mapping(
+        self, key: str, rule: str, convert_key: Callable[[str], str], convert: Callable[[str], T]
+    ) -> dict[str, T]:
+        node = self._nodes.get(key)
+        if node is None or node.tag == documents.NULL:
+            return {}
+        if not isinstance(node, yaml.MappingNode):
+            self._complain(rule, key, f"expected a mapping, found {documents.kind(node)}", node)
+            return {}
+        result = {}
+        for name, value_node in self._pairs(node, key):
+            try:
+                convert_key(name)
+            except ValueError as error:
+                self._complain(rule, key, str(error), value_node)
+                continue
+            if value_node.tag == documents.NULL:
+                value_node = yaml.ScalarNode(documents.NULL, "", value_node.start_mark)
+            value = self._convert(value_node, f"{key}.{name}", rule, convert)
+            if value is not None:
+                result[name] = value
+        return result
+
+    def _supplier(self) -> dict[str, str]:
+        node = self._nodes.get("Supplier")
+        if not isinstance(node, yaml.MappingNode):
+            return self._mapping("Supplier", "manifest-supplier", str, str)
+        flat = {}
+        for name, value in self._pairs(node, "Supplier"):
+            if isinstance(value, yaml.MappingNode):
+                inner = self._pairs(value, f"Supplier.{name}")
+                flat.update({f"{name}.{key}": item for key, item in inner})
+            else:
+                flat[name] = value
+        texts = {
+            name: self._convert(value, f"Supplier.{name}", "manifest-supplier", str)
+            for name, value in flat.items()
+            if value.tag != documents.NULL
+        }
+        return {name: text for name, text in texts.items() if text is not None}
+
+    def _pairs(self, node: yaml.MappingNode, where: str) -> Iterator[tuple[str, yaml.Node]]:
+        seen = set()
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._complain("manifest-key", where, "a key is no text", key_node)
+            elif key_node.value in seen:
+                self._complain("manifest-key", where, f"{key_node.value!r} stands twice", key_node)
+            else:
+                seen.add(key_node.value)
+                yield key_node.value, value_node
+
+    def _document(self) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = yaml.constructor.SafeConstructor().construct_document(
+                self._root
+            )
+        except (yaml.YAMLError, ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            self._complain("manifest-value", FILE_NAME, reason, None)
+            return {}
+        for key in ("Version", "Format"):
+            node = self._nodes.get(key)
+            if isinstance(node, yaml.ScalarNode) and node.tag != documents.NULL:
+                document[key] = node.value
+        require = self._nodes.get("Require")
+        if isinstance(require, yaml.MappingNode):
+            document["Require"] = {
+                name: None if node.tag == documents.NULL else node.value
+                for name, node in self._pairs(require, "Require")
+                if isinstance(node, yaml.ScalarNode)
+            }
+        return document
+
+    def _complain(self, rule: str, where: str, message: str, node: yaml.Node | None) -> None:
+        line = documents.line_of(node.start_mark) if node is not None else 0
+        self._problems.append(errors.Problem(rule, where, message, line))
+
+
+def with_implicit_requirements(
+    full_name: str, version: Version, requirements: Mapping[str, VersionSpec]
+) -> dict[str, VersionSpec]:
+    """Add what every package requires unless it says otherwise.
+
+    That is the core library in 0.x, and the package itself with its own major
+    version (specification "Murano versioning", section "Package
+    requirements"). The core library does not require itself.
+    """
+    if full_name == CORE_LIBRARY:
+        return dict(requirements)
+    implicit = {
+        CORE_LIBRARY: VersionSpec.of(None),
+        full_name: VersionSpec.of(str(version.major)),
+    }
+    return {**requirements, **{k: v for k, v in implicit.items() if k not in requirements}}
+
+
+@functools.cache
+def known_formats() -> frozenset[str]:
+    """Every format that is built in or that an installed plug-in registers.
+
+    Only the names of the plug-ins' entry points are read, none is imported.
+    """
+    registered = set()
+    for entry_point in importlib.metadata.entry_points(group=PLUGIN_NAMESPACE):
+        try:
+            registered.add(str(Format.of(entry_point.name)))
+        except errors.InvalidVersion:
+            continue
+    return BUILTIN_FORMATS | registered
+
+
+def check_full_name(text: str) -> str:
+    """Tell that a text can name a package or a class, and return it.
+
+    :raises ValueError: if it is not letters, digits and underscores, joined
+        by single dots, 255 characters at most.
+    """
+    return _checked_name(text, _NAME, "letters, digits and underscores")
+
+
+_full_name = check_full_name
+
+
+def _required_name(text: str) -> str:
+    return _checked_name(text, _REQUIRED_NAME, "letters, digits, underscores and hyphens")
+
+
+def _checked_name(text: str, pattern: re.Pattern[str], what: str) -> str:
+    if len(text) > _MAX_NAME or not pattern.match(text):
+        raise ValueError(
+            f"{text!r} is no fully qualified name: expected {what} joined by single dots, "
+            f"at most {_MAX_NAME} characters"
+        )
+    return text
+
+
+def _package_type(text: str) -> str:
+    if text not in PACKAGE_TYPES:
+        raise ValueError(f"{text!r} is unknown: expected {' or '.join(PACKAGE_TYPES)}")
+    return text
+
+
+def _known_format(text: str) -> Format:
+    found = Format.of(text)
+    if str(found) not in known_formats():
+        raise ValueError(
+            f"{text!r} is unknown: expected one of {', '.join(sorted(known_formats()))}"
+        )
+    return found
+
+
+def _relative_path(text: str) -> str:
+    parts = text.split("/")
+    if not text or text.startswith("/") or "\\" in text or any(p in ("", ".", "..") for p in parts):
+        raise ValueError(f"{text!r} is no relative path of a file below Classes")
+    return text

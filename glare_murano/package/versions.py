@@ -1,0 +1,172 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Versions of packages, and the ranges that requirements are written in.
+
+A range here means what the Murano 16 engine takes it to mean, pre-releases
+and build metadata included: the engine, the loader and Glare must never
+disagree on which version a requirement selects. The grammar is that of the
+specification "Murano versioning", section "Package requirements"; where the
+engine departs from it, the engine wins. Nothing here knows where versions
+come from.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+
+from semantic_version import SimpleSpec
+from semantic_version import Version
+from semantic_version import base as semver
+
+from glare_murano.package import errors
+
+__all__ = ["Version", "VersionSpec", "parse_version"]
+
+_PARTIAL_VERSION = re.compile(r"[0-9]+(\.[0-9]+)?\Z")
+_WHITESPACE = re.compile(r"\s+")
+
+
+def parse_version(text: str | None) -> Version:
+    """Read the ``Version`` of a manifest.
+
+    :param text: ``Major.Minor.Patch[-prerelease][+build]``; ``1`` and ``1.2``
+        are completed with zeros, None and the empty text mean ``0.0.0``
+        (specification "Murano versioning", section "Murano packages
+        versioning").
+    :raises InvalidVersion: if it is anything else.
+    """
+    complete = (text or "").strip() or "0.0.0"
+    if _PARTIAL_VERSION.match(complete):
+        complete += ".0" * (2 - complete.count("."))
+    try:
+        return Version(complete)
+    except ValueError as error:
+        raise errors.InvalidVersion(
+            f"{text!r} is no version: expected SemVer, such as 1.2.3, 1.2.3-rc.1 or 1.2"
+        ) from error
+
+
+class VersionSpec:
+    """A range of versions, as in ``Require``, ``classVersion`` or a query.
+
+    Immutable and hashable; equal if it selects by the same clauses.
+    """
+
+    __slots__ = ("_clauses", "_spec", "text")
+
+    def __init__(self, text: str, clauses: tuple[semver.Range, ...]) -> None:
+        self.text = text
+        self._clauses = clauses
+        self._spec = SimpleSpec(",".join(str(c) for c in clauses) or "*")
+
+    @classmethod
+    def of(cls, text: str | None) -> "VersionSpec":
+        """Read a range.
+
+        :param text: nothing, or a partial or full version, or clauses
+            (``==``, ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` and the
+            engine's ``~``, ``^``, ``~=``) joined by commas, or ``*``.
+            Nothing means ``0``, that is 0.x.
+        :raises InvalidRange: if the engine would not take it either.
+        """
+        return _parse(text or "0")
+
+    @classmethod
+    def exactly(cls, version: Version) -> "VersionSpec":
+        """The range that holds one version and no other."""
+        return _parse(f"=={version}")
+
+    def match(self, version: Version) -> bool:
+        """Tell whether the version is in the range."""
+        return bool(self._spec.match(version))
+
+    def select(self, versions: Iterable[Version]) -> Version | None:
+        """The newest of the versions that are in the range, or None.
+
+        Of versions that differ in build metadata alone, the first given.
+        """
+        return max(filter(self._spec.match, versions), default=None)
+
+    @property
+    def bounds(self) -> tuple[tuple[str, Version], ...]:
+        """Bounds that every version of the range keeps.
+
+        :returns: pairs of ``gt``, ``gte``, ``lt`` or ``lte`` and a version.
+            They may let a version through that ``match`` refuses (a clause
+            with ``!=``, build metadata), never the other way round, so a
+            catalogue can filter by them and the caller check what it gets.
+        """
+        return tuple(
+            bound for clause in self._clauses for bound in _bounds(clause.operator, clause.target)
+        )
+
+    @property
+    def canonical(self) -> str:
+        """The clauses, full versions throughout, in one fixed order."""
+        return str(self._spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VersionSpec) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"VersionSpec({self.text!r})"
+
+
+def _bounds(operator: str, target: Version) -> Iterable[tuple[str, Version]]:
+    plain = Version(str(target.truncate("prerelease")))
+    match operator:
+        case ">":
+            yield "gt", plain
+        case ">=":
+            yield "gte", plain
+        case "<=":
+            yield "lte", plain
+        case "==":
+            yield "gte", plain
+            yield "lte", plain
+        case "<" if plain.prerelease:
+            yield "lt", plain
+        case "<":
+            # "<1.2.3" leaves out the pre-releases of 1.2.3 as well, of which
+            # 1.2.3-0 is the lowest.
+            yield "lt", Version(f"{plain}-0")
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> VersionSpec:
+    compact = _WHITESPACE.sub("", text)
+    # The engine reads a leading "=1" as "==1", and a bare "1" likewise.
+    compact = re.sub(r"\A=(\d)", r"==\1", compact)
+    if compact[:1].isdigit():
+        compact = f"=={compact}"
+    try:
+        parsed = SimpleSpec(compact).clause
+    except ValueError as error:
+        raise errors.InvalidRange(
+            f"{text!r} is no range of versions: expected a version such as 1 or 1.2, "
+            f"clauses such as >=1.2,<2, or *"
+        ) from error
+    clauses = list(parsed) if isinstance(parsed, semver.AllOf | semver.AnyOf) else [parsed]
+    if not all(isinstance(clause, semver.Range) for clause in clauses):
+        raise errors.InvalidRange(
+            f"{text!r} is a range that the engine cannot hold: != takes a full version "
+            f"beside other clauses, such as !=1.5.0"
+        )
+    # A fixed order, since the library keeps clauses in a set.
+    return VersionSpec(text, tuple(sorted(clauses, key=str)))
