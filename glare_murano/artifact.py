@@ -1,0 +1,282 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The Glare artifact type ``murano``: a package, and what its manifest says.
+
+A client creates the artifact with a name (the FQN) and a version, uploads the
+archive, and activates it. Everything else is read from the archive by this
+module, inside Glare, so that the catalogue tells the truth whoever the client
+is. Glare finds the type by its option ``custom_artifact_types_modules``.
+"""
+
+import hashlib
+import tempfile
+from typing import IO
+from typing import Any
+
+from glare.common import exception
+from glare.db.sqlalchemy import api as database
+from glare.objects import base
+from glare.objects.meta import fields as glare_fields
+from glare.objects.meta import validators
+from glare.objects.meta import wrappers
+from oslo_log import log as logging
+from oslo_versionedobjects import fields as ovo_fields
+
+from glare_murano import fields as table
+from glare_murano import package
+from glare_murano.package.archive import DEFAULT_LIMITS
+from glare_murano.package.manifest import check_full_name
+
+LOG = logging.getLogger(__name__)
+
+MAX_LIST_SIZE = 4096
+
+# Glare keeps each part of a version in 16 bits, and sorts numeric parts of a
+# pre-release as six digits.
+_MAX_COMPONENT = 2**16 - 1
+_MAX_PRERELEASE_DIGITS = 6
+
+# Glare locks "murano:NAME:VERSION:OWNER" when an artifact is created, and its
+# lock has 255 characters.
+_MAX_NAME = 140
+_MAX_VERSION = 60
+
+_CHUNK = 128 * 1024
+
+
+class _Text(ovo_fields.String):
+    """An element of a list or dict.
+
+    Glare calls ``coerce`` on the class when it parses a filter, where
+    oslo.versionedobjects has a method of the instance.
+    """
+
+    @staticmethod
+    def coerce(obj: Any, attr: str, value: Any) -> str:
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"expected a text, found a {type(value).__name__}")
+        return str(value)
+
+
+class _TextOperators:
+    """The filter operators of texts, which Glare knows by the exact class."""
+
+    @staticmethod
+    def get_allowed_filter_ops(field: Any) -> list[str]:
+        return list(wrappers.Field.get_allowed_filter_ops(ovo_fields.String))
+
+    @staticmethod
+    def get_default_filter_ops(field: Any) -> list[str]:
+        return list(wrappers.Field.get_default_filter_ops(ovo_fields.String))
+
+
+class _ListField(_TextOperators, wrappers.ListField):  # type: ignore[misc]
+    pass
+
+
+class _DictField(_TextOperators, wrappers.DictField):  # type: ignore[misc]
+    pass
+
+
+def _declare(field: table.Field) -> Any:
+    common = {
+        "description": field.description,
+        "mutable": field.mutable,
+        "system": field.by_server,
+        "required_on_activate": False,
+    }
+    length = validators.MaxStrLen(field.max_length)
+    if field.kind == "string":
+        return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
+    compound = _ListField if field.kind == "list" else _DictField
+    return compound.init(_Text, max_size=MAX_LIST_SIZE, element_validators=[length], **common)
+
+
+def _checked_version() -> Any:
+    """Glare's version field, which would read ``1.2.3.4`` as 1.2.3+4, made strict."""
+    field = wrappers.Field.init(
+        glare_fields.VersionField,
+        required_on_activate=False,
+        default=base.BaseArtifact.DEFAULT_ARTIFACT_VERSION,
+        nullable=False,
+        sortable=True,
+        validators=[validators.Version()],
+        description="Version of the package (SemVer).",
+    )
+    coerce = field.coerce
+
+    def checked_coerce(obj: Any, name: str, value: Any) -> Any:
+        try:
+            _check_version(str(value))
+        except ValueError as error:
+            raise exception.BadRequest(message=f"{name}: {error}") from error
+        return coerce(obj, name, value)
+
+    field.coerce = checked_coerce
+    return field
+
+
+def _check_version(text: str) -> None:
+    version = package.parse_version(text)
+    if len(text) > _MAX_VERSION:
+        raise ValueError(f"{text!r}: longer than {_MAX_VERSION} characters")
+    if max(version.major, version.minor, version.patch) > _MAX_COMPONENT:
+        raise ValueError(f"{text!r}: a part is greater than {_MAX_COMPONENT}")
+    for part in version.prerelease:
+        if part.isdigit() and len(part) > _MAX_PRERELEASE_DIGITS:
+            raise ValueError(
+                f"{text!r}: a number in the pre-release has more than "
+                f"{_MAX_PRERELEASE_DIGITS} digits"
+            )
+
+
+class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
+    """A version of a Murano package."""
+
+    VERSION = "1.0"
+
+    fields = {  # noqa: RUF012 - oslo.versionedobjects expects it so
+        "name": wrappers.Field.init(
+            ovo_fields.StringField,
+            required_on_activate=False,
+            nullable=False,
+            sortable=True,
+            filter_ops=(
+                wrappers.FILTER_LIKE,
+                wrappers.FILTER_EQ,
+                wrappers.FILTER_NEQ,
+                wrappers.FILTER_IN,
+            ),
+            validators=[validators.MinStrLen(1), validators.MaxStrLen(_MAX_NAME)],
+            description="Fully qualified name (FQN) of the package.",
+        ),
+        "version": _checked_version(),
+        **{field.name: _declare(field) for field in table.FIELDS},
+        table.ARCHIVE: wrappers.BlobField.init(
+            max_blob_size=DEFAULT_LIMITS.archive_size,
+            description="The package as a ZIP file; the other fields are read from it.",
+        ),
+    }
+
+    @classmethod
+    def get_type_name(cls) -> str:
+        """The name of the type in the API."""
+        return table.TYPE_NAME
+
+    @classmethod
+    def get_display_type_name(cls) -> str:
+        """The name of the type as shown to people."""
+        return "Murano packages"
+
+    @classmethod
+    def pre_create_hook(cls, context: Any, af: Any) -> None:
+        """Refuse a name that no package can have."""
+        super().pre_create_hook(context, af)
+        try:
+            check_full_name(af.name)
+        except ValueError as error:
+            raise exception.BadRequest(message=f"name: {error}") from error
+
+    @classmethod
+    def pre_update_hook_with_patch(cls, context: Any, af: Any, json_patch: Any) -> None:
+        """Keep name and version as they were claimed at creation."""
+        super().pre_update_hook_with_patch(context, af, json_patch)
+        for operation in json_patch:
+            field = operation["path"].split("/")[1]
+            if field in ("name", "version"):
+                raise exception.Forbidden(
+                    message=f"{field} was claimed when the artifact was created and cannot "
+                    f"change; create another artifact"
+                )
+
+    @classmethod
+    def pre_add_location_hook(
+        cls, context: Any, af: Any, field_name: str, blob_key: Any, location: Any
+    ) -> None:
+        """Refuse an archive that lies elsewhere, since nobody could vouch for it."""
+        raise exception.Forbidden(
+            message=f"{field_name} must be uploaded: the package is read by the server"
+        )
+
+    @classmethod
+    def pre_upload_hook(
+        cls, context: Any, af: Any, field_name: str, blob_key: Any, fd: Any
+    ) -> IO[bytes]:
+        """Read the uploaded archive and check it against the artifact.
+
+        :returns: the archive as a file, for Glare to store.
+        """
+        upload, digest = _spool(fd)
+        try:
+            with package.Archive.open(upload) as archive:
+                manifest = archive.manifest()
+            _check_claim(af, manifest)
+        except package.InvalidPackage as error:
+            rules = ", ".join(sorted({problem.rule for problem in error.problems}))
+            LOG.info("Refused an archive for %s %s: %s", af.name, af.version, rules)
+            raise exception.BadRequest(message=str(error)) from error
+        # Nothing is written yet: update_blob writes the fields in the same
+        # transaction that makes the stored archive visible.
+        context.murano_upload = (digest, manifest)
+        upload.seek(0)
+        return upload
+
+    @classmethod
+    def update_blob(cls, context: Any, af_id: str, field_name: str, values: Any) -> Any:
+        """Save what is known of a blob; with a new archive, all that it says."""
+        digest, manifest = getattr(context, "murano_upload", (None, None))
+        stored = values["sha256"] if values else None
+        if field_name != table.ARCHIVE or manifest is None or stored != digest:
+            return super().update_blob(context, af_id, field_name, values)
+        changes = {
+            "blobs": {field_name: values},
+            "properties": dict(table.from_manifest(manifest)),
+            "description": manifest.description,
+            "tags": list(manifest.tags),
+        }
+        saved = database.create_or_update(context, af_id, changes, database.get_session())
+        return cls.init_artifact(context, saved)
+
+
+def _spool(source: Any) -> tuple[IO[bytes], str]:
+    """Copy an upload to a file that can seek; returns it and its SHA-256."""
+    limit = DEFAULT_LIMITS.archive_size
+    digest = hashlib.sha256()
+    upload = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads on
+    size = 0
+    while chunk := source.read(_CHUNK):
+        size += len(chunk)
+        if size > limit:
+            upload.close()
+            raise exception.RequestEntityTooLarge(
+                message=f"the archive is larger than {limit} bytes"
+            )
+        digest.update(chunk)
+        upload.write(chunk)
+    return upload, digest.hexdigest()
+
+
+def _check_claim(af: Any, manifest: package.Manifest) -> None:
+    claims = {"name": ("FullName", manifest.full_name), "version": ("Version", manifest.version)}
+    problems = [
+        package.Problem(
+            f"claim-{field}",
+            key,
+            f"the manifest says {said}, but the artifact was created with {field} "
+            f"{getattr(af, field)}",
+        )
+        for field, (key, said) in claims.items()
+        if str(said) != getattr(af, field)
+    ]
+    if problems:
+        raise package.InvalidManifest(problems)

@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How a manifest stands in the fields of an artifact: the one table.
+
+Both sides of the wire go by it: the artifact type fills its fields from it,
+the loader finds them by it. Glare's common fields (``name``, ``version``,
+``description``, ``tags``) are part of the mapping but not of the table, since
+Glare declares them itself. The design's section "The artifact type murano"
+rules the names.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+from typing import Literal
+
+from glare_murano.package.manifest import Manifest
+
+TYPE_NAME = "murano"
+ARCHIVE = "archive"
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One field of the artifact type beside Glare's common ones.
+
+    :param name: its name in the API.
+    :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
+    :param description: what a user of the API is told.
+    :param fill: what a manifest says for it; None if the manifest says
+        nothing and whoever publishes sets it.
+    :param mutable: whether it may be changed while the artifact is active.
+    :param max_length: of the string, or of each element, in characters.
+    """
+
+    name: str
+    kind: Literal["string", "list", "dict"]
+    description: str
+    fill: Callable[[Manifest], Any] | None = None
+    mutable: bool = False
+    max_length: int = 255
+
+    @property
+    def by_server(self) -> bool:
+        """Whether the manifest alone decides, so that no client may set it."""
+        return self.fill is not None and not self.mutable
+
+
+def _keywords(manifest: Manifest) -> list[str]:
+    words = [*_WORD.findall(manifest.display_name), *manifest.tags]
+    return list(dict.fromkeys(word.lower() for word in words))
+
+
+FIELDS = (
+    Field("type", "string", "Application or Library.", lambda m: m.package_type),
+    Field(
+        "display_name",
+        "string",
+        "Name of the package as shown to people.",
+        lambda m: m.display_name,
+        mutable=True,
+    ),
+    Field("author", "string", "Who wrote the package.", lambda m: m.author),
+    Field(
+        "supplier",
+        "dict",
+        "Who supplies the package.",
+        lambda m: dict(m.supplier),
+        max_length=4096,
+    ),
+    Field("categories", "list", "Categories of the application catalogue.", mutable=True),
+    Field(
+        "keywords",
+        "list",
+        "Words to search by: of the display name, and the tags.",
+        _keywords,
+        mutable=True,
+    ),
+    Field(
+        "format",
+        "string",
+        "What the package is written in, such as MuranoPL/1.4.0.",
+        lambda m: str(m.format),
+    ),
+    Field(
+        "class_definitions",
+        "list",
+        "Fully qualified names of the classes that the package defines.",
+        lambda m: list(m.classes),
+    ),
+    Field(
+        "requirements",
+        "dict",
+        "FQN of a required package -> range of its versions, implicit ones included.",
+        lambda m: {name: spec.text for name, spec in m.requirements.items()},
+    ),
+)
+
+
+def from_manifest(manifest: Manifest) -> Mapping[str, Any]:
+    """The values of all fields that a manifest fills, by name of the field."""
+    return {field.name: field.fill(manifest) for field in FIELDS if field.fill is not None}

@@ -1,0 +1,243 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The embedded Glare: the real service on one host, for development and tests.
+
+It is Glare's own WSGI application with the artifact type ``murano`` enabled,
+over SQLite and a folder of files, on loopback. Everything lies below one state
+folder, and is found again at the next start. It trusts whoever reaches it
+(Glare's ``trustedauth``), so it is not for production: there, Glare runs as its
+operators run it, and only the artifact type is ours.
+"""
+
+import argparse
+import contextlib
+import pathlib
+import signal
+import sys
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from warnings import filterwarnings
+
+# Glare imports eventlet, which says at each start that it is to be replaced.
+filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
+
+import fasteners
+import waitress
+import yaml
+from glare.common import config as glare_config
+from glare.common import utils as glare_utils
+from glare.db.migration import migration
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from glare_murano import fields
+from glare_murano.package.errors import GlareMuranoError
+
+LOG = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 9494
+TOKEN = "admin:admin:admin"  # noqa: S105 - the public token of a service that trusts everybody
+
+_CONF = """\
+# Written anew at every start. Settings of your own belong in local.conf beside
+# this file, which is read after it.
+[DEFAULT]
+custom_artifact_types_modules = glare_murano.artifact
+enabled_artifact_types = {type_name}
+log_file = {state}/glare.log
+transport_url = fake://
+use_stderr = false
+
+[database]
+connection = sqlite:///{state}/glare.sqlite?timeout=60
+
+[glance_store]
+default_store = file
+stores = file
+filesystem_store_datadir = {state}/blobs
+
+[oslo_policy]
+policy_file = {state}/policy.yaml
+
+[paste_deploy]
+config_file = {state}/glare-paste.ini
+"""
+
+# Glare's own file names filters that today's oslo.middleware no longer has.
+_PASTE = """\
+[pipeline:glare-api]
+pipeline = requestid faultwrapper http_proxy_to_wsgi versionnegotiation trustedauth glarev1api
+
+[app:glarev1api]
+paste.app_factory = glare.api.v1.router:API.factory
+
+[filter:requestid]
+paste.filter_factory = oslo_middleware:RequestId.factory
+
+[filter:faultwrapper]
+paste.filter_factory = glare.api.middleware.fault:GlareFaultWrapperFilter.factory
+
+[filter:http_proxy_to_wsgi]
+paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
+
+[filter:versionnegotiation]
+paste.filter_factory = {negotiation}:GlareVersionNegotiationFilter.factory
+
+[filter:trustedauth]
+paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factory
+"""
+
+_NEGOTIATION = "glare.api.middleware.version_negotiation"
+
+# Glare lets only its owner and administrators download a blob, public or not.
+_POLICY = {
+    "artifact:download": (
+        "(rule:admin_or_owner or 'public':%(visibility)s) and rule:artifact:download_deactivated"
+    )
+}
+
+
+class ServerError(GlareMuranoError):
+    """The server cannot start; the message says why in one line."""
+
+
+class Server:
+    """A Glare that is ready to run.
+
+    A process can hold one, since Glare keeps its configuration and database
+    in the process.
+
+    :ivar url: where it is reached.
+    """
+
+    def __init__(self, application: Any, port: int) -> None:
+        try:
+            self._server = waitress.create_server(application, host=HOST, port=port, threads=8)
+        except OSError as error:
+            raise ServerError(
+                f"cannot listen on {HOST}:{port}: {error.strerror or error}; "
+                f"choose another port with --port"
+            ) from error
+        self.url = f"http://{HOST}:{self._server.effective_port}"
+
+    def run(self) -> None:
+        """Answer requests until ``close``, SystemExit or KeyboardInterrupt."""
+        self._server.run()
+
+    def close(self) -> None:
+        """Stop listening and let running requests end."""
+        self._server.close()
+
+
+@contextlib.contextmanager
+def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
+    """Glare's WSGI application over a state folder, made and migrated if need be.
+
+    :raises ServerError: if the folder cannot be written, or another server
+        uses it.
+    """
+    state = state_dir.expanduser().resolve()
+    try:
+        for folder in (state, state / "blobs"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = fasteners.InterProcessLock(state / ".lock")
+        held = lock.acquire(blocking=False)
+        (state / "glare.conf").write_text(_CONF.format(state=state, type_name=fields.TYPE_NAME))
+        (state / "glare-paste.ini").write_text(_PASTE.format(negotiation=_NEGOTIATION))
+        (state / "policy.yaml").write_text(yaml.safe_dump(_POLICY))
+    except OSError as error:
+        raise ServerError(f"cannot use {state}: {error.strerror or error}") from error
+    if not held:
+        raise ServerError(f"{state} is in use by another glare-murano-server")
+    try:
+        yield _application(state)
+    finally:
+        lock.release()
+
+
+def _application(state: pathlib.Path) -> Any:
+    files = [state / "glare.conf", state / "local.conf"]
+    logging.register_options(cfg.CONF)
+    glare_config.parse_args(args=[f"--config-file={file}" for file in files if file.exists()])
+    logging.setup(cfg.CONF, "glare")
+    migration.upgrade(None)
+    glare_utils.initialize_glance_store()
+    return glare_config.load_paste_app("glare-api")
+
+
+def clouds_entry(url: str, name: str = "glare-murano") -> str:
+    """An entry for ``clouds.yaml`` that reaches the server, as YAML text."""
+    cloud = {
+        "auth_type": "admin_token",
+        "auth": {"endpoint": url, "token": TOKEN},
+        "artifact_endpoint_override": url,
+    }
+    return yaml.safe_dump({"clouds": {name: cloud}}, sort_keys=False)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="glare-murano-server",
+        description="Run the real Glare with the artifact type 'murano' on this host, over "
+        "SQLite and a folder of files. It trusts everybody who reaches it, and listens on "
+        "loopback only: it is for development and tests.",
+    )
+    parser.add_argument(
+        "--state-dir",
+        type=pathlib.Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the database, the archives and the log; made if missing",
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=DEFAULT_PORT,
+        metavar="P",
+        help="port to listen on (default: %(default)s; 0 takes a free one)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the server until SIGINT or SIGTERM.
+
+    :returns: the exit code: 0, or 1 if it could not start.
+    """
+    arguments = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with prepared(arguments.state_dir) as application:
+            server = Server(application, arguments.port)
+            print(f"Glare listens on {server.url}\n\n{clouds_entry(server.url)}", flush=True)
+            server.run()
+    except ServerError as error:
+        print(f"glare-murano-server: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, SystemExit):
+        pass
+    except Exception as error:
+        LOG.exception("The server ended")
+        print(
+            f"glare-murano-server: {type(error).__name__}: {error}; "
+            f"{arguments.state_dir}/glare.log tells more",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
