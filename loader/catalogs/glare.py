@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Releases in Glare, found by its own filters.
+
+It asks for active artifacts of the type ``murano`` that belong to the
+caller's project or are public: an administrator's token would show every
+project's, and none of those may reach an environment. Glare filters and sorts
+by the bounds of a range; the exact range is checked here.
+"""
+
+import itertools
+import logging
+import urllib.parse
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import requests
+from glanceclient import exc as glance_exceptions
+from glanceclient.common import http as glance_http
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import session as ksa_session
+
+from glare_murano import fields
+from glare_murano.package import GlareMuranoError
+from glare_murano.package import VersionSpec
+from glare_murano.package import parse_version
+from loader import errors
+from loader.catalogs import base
+
+LOG = logging.getLogger(__name__)
+
+SERVICE_TYPE = "artifact"
+
+_PATH = f"/artifacts/{fields.TYPE_NAME}"
+_CHUNK = 128 * 1024
+# Of one version there are two at the most, the project's own and a public
+# one; with a third artifact it shows that there is no further one.
+_FIRST_PAGE = 3
+_NEXT_PAGES = 25
+
+_FAILURES = (
+    glance_exceptions.BaseException,
+    ksa_exceptions.ClientException,
+    requests.RequestException,
+)
+
+_Filters = list[tuple[str, str]]
+
+
+class _Client(glance_http.SessionClient):  # type: ignore[misc]
+    """glanceclient's client, which cannot read an error as Glare words it."""
+
+    def _handle_response(self, resp: requests.Response) -> Any:
+        if not resp.ok:
+            raise ksa_exceptions.from_response(resp, resp.request.method, resp.url)
+        return super()._handle_response(resp)
+
+
+class GlareCatalog(base.Catalog):
+    """The packages that one project can use in a Glare."""
+
+    def __init__(
+        self,
+        session: ksa_session.Session,
+        *,
+        project_id: str | None = None,
+        endpoint: str | None = None,
+        interface: str | None = None,
+        region_name: str | None = None,
+    ) -> None:
+        """Make a catalogue; nothing is asked yet.
+
+        :param session: a keystoneauth session that authenticates.
+        :param project_id: the project whose private packages may be used;
+            by default the one that the session is scoped to.
+        :param endpoint: Glare's URL, where the service catalogue of the
+            session is not to be asked for it.
+        :param interface: ``public``, ``internal`` or ``admin``.
+        """
+        super().__init__(f"Glare at {endpoint}" if endpoint else "Glare")
+        self._project_id = project_id
+        self._client = _Client(
+            session,
+            service_type=SERVICE_TYPE,
+            endpoint_override=endpoint,
+            interface=interface,
+            region_name=region_name,
+        )
+
+    def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
+        """See the interface."""
+        return self._newest([("name", fqn)], spec)
+
+    def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
+        """See the interface."""
+        return self._newest([("class_definitions", class_name)], spec)
+
+    def releases(self, fqn: str) -> Iterable[base.Release]:
+        """See the interface."""
+        return self._releases([("name", fqn)])
+
+    def releases_defining(self, class_name: str) -> Iterable[base.Release]:
+        """See the interface."""
+        return self._releases([("class_definitions", class_name)])
+
+    def fetch(self, release: base.Release) -> Iterator[bytes]:
+        """See the interface."""
+        path = f"{_PATH}/{release.reference}/{fields.ARCHIVE}"
+        self.counters.requests += 1
+        try:
+            # Not through the client itself, which reads a blob into memory
+            # unless it was uploaded as application/octet-stream.
+            with adapter.Adapter.request(self._client, path, "GET", stream=True) as response:
+                for chunk in response.iter_content(_CHUNK):
+                    self.counters.bytes += len(chunk)
+                    yield chunk
+        except _FAILURES as error:
+            raise errors.CatalogError(
+                f"{self.name} did not give the archive of {release} (artifact "
+                f"{release.reference}): {error}"
+            ) from error
+
+    def _newest(self, filters: _Filters, spec: VersionSpec) -> base.Release | None:
+        bounds = [("version", f"{operator}:{version}") for operator, version in spec.bounds]
+        artifacts = self._list([*filters, *bounds])
+        inside = (found for found in map(_Found.of, artifacts) if spec.match(found.release.version))
+        best = next(inside, None)
+        if best is None:
+            return None
+        # The database sorts pre-releases by its own collation, so all that
+        # share major, minor and patch are compared here.
+        number = best.release.version.truncate()
+        peers = itertools.takewhile(lambda f: f.release.version.truncate() == number, inside)
+        return max([best, *peers], key=self._preference).release
+
+    def _preference(self, found: "_Found") -> tuple[Any, bool]:
+        """The newest first; of one version, the project's own before a public one."""
+        return found.release.version.precedence_key, found.owner == self._project()
+
+    def _releases(self, filters: _Filters) -> Iterator[base.Release]:
+        return (_Found.of(artifact).release for artifact in self._list(filters))
+
+    def _list(self, filters: _Filters) -> Iterator[Mapping[str, Any]]:
+        query = [*filters, ("status", "active"), *self._scope(), ("sort", "version:desc")]
+        limit = _FIRST_PAGE
+        marker: _Filters = []
+        while True:
+            page = self._get([*query, ("limit", str(limit)), *marker])
+            yield from page
+            if len(page) < limit:
+                return
+            # Glare's own link to the next page keeps one filter of a name.
+            marker = [("marker", page[-1]["id"])]
+            limit = _NEXT_PAGES
+
+    def _scope(self) -> _Filters:
+        project = self._project()
+        if project is None:
+            return [("visibility", "public")]
+        return [("owner", f"or:eq:{project}"), ("visibility", "or:eq:public")]
+
+    def _project(self) -> str | None:
+        if self._project_id is None:
+            try:
+                self._project_id = self._client.get_project_id()
+            except ksa_exceptions.ClientException as error:
+                raise errors.CatalogError(f"{self.name}: not authenticated: {error}") from error
+        return self._project_id
+
+    def _get(self, query: _Filters) -> list[Mapping[str, Any]]:
+        path = f"{_PATH}?{urllib.parse.urlencode(query)}"
+        self.counters.requests += 1
+        try:
+            _, answer = self._client.get(path)
+        except _FAILURES as error:
+            raise errors.CatalogError(f"{self.name} did not answer {path}: {error}") from error
+        page = answer.get("artifacts") if isinstance(answer, dict) else None
+        if not isinstance(page, list):
+            raise errors.CatalogError(f"{self.name} answered {path} with no list of artifacts")
+        return page
+
+
+class _Found:
+    """A release, and whose it is."""
+
+    def __init__(self, release: base.Release, owner: str) -> None:
+        self.release = release
+        self.owner = owner
+
+    @classmethod
+    def of(cls, artifact: Mapping[str, Any]) -> "_Found":
+        try:
+            release = base.Release(
+                fqn=artifact["name"],
+                version=parse_version(artifact["version"]),
+                requirements={
+                    name: VersionSpec.of(text) for name, text in artifact["requirements"].items()
+                },
+                classes=frozenset(artifact["class_definitions"]),
+                reference=artifact["id"],
+                digest=artifact[fields.ARCHIVE]["sha256"],
+            )
+            return cls(release, artifact["owner"])
+        except (KeyError, TypeError, AttributeError, GlareMuranoError) as error:
+            raise errors.CatalogError(
+                f"Glare answered with an artifact that is no package: {error!r}"
+            ) from error

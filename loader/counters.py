@@ -1,0 +1,39 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What loading has cost so far. It counts; it neither prints nor decides."""
+
+import dataclasses
+
+
+@dataclasses.dataclass
+class Counters:
+    """Sums since the object was made.
+
+    :param requests: requests made to catalogues, downloads included.
+    :param downloads: archives downloaded.
+    :param bytes: bytes of the archives downloaded.
+    :param hits: packages that lay in the cache already.
+    :param seconds: time spent on finding and fetching packages.
+    """
+
+    requests: int = 0
+    downloads: int = 0
+    bytes: int = 0
+    hits: int = 0
+    seconds: float = 0.0
+
+    def add(self, other: "Counters") -> None:
+        """Add another's sums to these."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name) + getattr(other, field.name)
+            setattr(self, field.name, value)

@@ -1,0 +1,285 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The Murano engine's adapter: the loader behind the engine's own interface.
+
+``install`` makes Murano 16 load its packages through ``PackageLoader`` where
+its configuration says ``[engine] packages_service = glare``; with any other
+value Murano's own loader stays in place. Only this module and the command
+beside it know Murano.
+"""
+
+import contextlib
+import logging
+import pathlib
+import tempfile
+from collections.abc import Iterable
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+from typing import Self
+
+from keystoneauth1 import loading as ksa_loading
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from murano.common import auth_utils
+from murano.common import config as murano_config
+from murano.dsl import constants
+from murano.dsl import exceptions as dsl_exceptions
+from murano.dsl import package_loader as dsl_package_loader
+from murano.engine import murano_package
+from murano.engine import package_loader as murano_package_loader
+from murano.engine import yaql_yaml_loader
+from murano.engine.system import system_objects
+from oslo_log import versionutils
+
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from loader import errors
+from loader.cache import Cache
+from loader.catalogs.base import Catalog
+from loader.catalogs.directory import DirectoryCatalog
+from loader.catalogs.glare import GlareCatalog
+from loader.counters import Counters
+from loader.formats.base import Package
+from loader.loader import PackageLoader
+
+LOG = logging.getLogger(__name__)
+CONF = murano_config.CONF
+
+# What all loaders of this process have cost so far.
+totals = Counters()
+
+_murano_loader = murano_package_loader.CombinedPackageLoader
+
+
+class NoPackageFound(dsl_exceptions.NoPackageFound):  # type: ignore[misc]
+    """The engine's own error, with the loader's words."""
+
+    def __init__(self, error: errors.NoSuchPackage) -> None:
+        Exception.__init__(self, str(error))
+
+
+class NoPackageForClassFound(dsl_exceptions.NoPackageForClassFound):  # type: ignore[misc]
+    """The engine's own error, with the loader's words."""
+
+    def __init__(self, error: errors.NoSuchClass) -> None:
+        Exception.__init__(self, str(error))
+
+
+def install() -> None:
+    """Put the loader in the place of Murano's, for this process.
+
+    Murano makes its loader by one name, which is looked up at each call, and
+    has no option to choose another.
+    """
+    murano_package_loader.CombinedPackageLoader = combined_package_loader
+
+
+def combined_package_loader(execution_session: Any, root_loader: Any = None) -> Any:
+    """Make the loader that the configuration asks for."""
+    service = CONF.engine.packages_service
+    if service == "glance":
+        versionutils.report_deprecated_feature(
+            LOG, "[engine] packages_service = glance is called glare now"
+        )
+    if service in ("glare", "glance"):
+        return EnginePackageLoader(execution_session, root_loader)
+    return _murano_loader(execution_session, root_loader)
+
+
+class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
+    """Loads packages for one task of the engine."""
+
+    def __init__(self, execution_session: Any, root_loader: Any = None) -> None:
+        """Make a loader; nothing is asked yet.
+
+        :param execution_session: the task's token, project and trust.
+        :param root_loader: the loader that packages ask for their
+            requirements; by default this one.
+        """
+        self._root_loader = root_loader or self
+        self._resources = contextlib.ExitStack()
+        cache = Cache(self._resources.enter_context(_cache_folder()))
+        self._loader = PackageLoader([*_folders(), _glare(execution_session)], cache)
+        self._packages: dict[tuple[str, Version], EnginePackage] = {}
+        self._registered: list[Any] = []
+
+    def load_package(
+        self, package_name: str, version_spec: Any, required_by: str | None = None
+    ) -> Any:
+        """See Murano's interface.
+
+        :param required_by: the package that asks, for messages.
+        """
+        spec = VersionSpec.of(str(version_spec))
+        registered = self._select_registered(spec, lambda p: bool(p.name == package_name))
+        if registered is not None:
+            return registered
+        try:
+            return self._engine_package(self._loader.load_package(package_name, spec, required_by))
+        except errors.NoSuchPackage as error:
+            raise NoPackageFound(error) from error
+
+    def load_class_package(self, class_name: str, version_spec: Any) -> Any:
+        """See Murano's interface."""
+        spec = VersionSpec.of(str(version_spec))
+        registered = self._select_registered(spec, lambda p: class_name in p.classes)
+        if registered is not None:
+            return registered
+        try:
+            return self._engine_package(self._loader.load_class_package(class_name, spec))
+        except errors.NoSuchClass as error:
+            raise NoPackageForClassFound(error) from error
+
+    def register_package(self, package: Any) -> None:
+        """See Murano's interface: extension plug-ins come in here."""
+        self._registered.append(package)
+
+    def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
+        """See Murano's interface."""
+        self._loader.pins.load(fixations)
+
+    def export_fixation_table(self) -> dict[str, list[str]]:
+        """See Murano's interface."""
+        return self._loader.pins.dump()
+
+    def compact_fixation_table(self) -> None:
+        """See Murano's interface."""
+        self._loader.pins.compact()
+
+    def cleanup(self) -> None:
+        """Give up what the task held."""
+        counters = self._loader.counters
+        totals.add(counters)
+        LOG.info(
+            "Loaded %d packages: %d requests, %d archives (%d bytes) downloaded, "
+            "%d found in the cache, %.3f seconds",
+            len(self._packages),
+            counters.requests,
+            counters.downloads,
+            counters.bytes,
+            counters.hits,
+            counters.seconds,
+        )
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cleanup()
+
+    def _select_registered(self, spec: VersionSpec, wanted: Any) -> Any:
+        found = {package.version: package for package in self._registered if wanted(package)}
+        version = spec.select(found)
+        return found[version] if version is not None else None
+
+    def _engine_package(self, package: Package) -> "EnginePackage":
+        key = (package.full_name, package.version)
+        if key not in self._packages:
+            self._packages[key] = EnginePackage(self._root_loader, package)
+        return self._packages[key]
+
+
+class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
+    """The engine's package object over one of ours."""
+
+    def __init__(self, loader: Any, package: Package) -> None:
+        """Make a package whose classes are read as they are asked for."""
+        # The engine's object holds it by a weak reference.
+        self._requirer = _Requirer(loader, f"{package.full_name} {package.version}")
+        super().__init__(self._requirer, package)
+        for name in package.classes:
+            self.register_class(_class_reader(package, name), name)
+        if package.full_name == constants.CORE_LIBRARY:
+            system_objects.register(self)
+
+
+class _Requirer:
+    """Loads what one package requires, and says who asks."""
+
+    def __init__(self, loader: Any, name: str) -> None:
+        self._loader = loader
+        self._name = name
+
+    def load_package(self, package_name: str, version_spec: Any) -> Any:
+        if isinstance(self._loader, EnginePackageLoader):
+            return self._loader.load_package(package_name, version_spec, self._name)
+        return self._loader.load_package(package_name, version_spec)
+
+
+def _class_reader(package: Package, name: str) -> Any:
+    def read() -> Any:
+        found = package.get_class(name)
+        text, file_name = found if isinstance(found, tuple) else (found, name)
+        return yaql_yaml_loader.get_loader(package.runtime_version)(text, file_name)
+
+    return read
+
+
+@contextlib.contextmanager
+def _cache_folder() -> Any:
+    """The folder that ``[engine] packages_cache`` names, or one for this task alone."""
+    base = pathlib.Path(
+        CONF.engine.packages_cache or pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
+    )
+    if CONF.engine.enable_packages_cache:
+        yield base
+        return
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=base, prefix="task-")
+    except OSError as error:
+        raise errors.CacheError(f"cannot use {base} as a cache: {error}") from error
+    with folder as name:
+        yield pathlib.Path(name)
+
+
+def _folders() -> list[Catalog]:
+    """Catalogues of ``[engine] load_packages_from``, which come before Glare."""
+    folders = map(pathlib.Path, CONF.engine.load_packages_from)
+    return [DirectoryCatalog(folder) for folder in folders if folder.is_dir()]
+
+
+def _glare(execution_session: Any) -> Catalog:
+    return GlareCatalog(
+        _session(execution_session),
+        project_id=execution_session.project_id,
+        endpoint=CONF.glare.url,
+        interface=CONF.glare.endpoint_type,
+        region_name=CONF.home_region,
+    )
+
+
+def _session(execution_session: Any) -> ksa_session.Session:
+    """A session for the task's project, with the TLS options of ``[glare]``."""
+    if _has_keystone():
+        auth = auth_utils.get_client_session(execution_session).auth
+    else:
+        # A Glare that does without Keystone knows what to make of the token.
+        auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
+    session: ksa_session.Session = ksa_loading.load_session_from_conf_options(
+        CONF, "glare", auth=auth
+    )
+    return session
+
+
+def _has_keystone() -> bool:
+    return bool(
+        CONF.murano_auth.www_authenticate_uri or CONF.keystone_authtoken.www_authenticate_uri
+    )

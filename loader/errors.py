@@ -1,0 +1,96 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What can go wrong when a package is loaded, told to whoever deploys.
+
+What is wrong with a package itself is in ``glare_murano.package.errors``.
+"""
+
+from collections.abc import Iterable
+
+from glare_murano.package import GlareMuranoError
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+
+
+class LoaderError(GlareMuranoError):
+    """The root of every error that the loader raises."""
+
+
+class NoSuchPackage(LoaderError, LookupError):
+    """No catalogue has the package in the range.
+
+    :ivar fqn: the package that was asked for.
+    :ivar spec: the range.
+    :ivar available: versions that there are, the newest first.
+    """
+
+    def __init__(
+        self,
+        fqn: str,
+        spec: VersionSpec,
+        available: Iterable[Version],
+        catalogs: Iterable[str],
+        required_by: str | None = None,
+    ) -> None:
+        self.fqn = fqn
+        self.spec = spec
+        self.available = tuple(available)
+        asker = f", required by {required_by}," if required_by else ""
+        versions = ", ".join(str(version) for version in self.available)
+        there = f"there is {versions}" if versions else "there is no version of it at all"
+        super().__init__(
+            f"no package {fqn} in the range {spec}{asker} was found in {', '.join(catalogs)}: "
+            f"{there}"
+        )
+
+
+class NoSuchClass(LoaderError, LookupError):
+    """No catalogue has a package in the range that defines the class.
+
+    :ivar class_name: the class that was asked for.
+    :ivar spec: the range.
+    :ivar available: packages that define it, as ``FQN version``.
+    """
+
+    def __init__(
+        self,
+        class_name: str,
+        spec: VersionSpec,
+        available: Iterable[str],
+        catalogs: Iterable[str],
+    ) -> None:
+        self.class_name = class_name
+        self.spec = spec
+        self.available = tuple(available)
+        defining = ", ".join(self.available)
+        there = f"it is defined by {defining}" if defining else "no package defines it at all"
+        super().__init__(
+            f"no package in the range {spec} that defines class {class_name} was found in "
+            f"{', '.join(catalogs)}: {there}"
+        )
+
+
+class CatalogError(LoaderError):
+    """A catalogue could not be asked, or answered what it must not."""
+
+
+class DigestMismatch(LoaderError):
+    """An archive that arrived is not the one that the catalogue promised."""
+
+
+class CacheError(LoaderError):
+    """The cache folder cannot be used."""
+
+
+class UnsupportedFormat(LoaderError):
+    """No installed package type can read a package of this format."""

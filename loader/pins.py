@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The fixation table: which versions an environment was deployed with.
+
+A pinned version is used wherever it is in the range asked for, although a
+newer one may exist; so what is deployed stays as it is until it is asked to
+change. The table's form is that of Murano's object model
+(``SystemData.Packages``).
+"""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import parse_version
+
+
+class Pins:
+    """Versions that are pinned, and those of them that were used."""
+
+    def __init__(self) -> None:
+        self._pinned: dict[str, set[Version]] = collections.defaultdict(set)
+        self._used: dict[str, set[Version]] = collections.defaultdict(set)
+
+    def load(self, table: Mapping[str, Iterable[str]]) -> None:
+        """Replace the pins by those of a table.
+
+        :param table: FQN -> versions.
+        :raises InvalidVersion: if one is none; the pins stay as they were.
+        """
+        read = {fqn: {parse_version(text) for text in texts} for fqn, texts in table.items()}
+        self._pinned = collections.defaultdict(set, read)
+
+    def dump(self) -> dict[str, list[str]]:
+        """The pins as a table: FQN -> versions, both sorted."""
+        return {
+            fqn: [str(version) for version in sorted(versions, key=lambda v: v.precedence_key)]
+            for fqn, versions in sorted(self._pinned.items())
+            if versions
+        }
+
+    def select(self, fqn: str, spec: VersionSpec) -> Version | None:
+        """The newest pinned version of a package in a range, or None."""
+        return spec.select(self._pinned.get(fqn, ()))
+
+    def use(self, fqn: str, version: Version) -> None:
+        """Pin a version, since it is used from now on."""
+        self._pinned[fqn].add(version)
+        self._used[fqn].add(version)
+
+    def compact(self) -> None:
+        """Drop the pins that nothing has used."""
+        self._pinned = collections.defaultdict(
+            set, {fqn: set(versions) for fqn, versions in self._used.items()}
+        )
