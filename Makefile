@@ -3,27 +3,29 @@
 # Everything is built below .venv and .cache, both of which git ignores.
 # "make clean" takes them away again.
 
-PYTHON ?= python3.11
+PYTHON ?= $(or $(shell command -v python3.11),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CORE := .cache/murano-16.0.0/meta
+CORE_READY := $(CORE)/.ready
 
-.PHONY: help venv demo test integration style clean
+.PHONY: help venv demo test services style clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo         publish packages to a real Glare and deploy from it"
-	@echo "make test         run all tests that need no other service"
-	@echo "make integration  run the tests that need RabbitMQ"
-	@echo "make style        check formatting, types and the direction of imports"
-	@echo "make clean        remove what the other targets made"
+	@echo "make demo      publish packages in a real Glare and deploy from it"
+	@echo "make test      run all tests that need no other service"
+	@echo "make services  run the tests that need RabbitMQ on this host"
+	@echo "make style     check formatting, types, imports and shell scripts"
+	@echo "make clean     remove what the other targets made"
 
 venv: $(READY)
 
 # --without-pip, since Debian keeps ensurepip in a package of its own; the pip
 # that is on the machine installs the pinned one.
 $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
-	@echo "building $(VENV) (once; it takes a minute or two)"
+	@echo "Building $(VENV), once; it takes a minute or two."
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install -q --disable-pip-version-check \
 	    -c constraints.txt pip setuptools
@@ -31,8 +33,34 @@ $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup
 	    -c constraints.txt -r test-requirements.txt -e '.[glare,engine,cli]'
 	@touch $@
 
-test: $(READY)
-	$(BIN)/python -m pytest
+# Murano's core library, which is in its source distribution only.
+$(CORE_READY): examples/core-library.txt | $(READY)
+	@echo "Fetching Murano's core library, once."
+	@mkdir -p .cache
+	@$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps \
+	    --no-binary murano -r examples/core-library.txt -d .cache
+	@$(BIN)/python -m tarfile -e .cache/murano-16.0.0.tar.gz .cache
+	@touch $@
+
+# exec, so that what stops make stops the demo, which then cleans up.
+demo: $(READY) $(CORE_READY)
+	@exec $(BIN)/python -W ignore -m examples.demo $(CORE)
+
+# Glare and Murano register options of the same names, and so cannot be in one
+# process: the tests of the engine run in a process of their own.
+test: $(READY) $(CORE_READY)
+	$(BIN)/python -m pytest tests/unit tests/functional
+	$(BIN)/python -m pytest tests/integration -m 'not services'
+
+services: $(READY) $(CORE_READY)
+	$(BIN)/python -m pytest tests/integration -m services
+
+style: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/shellcheck devstack/plugin.sh devstack/settings
 
 clean:
 	rm -rf $(VENV) .cache build .tox .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

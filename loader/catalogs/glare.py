@@ -65,7 +65,7 @@ class _Client(glance_http.SessionClient):  # type: ignore[misc]
 
     def _handle_response(self, resp: requests.Response) -> Any:
         if not resp.ok:
-            raise ksa_exceptions.from_response(resp, resp.request.method, resp.url)
+            raise ksa_exceptions.from_response(resp, resp.request.method or "", resp.url)
         return super()._handle_response(resp)
 
 
