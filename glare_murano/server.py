@@ -24,6 +24,7 @@ import contextlib
 import pathlib
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -40,6 +41,7 @@ from glare.common import utils as glare_utils
 from glare.db.migration import migration
 from oslo_config import cfg
 from oslo_log import log as logging
+from waitress import wasyncore
 
 from glare_murano import fields
 from glare_murano.package.errors import GlareMuranoError
@@ -48,6 +50,7 @@ LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 9494
+_THREADS = 8
 TOKEN = "admin:admin:admin"  # noqa: S105 - the public token of a service that trusts everybody
 
 _CONF = """\
@@ -123,8 +126,12 @@ class Server:
     """
 
     def __init__(self, application: Any, port: int) -> None:
+        self._sockets: dict[int, Any] = {}
+        self._stopping = threading.Event()
         try:
-            self._server = waitress.create_server(application, host=HOST, port=port, threads=8)
+            self._server = waitress.create_server(
+                application, map=self._sockets, host=HOST, port=port, threads=_THREADS
+            )
         except OSError as error:
             raise ServerError(
                 f"cannot listen on {HOST}:{port}: {error.strerror or error}; "
@@ -134,11 +141,17 @@ class Server:
 
     def run(self) -> None:
         """Answer requests until ``close``, SystemExit or KeyboardInterrupt."""
-        self._server.run()
+        try:
+            while not self._stopping.is_set():
+                wasyncore.loop(timeout=1, map=self._sockets, count=1)
+        finally:
+            self._server.task_dispatcher.shutdown()
+            wasyncore.close_all(self._sockets)
 
     def close(self) -> None:
-        """Stop listening and let running requests end."""
-        self._server.close()
+        """Let ``run`` end, from another thread, after the running requests."""
+        self._stopping.set()
+        self._server.pull_trigger()
 
 
 @contextlib.contextmanager

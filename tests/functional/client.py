@@ -1,0 +1,78 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A client of Glare that says what was sent and shows what came back."""
+
+from typing import Any
+
+import requests
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+
+ARTIFACTS = "/artifacts/murano"
+
+
+class Client:
+    """Plain requests with one token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self.token = token
+        self._http = requests.Session()
+        self._http.headers["X-Auth-Token"] = token
+
+    def session(self) -> ksa_session.Session:
+        return ksa_session.Session(auth=token_endpoint.Token(self.url, self.token))
+
+    def request(self, method: str, path: str, **kwargs: Any) -> requests.Response:
+        return self._http.request(method, f"{self.url}{ARTIFACTS}{path}", timeout=60, **kwargs)
+
+    def create(self, name: str, version: str | None = "1.0.0", **fields: Any) -> requests.Response:
+        claim = {"name": name, "version": version, **fields}
+        return self.request("POST", "", json={k: v for k, v in claim.items() if v is not None})
+
+    def upload(self, artifact_id: str, data: bytes, blob: str = "archive") -> requests.Response:
+        headers = {"Content-Type": "application/octet-stream"}
+        return self.request("PUT", f"/{artifact_id}/{blob}", data=data, headers=headers)
+
+    def set(self, artifact_id: str, field: str, value: Any) -> requests.Response:
+        headers = {"Content-Type": "application/json-patch+json"}
+        patch = [{"op": "replace", "path": f"/{field}", "value": value}]
+        return self.request("PATCH", f"/{artifact_id}", json=patch, headers=headers)
+
+    def show(self, artifact_id: str) -> Any:
+        return self.request("GET", f"/{artifact_id}").json()
+
+    def names(self, **filters: str) -> list[tuple[str, str]]:
+        """Names and versions of the artifacts that pass the filters."""
+        answer = self.request("GET", "", params={**filters, "limit": "100"})
+        assert answer.status_code == 200, answer.text
+        return sorted((found["name"], found["version"]) for found in answer.json()["artifacts"])
+
+    def publish(self, name: str, version: str, data: bytes, public: bool = False) -> Any:
+        """Create, upload, activate, and publish if asked; returns the artifact."""
+        created = self.create(name, version)
+        assert created.status_code == 201, created.text
+        artifact_id = created.json()["id"]
+        for answer in (
+            self.upload(artifact_id, data),
+            self.set(artifact_id, "status", "active"),
+            *([self.set(artifact_id, "visibility", "public")] if public else []),
+        ):
+            assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+def message(answer: requests.Response) -> str:
+    """What the service says of an error."""
+    text: str = answer.json()["error"]["message"]
+    return text

@@ -1,0 +1,322 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The artifact type in the real Glare."""
+
+import hashlib
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+from glare_murano.package import Archive
+from glare_murano.package import InvalidPackage
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.client import message
+
+
+def _draft(glare: Client, name: str, version: str = "1.0.0") -> str:
+    artifact_id: str = glare.create(name, version).json()["id"]
+    return artifact_id
+
+
+def test_the_server_fills_the_fields_from_the_manifest(glare: Client, name: str) -> None:
+    data = packages.package(
+        name,
+        "1.2.0",
+        Type="Application",
+        Name="A Wiki",
+        Description="Keeps pages.",
+        Author="Alice",
+        Tags=["Pages", "wiki"],
+        Supplier={"Name": "Example", "CompanyUrl": {"Link": "https://example.org"}},
+        Require={"org.db": ">=1.2,<2", "org.other": None},
+    )
+
+    artifact = glare.publish(name, "1.2.0", data)
+
+    expected = {
+        "name": name,
+        "version": "1.2.0",
+        "status": "active",
+        "type": "Application",
+        "display_name": "A Wiki",
+        "description": "Keeps pages.",
+        "author": "Alice",
+        "supplier": {"Name": "Example", "CompanyUrl.Link": "https://example.org"},
+        "keywords": ["a", "wiki", "pages"],
+        "categories": [],
+        "format": "MuranoPL/1.4.0",
+        "class_definitions": [f"{name}.Thing"],
+        "requirements": {"org.db": ">=1.2,<2", "org.other": "0", "io.murano": "0", name: "1"},
+    }
+    assert {field: artifact[field] for field in expected} == expected
+    assert sorted(artifact["tags"]) == ["Pages", "wiki"]
+    assert artifact["archive"]["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+def test_the_archive_comes_back_as_it_was_uploaded(glare: Client, name: str) -> None:
+    data = packages.package(name)
+    artifact = glare.publish(name, "1.0.0", data)
+
+    assert glare.request("GET", f"/{artifact['id']}/archive").content == data
+
+
+def test_a_version_left_out_means_zero_on_both_sides(glare: Client, name: str) -> None:
+    created = glare.create(name, None).json()
+
+    assert created["version"] == "0.0.0"
+    assert glare.upload(created["id"], packages.package(name, None)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("said_name", "said_version", "words"),
+    [
+        ("org.test.other", "1.0.0", ["FullName", "org.test.other", "{name}"]),
+        ("{name}", "1.0.1", ["Version", "1.0.1", "1.0.0"]),
+    ],
+)
+def test_a_manifest_that_disagrees_is_refused_and_nothing_is_stored(
+    glare: Client,
+    name: str,
+    state_dir: pathlib.Path,
+    said_name: str,
+    said_version: str,
+    words: list[str],
+) -> None:
+    artifact_id = _draft(glare, name)
+    stored = set((state_dir / "blobs").iterdir())
+
+    answer = glare.upload(artifact_id, packages.package(said_name.format(name=name), said_version))
+
+    assert answer.status_code == 400
+    for word in words:
+        assert word.format(name=name) in message(answer)
+    artifact = glare.show(artifact_id)
+    assert artifact["archive"] is None
+    assert artifact["class_definitions"] == []
+    assert artifact["requirements"] == {}
+    assert set((state_dir / "blobs").iterdir()) == stored
+
+
+def _bad_packages() -> dict[str, tuple[bytes, str]]:
+    """What is wrong -> an archive, and the rule that it breaks."""
+    good = packages.manifest("org.test.bad")
+    text = packages.zipped({"manifest.yaml": b"- a\n- list\n"})
+    return {
+        "no ZIP file": (b"This is no ZIP file.", "archive-format"),
+        "an empty file": (b"", "archive-format"),
+        "no manifest": (packages.zipped({"readme": b""}), "manifest-missing"),
+        "a manifest that is no mapping": (text, "manifest-mapping"),
+        "a manifest that is no YAML": (
+            packages.zipped({"manifest.yaml": b"a: [b\n"}),
+            "yaml-syntax",
+        ),
+        "an unknown format": (
+            packages.package("org.test.bad", Format="Foo/1.0"),
+            "manifest-format",
+        ),
+        "an odd name": (
+            packages.zipped(packages.files({**good, "FullName": "a..b"})),
+            "manifest-name",
+        ),
+        "no SemVer": (packages.package("org.test.bad", "one"), "manifest-version"),
+        "no range": (packages.package("org.test.bad", Require={"a.b": ">>1"}), "manifest-require"),
+        "an odd required name": (
+            packages.package("org.test.bad", Require={"a b": "1"}),
+            "manifest-require",
+        ),
+        "an unknown type": (packages.package("org.test.bad", Type="Thing"), "manifest-type"),
+        "a class without its file": (
+            packages.zipped({"manifest.yaml": packages.files(good)["manifest.yaml"]}),
+            "manifest-classes",
+        ),
+    }
+
+
+@pytest.mark.parametrize("wrong", _bad_packages())
+def test_bad_input_is_refused_in_the_same_words_on_both_sides(
+    glare: Client, name: str, tmp_path: pathlib.Path, wrong: str
+) -> None:
+    data, rule = _bad_packages()[wrong]
+    (tmp_path / "bad.zip").write_bytes(data)
+    with (
+        pytest.raises(InvalidPackage) as refusal,
+        Archive.open(tmp_path / "bad.zip") as archive,
+    ):
+        archive.manifest()
+    artifact_id = _draft(glare, name)
+
+    answer = glare.upload(artifact_id, data)
+
+    assert answer.status_code == 400
+    assert message(answer) == str(refusal.value)
+    assert f"[{rule}]" in message(answer)
+    assert glare.show(artifact_id)["archive"] is None
+
+
+@pytest.mark.parametrize(
+    ("bad_name", "bad_version"),
+    [
+        ("a..b", "1.0.0"),
+        ("a b", "1.0.0"),
+        ("ä", "1.0.0"),
+        ("../a", "1.0.0"),
+        ("a" * 141, "1.0.0"),
+        ("a", "1.x"),
+        ("a", "1.2.3.4"),
+        ("a", "70000.0.0"),
+        ("a", "1.0.0-1234567"),
+        ("a", "1.0.0-" + "a" * 60),
+    ],
+)
+def test_an_odd_name_or_version_is_refused_at_creation(
+    glare: Client, bad_name: str, bad_version: str
+) -> None:
+    answer = glare.create(bad_name, bad_version)
+
+    assert answer.status_code == 400
+    assert "name" in message(answer) or "version" in message(answer)
+    assert glare.names() == []
+
+
+def test_name_and_version_are_claimed_at_creation(glare: Client, name: str) -> None:
+    assert glare.create(name, "1.0.0").status_code == 201
+    assert glare.create(name, "1.0.0").status_code == 409
+    assert glare.create(name, "1.0.1").status_code == 201
+
+
+@pytest.mark.parametrize(("field", "value"), [("name", "org.test.stolen"), ("version", "9.0.0")])
+def test_what_was_claimed_cannot_change(glare: Client, name: str, field: str, value: str) -> None:
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, packages.package(name))
+
+    answer = glare.set(artifact_id, field, value)
+
+    assert answer.status_code == 403
+    assert field in message(answer)
+    assert glare.show(artifact_id)[field] != value
+
+
+def test_a_refused_archive_can_be_followed_by_a_right_one(glare: Client, name: str) -> None:
+    artifact_id = _draft(glare, name)
+    assert glare.upload(artifact_id, b"no").status_code == 400
+
+    assert glare.upload(artifact_id, packages.package(name)).status_code == 200
+    assert glare.set(artifact_id, "status", "active").status_code == 200
+
+
+def test_a_second_archive_replaces_the_first_and_all_that_it_said(glare: Client, name: str) -> None:
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, packages.package(name, Require={"a.b": "1"}, Tags=["old"]))
+
+    second = packages.package(name, Require={"c.d": "2"}, Tags=["new"])
+    assert glare.upload(artifact_id, second).status_code == 200
+
+    artifact = glare.show(artifact_id)
+    assert artifact["requirements"] == {"c.d": "2", "io.murano": "0", name: "1"}
+    assert artifact["tags"] == ["new"]
+    assert artifact["archive"]["sha256"] == hashlib.sha256(second).hexdigest()
+
+
+def test_a_refused_second_archive_leaves_the_first_as_it_was(glare: Client, name: str) -> None:
+    artifact_id = _draft(glare, name)
+    first = packages.package(name, Require={"a.b": "1"})
+    glare.upload(artifact_id, first)
+    before = glare.show(artifact_id)
+
+    assert glare.upload(artifact_id, packages.package(name, "9.0.0")).status_code == 400
+
+    after = glare.show(artifact_id)
+    assert {**after, "updated_at": None} == {**before, "updated_at": None}
+    assert glare.request("GET", f"/{artifact_id}/archive").content == first
+
+
+def test_without_an_archive_nothing_becomes_active(glare: Client, name: str) -> None:
+    answer = glare.set(_draft(glare, name), "status", "active")
+
+    assert answer.status_code == 403
+    assert "archive" in message(answer)
+
+
+def test_an_archive_that_lies_elsewhere_is_refused(glare: Client, name: str) -> None:
+    answer = glare.request(
+        "PUT",
+        f"/{_draft(glare, name)}/archive",
+        json={"url": "http://127.0.0.1:9/package.zip", "md5": "0" * 32},
+        headers={"Content-Type": "application/vnd+openstack.glare-custom-location+json"},
+    )
+
+    assert answer.status_code == 403
+    assert "must be uploaded" in message(answer)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("type", "Library"),
+        ("author", "Mallory"),
+        ("format", "MuranoPL/1.0.0"),
+        ("class_definitions", ["io.murano.Object"]),
+        ("requirements", {"a.b": "1"}),
+    ],
+)
+def test_a_client_cannot_set_what_the_manifest_says(
+    glare: Client, name: str, field: str, value: object
+) -> None:
+    answer = glare.create(name, **{field: value})
+
+    assert answer.status_code == 403
+    assert field in message(answer)
+
+
+def test_an_active_package_cannot_change(glare: Client, name: str) -> None:
+    artifact = glare.publish(name, "1.0.0", packages.package(name))
+
+    assert glare.upload(artifact["id"], packages.package(name)).status_code == 403
+    assert glare.set(artifact["id"], "author", "Mallory").status_code == 403
+    assert glare.set(artifact["id"], "categories", ["Web"]).status_code == 200
+
+
+def test_packages_are_found_by_what_they_say(glare: Client, name: str) -> None:
+    wiki, db = f"{name}.wiki", f"{name}.db"
+    glare.publish(wiki, "1.0.0", packages.package(wiki, Require={db: "1"}, Type="Application"))
+    for version in ("1.0.0", "1.2.0", "2.0.0-rc.1"):
+        glare.publish(db, version, packages.package(db, version, Tags=["store"]))
+
+    assert glare.names(class_definitions=f"{wiki}.Thing") == [(wiki, "1.0.0")]
+    assert glare.names(class_definitions="in:x,y") == []
+    assert glare.names(requirements=db, name=f"neq:{db}") == [(wiki, "1.0.0")]
+    assert glare.names(requirements="org.nobody") == []
+    assert glare.names(type="Application", name=f"like:{name}%") == [(wiki, "1.0.0")]
+    assert glare.names(name=db, version="gte:1.2") == [(db, "1.2.0"), (db, "2.0.0-rc.1")]
+    assert glare.names(keywords="store", name=db, version="lt:1.1.0") == [(db, "1.0.0")]
+
+
+def test_a_private_package_is_the_projects_own(
+    glare: Client, as_user: Callable[[str], Client], name: str
+) -> None:
+    artifact = glare.publish(name, "1.0.0", packages.package(name))
+    stranger = as_user("strangers")
+
+    assert stranger.names(name=name) == []
+    assert stranger.request("GET", f"/{artifact['id']}/archive").status_code == 404
+
+
+def test_a_public_package_can_be_downloaded_by_every_project(
+    admin: Client, glare: Client, name: str
+) -> None:
+    data = packages.package(name)
+    artifact = admin.publish(name, "1.0.0", data, public=True)
+
+    assert glare.request("GET", f"/{artifact['id']}/archive").content == data

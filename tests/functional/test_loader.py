@@ -1,0 +1,266 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The loader over the real Glare."""
+
+import multiprocessing
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs.glare import GlareCatalog
+from tests import packages
+from tests.functional.client import Client
+
+Publish = Callable[..., None]
+
+
+@pytest.fixture
+def publish(glare: Client, name: str) -> Publish:
+    """Publish versions of the test's package."""
+
+    def publish_versions(*versions: str) -> None:
+        for version in versions:
+            glare.publish(name, version, packages.package(name, version))
+
+    return publish_versions
+
+
+@pytest.fixture
+def cache(tmp_path: pathlib.Path) -> loader.Cache:
+    return loader.Cache(tmp_path / "cache")
+
+
+def _catalog(client: Client, project: str | None = None) -> GlareCatalog:
+    return GlareCatalog(client.session(), endpoint=client.url, project_id=project)
+
+
+def _load(client: Client, project: str, cache: loader.Cache, name: str, text: str) -> str:
+    catalog = _catalog(client, project)
+    package = loader.PackageLoader([catalog], cache).load_package(name, VersionSpec.of(text))
+    return str(package.version)
+
+
+@pytest.mark.parametrize(
+    ("text", "newest"),
+    [
+        ("1", "1.10.0"),
+        ("1.2", "1.2.5"),
+        ("1.2.3", "1.2.3"),
+        (">=1.2,<1.10", "1.2.5"),
+        ("<=1.2.3,!=1.2.3", "1.2.0"),
+        ("*", "2.0.0"),
+        ("2", "2.0.0"),
+        ("<2.0.0", "1.10.0"),
+        ("==2.0.0-rc.2", "2.0.0-rc.2"),
+        (">=2.0.0-rc.1,<=2.0.0-rc.99", "2.0.0-rc.10"),
+    ],
+)
+def test_the_newest_release_in_the_range_is_loaded(
+    glare: Client,
+    project: str,
+    name: str,
+    publish: Publish,
+    cache: loader.Cache,
+    text: str,
+    newest: str,
+) -> None:
+    publish("2.0.0-rc.10", "1.2.0", "2.0.0", "1.2.3", "1.10.0", "2.0.0-rc.2", "1.2.5", "0.9.0")
+
+    assert _load(glare, project, cache, name, text) == newest
+
+
+def test_a_bound_leaves_out_the_pre_releases_of_its_version(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("2.0.0-rc.1", "2.0.0-rc.2")
+
+    with pytest.raises(loader.NoSuchPackage):
+        _load(glare, project, cache, name, ">=2.0.0-rc.1,<2.0.0")
+
+
+def test_pre_releases_are_ordered_as_semver_has_it_not_as_the_database(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.0.0-alpha.1", "1.0.0-alpha-1", "1.0.0-9", "1.0.0-10")
+
+    assert _load(glare, project, cache, name, ">=1.0.0-0") == "1.0.0-alpha-1"
+
+
+def test_a_range_that_leaves_out_the_newest_is_searched_further(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish(*(f"1.0.{patch}" for patch in range(8)))
+    without_newest = ",".join(f"!=1.0.{patch}" for patch in range(2, 8))
+
+    assert _load(glare, project, cache, name, f">=1.0.0,{without_newest}") == "1.0.1"
+
+
+def test_drafts_and_deactivated_packages_are_not_loaded(
+    glare: Client, admin: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.0.0")
+    draft = glare.create(name, "1.1.0").json()["id"]
+    glare.upload(draft, packages.package(name, "1.1.0"))
+    withdrawn = glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))["id"]
+    assert admin.set(withdrawn, "status", "deactivated").status_code == 200
+
+    assert _load(glare, project, cache, name, "1") == "1.0.0"
+
+
+def test_the_project_own_package_comes_before_a_public_one_of_the_same_version(
+    glare: Client, admin: Client, project: str, name: str
+) -> None:
+    own = packages.package(name, Author="own")
+    admin.publish(name, "1.0.0", packages.package(name, Author="public"), public=True)
+    glare.publish(name, "1.0.0", own)
+
+    release = _catalog(glare, project).newest(name, VersionSpec.of("1"))
+
+    assert release is not None
+    assert glare.show(release.reference)["author"] == "own"
+
+
+def test_another_projects_private_package_is_out_of_reach_even_for_an_administrator(
+    glare: Client, admin: Client, name: str, publish: Publish
+) -> None:
+    publish("1.0.0")
+
+    assert admin.names(name=name) == [(name, "1.0.0")]
+    for project in ("admin", None):
+        catalog = _catalog(admin, project)
+        assert catalog.newest(name, VersionSpec.of("1")) is None
+        assert catalog.newest_defining(f"{name}.Thing", VersionSpec.of("1")) is None
+        assert list(catalog.releases(name)) == []
+
+
+def test_what_is_missing_is_told_with_all_that_there_is(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.0.0", "1.2.0", "1.3.0", "2.0.0")
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+
+    with pytest.raises(loader.NoSuchPackage) as no_package:
+        package_loader.load_package(name, VersionSpec.of(">=3"), required_by="org.app 1.0.0")
+    with pytest.raises(loader.NoSuchClass) as no_class:
+        package_loader.load_class_package(f"{name}.Thing", VersionSpec.of("4"))
+    with pytest.raises(loader.NoSuchPackage) as nothing:
+        package_loader.load_package(f"{name}.nothing", VersionSpec.of(None))
+
+    for word in (name, ">=3", "org.app 1.0.0", "2.0.0, 1.3.0, 1.2.0, 1.0.0", glare.url):
+        assert word in str(no_package.value)
+    for word in (f"{name}.Thing", "range 4", f"{name} 2.0.0"):
+        assert word in str(no_class.value)
+    assert "no version of it at all" in str(nothing.value)
+
+
+def test_a_class_is_found_in_the_newest_package_that_defines_it(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.0.0", "1.1.0", "2.0.0")
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+
+    package = package_loader.load_class_package(f"{name}.Thing", VersionSpec.of("1"))
+
+    assert (package.full_name, str(package.version)) == (name, "1.1.0")
+    text, _ = package.get_class(f"{name}.Thing")
+    assert b"Return: 1.1.0" in text
+
+
+def test_a_loaded_version_that_satisfies_is_used_again(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.0.0", "1.1.0")
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+    package_loader.load_package(name, VersionSpec.of("1.0"))
+    requests = package_loader.counters.requests
+
+    assert str(package_loader.load_package(name, VersionSpec.of("1")).version) == "1.0.0"
+    assert package_loader.counters.requests == requests
+
+
+def test_a_pinned_version_is_used_although_there_is_a_newer_one(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.0.0", "1.1.0", "2.0.0")
+    pins = loader.Pins()
+    pins.load({name: ["1.0.0"]})
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache, pins)
+
+    assert str(package_loader.load_package(name, VersionSpec.of("1")).version) == "1.0.0"
+    assert str(package_loader.load_package(name, VersionSpec.of("2")).version) == "2.0.0"
+    assert pins.dump() == {name: ["1.0.0", "2.0.0"]}
+
+
+def _load_in_another_process(url: str, token: str, folder: str, name: str) -> tuple[int, int]:
+    client = Client(url, token)
+    package_loader = loader.PackageLoader(
+        [_catalog(client, client.token.split(":")[1])], loader.Cache(folder)
+    )
+    package_loader.load_package(name, VersionSpec.of("1"))
+    return package_loader.counters.downloads, package_loader.counters.hits
+
+
+def test_an_archive_is_fetched_once_and_found_by_the_next_process(
+    glare: Client, name: str, publish: Publish, tmp_path: pathlib.Path
+) -> None:
+    publish("1.0.0")
+    arguments = (glare.url, glare.token, str(tmp_path / "cache"), name)
+
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        first = pool.apply(_load_in_another_process, arguments)
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        later = pool.starmap(_load_in_another_process, [arguments] * 4)
+
+    assert first == (1, 0)
+    assert later == [(0, 1)] * 4
+
+
+def test_processes_that_ask_at_once_fetch_once(
+    glare: Client, name: str, publish: Publish, tmp_path: pathlib.Path
+) -> None:
+    publish("1.0.0")
+    arguments = (glare.url, glare.token, str(tmp_path / "cache"), name)
+
+    with multiprocessing.get_context("spawn").Pool(6) as pool:
+        costs = pool.starmap(_load_in_another_process, [arguments] * 6)
+
+    assert sorted(costs) == [(0, 1)] * 5 + [(1, 0)]
+
+
+def test_a_changed_archive_is_refused_and_not_kept(
+    glare: Client, project: str, name: str, cache: loader.Cache, state_dir: pathlib.Path
+) -> None:
+    data = packages.package(name)
+    glare.publish(name, "1.0.0", data)
+    stored = next(p for p in (state_dir / "blobs").iterdir() if p.read_bytes() == data)
+    stored.write_bytes(packages.package(name, Author="Mallory"))
+
+    with pytest.raises(loader.DigestMismatch):
+        _load(glare, project, cache, name, "1")
+
+    assert list((cache.folder / "packages").iterdir()) == []
+
+
+def test_a_catalogue_that_cannot_be_asked_is_told(cache: loader.Cache) -> None:
+    nobody = Client("http://127.0.0.1:9", "a:b:c")
+
+    with pytest.raises(loader.CatalogError, match=r"127\.0\.0\.1:9"):
+        _load(nobody, "b", cache, "org.test", "1")
+
+
+def test_a_refused_token_is_told(glare_url: str, cache: loader.Cache) -> None:
+    with pytest.raises(loader.CatalogError, match="401"):
+        _load(Client(glare_url, "nonsense"), "b", cache, "org.test", "1")

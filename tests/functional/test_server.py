@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command ``glare-murano-server``, as a user runs it."""
+
+import contextlib
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import openstack.config
+import pytest
+from keystoneauth1 import adapter
+
+from tests import packages
+from tests.functional.client import Client
+
+COMMAND = pathlib.Path(sys.executable).with_name("glare-murano-server")
+
+
+@contextlib.contextmanager
+def _running(state: pathlib.Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The server, and what it printed when it was ready."""
+    with subprocess.Popen(
+        [COMMAND, "--state-dir", state, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline()]
+            while "endpoint_override" not in lines[-1]:
+                assert lines[-1], process.stderr.read() if process.stderr else ""
+                lines.append(process.stdout.readline())
+            yield process, "".join(lines)
+        finally:
+            process.kill()
+
+
+def _refusal(*arguments: str) -> list[str]:
+    """The lines that a server which cannot start leaves."""
+    finished = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 1
+    assert finished.stdout == ""
+    return finished.stderr.splitlines()
+
+
+def test_it_prints_its_url_and_an_entry_for_clouds_yaml(tmp_path: pathlib.Path) -> None:
+    clouds = tmp_path / "clouds.yaml"
+    with _running(tmp_path / "state") as (_, printed):
+        url = printed.split()[3]
+        clouds.write_text(printed.split("\n\n", 1)[1])
+        config = openstack.config.OpenStackConfig(config_files=[str(clouds)])
+        cloud = config.get_one(cloud="glare-murano")
+        client = adapter.Adapter(
+            cloud.get_session(),
+            service_type="artifact",
+            endpoint_override=cloud.get_endpoint("artifact"),
+        )
+
+        assert client.get("/artifacts/murano").json()["artifacts"] == []
+        assert client.get_endpoint() == url
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_cleanly_and_finds_everything_again(
+    tmp_path: pathlib.Path, number: signal.Signals
+) -> None:
+    data = packages.package("org.test.kept")
+    with _running(tmp_path / "state") as (process, printed):
+        Client(printed.split()[3], "a:b:member").publish("org.test.kept", "1.0.0", data)
+        process.send_signal(number)
+        _, complaints = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert "Traceback" not in complaints
+
+    with _running(tmp_path / "state") as (_, printed):
+        client = Client(printed.split()[3], "a:b:member")
+        found = client.request("GET", "", params={"name": "org.test.kept"}).json()["artifacts"][0]
+        assert client.request("GET", f"/{found['id']}/archive").content == data
+
+
+def test_settings_of_the_users_own_are_read_after_its_own(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "local.conf").write_text("[DEFAULT]\nmax_artifact_number = 0\n")
+
+    with _running(tmp_path) as (_, printed):
+        answer = Client(printed.split()[3], "a:b:member").create("org.test.many")
+
+    assert answer.status_code == 403
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: pathlib.Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        lines = _refusal("--state-dir", str(tmp_path), "--port", port)
+
+    assert len(lines) == 1
+    assert port in lines[0]
+    assert "--port" in lines[0]
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+
+    lines = _refusal("--state-dir", str(tmp_path / "file" / "state"))
+
+    assert len(lines) == 1
+    assert str(tmp_path / "file" / "state") in lines[0]
+
+
+def test_a_folder_that_another_server_uses_is_one_clear_line(tmp_path: pathlib.Path) -> None:
+    with _running(tmp_path):
+        lines = _refusal("--state-dir", str(tmp_path), "--port", "0")
+
+    assert len(lines) == 1
+    assert "in use" in lines[0]

@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Small packages, made for a test."""
+
+import io
+import pathlib
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+CLASS = "Name: {name}\nMethods:\n  version:\n    Body:\n      Return: {version}\n"
+
+
+def manifest(name: str, version: str | None = "1.0.0", **keys: Any) -> dict[str, Any]:
+    """A manifest with one class, ``NAME.Thing``; keys replace or add."""
+    content = {
+        "Format": "1.4",
+        "Type": "Library",
+        "FullName": name,
+        "Version": version,
+        "Name": "A Thing",
+        "Author": "Somebody",
+        "Classes": {f"{name}.Thing": "Thing.yaml"},
+        **keys,
+    }
+    return {key: value for key, value in content.items() if value is not None}
+
+
+def files(content: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a package with this manifest."""
+    found = {"manifest.yaml": yaml.safe_dump(dict(content)).encode()}
+    classes = content.get("Classes")
+    if isinstance(classes, dict):
+        for name, path in classes.items():
+            text = CLASS.format(name=name, version=content.get("Version"))
+            found[f"Classes/{path}"] = text.encode()
+    return found
+
+
+def zipped(content: Mapping[str, bytes]) -> bytes:
+    """A ZIP file of these files."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in content.items():
+            archive.writestr(path, data)
+    return stream.getvalue()
+
+
+def package(name: str, version: str | None = "1.0.0", **keys: Any) -> bytes:
+    """The archive of a package with one class, ``NAME.Thing``."""
+    return zipped(files(manifest(name, version, **keys)))
+
+
+def write(folder: pathlib.Path, content: Mapping[str, bytes]) -> pathlib.Path:
+    """Write files below a folder, and return it."""
+    for path, data in content.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return folder
