@@ -268,8 +268,10 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> Non
     first, second = Environment.new("first"), Environment.new("second")
 
     print("\nPublishing the core library and the examples:")
-    folders = [*sorted(core_library.glob("io.murano*")), *sorted(PACKAGES.glob("*/*/"))]
-    folders = [folder for folder in folders if folder != NEWER]
+    core = sorted(core_library.glob("io.murano*"))
+    if not core:
+        raise DemoError(f"there is no core library in {core_library}; 'make demo' fetches it")
+    folders = [folder for folder in [*core, *sorted(PACKAGES.glob("*/*/"))] if folder != NEWER]
     measured.run("publish", lambda: publish_all(glare, folders))
 
     print("\nDeploying the environment 'first', a wiki and a shop, every class from Glare.")

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The real Murano engine in the test process, the real Glare in another."""
+
+import itertools
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from murano.common import config as murano_config
+
+from examples import demo
+from examples import publish
+from tests import packages
+
+ROOT = pathlib.Path(__file__).parents[2]
+CORE_LIBRARY = ROOT / ".cache" / "murano-16.0.0" / "meta"
+
+_counter = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def core_library() -> pathlib.Path:
+    if not (CORE_LIBRARY / "io.murano").is_dir():
+        pytest.fail(f"Murano's core library is not in {CORE_LIBRARY}; 'make test' fetches it")
+    return CORE_LIBRARY
+
+
+@pytest.fixture(scope="session")
+def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with demo.embedded_glare(tmp_path_factory.mktemp("state")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def glare(glare_url: str) -> Any:
+    """A client that publishes."""
+    auth = token_endpoint.Token(glare_url, demo.PUBLISHER_TOKEN)
+    return publish.client(ksa_session.Session(auth=auth), glare_url)
+
+
+@pytest.fixture(scope="session")
+def engine_conf(
+    glare_url: str, glare: Any, core_library: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """The engine's configuration, with the core library and the examples published."""
+    demo.configure_engine(tmp_path_factory.mktemp("engine"), glare_url)
+    for folder in (*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")):
+        publish.publish(glare, folder, public=True)
+    return murano_config.CONF
+
+
+@pytest.fixture
+def conf(engine_conf: Any) -> Iterator[Any]:
+    """The same, to be changed by one test."""
+    yield engine_conf
+    for group, options in (
+        ("engine", ("packages_service", "packages_cache", "enable_packages_cache")),
+        ("engine", ("load_packages_from",)),
+        ("murano_auth", ("www_authenticate_uri",)),
+    ):
+        for option in options:
+            engine_conf.clear_override(option, group)
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of a package that no other test uses."""
+    return f"org.test.package{next(_counter)}"
+
+
+@pytest.fixture
+def publish_package(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
+    """Publish a small package for every project."""
+
+    def publish_files(name: str, version: str, **keys: Any) -> None:
+        content = packages.files(packages.manifest(name, version, **keys))
+        publish.publish(glare, packages.write(tmp_path / name / version, content), public=True)
+
+    return publish_files

@@ -1,0 +1,354 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The services around the engine's command, as tests run them.
+
+RabbitMQ is the host's own; each engine gets a virtual host of its own there,
+so that runs do not meet, and what was declared goes away with it.
+"""
+
+import contextlib
+import os
+import pathlib
+import queue
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import kombu
+import oslo_messaging
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from oslo_config import cfg
+
+from examples import publish
+
+ROOT = pathlib.Path(__file__).parents[2]
+CORE_LIBRARY = ROOT / ".cache/murano-16.0.0/meta"
+EXAMPLES = ROOT / "examples/packages"
+
+PROJECT = "demo"
+USER = "alice"
+# The embedded Glare takes a token at its word: user, project, roles.
+USER_TOKEN = f"{USER}:{PROJECT}:member"
+PUBLISHER_TOKEN = "admin:admin:admin"
+
+_RABBIT = "127.0.0.1:5672"
+_RABBIT_USER = "guest"
+_RABBIT_PASSWORD = "guest"
+
+_START_SECONDS = 60
+_ANSWER_SECONDS = 60
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = _START_SECONDS) -> Any:
+    """Ask until the answer is true, and return it."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} seconds"
+        time.sleep(0.1)
+    return answer
+
+
+@contextlib.contextmanager
+def running(command: Sequence[Any], output: pathlib.Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command, and leave nothing of it behind."""
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.contextmanager
+def embedded_glare(work: pathlib.Path) -> Iterator[str]:
+    """Run the embedded Glare, and give its URL."""
+    command = [sys.executable, "-m", "glare_murano.server", "--port", "0"]
+    command += ["--state-dir", work / "glare"]
+    output = work / "glare.out"
+    with running(command, output) as process:
+
+        def url() -> str | None:
+            assert process.poll() is None, f"Glare ended: {output.read_text()}"
+            found = re.search(r"listens on (http://\S+)\n", output.read_text())
+            return found[1] if found else None
+
+        yield wait_until(url, "the start of Glare")
+
+
+def publish_everything(url: str) -> dict[str, Any]:
+    """Publish Murano's core library and the examples for every project.
+
+    :returns: the artifacts, by ``FQN version``.
+    """
+    auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
+    glare = publish.client(ksa_session.Session(auth=auth), url)
+    folders = [*CORE_LIBRARY.glob("io.murano*"), *EXAMPLES.glob("*/*/")]
+    artifacts = [publish.publish(glare, folder, public=True) for folder in folders]
+    return {f"{artifact['name']} {artifact['version']}": artifact for artifact in artifacts}
+
+
+@contextlib.contextmanager
+def message_queue() -> Iterator[str]:
+    """Make a virtual host of RabbitMQ, and give its transport URL."""
+    name = f"glare-murano-test-{uuid.uuid4().hex}"
+    _rabbitmqctl("add_vhost", name)
+    try:
+        _rabbitmqctl("set_permissions", "-p", name, _RABBIT_USER, ".*", ".*", ".*")
+        yield f"rabbit://{_RABBIT_USER}:{_RABBIT_PASSWORD}@{_RABBIT}/{name}"
+    finally:
+        _rabbitmqctl("delete_vhost", name)
+
+
+def _rabbitmqctl(*arguments: str) -> None:
+    command = ["rabbitmqctl", "--quiet", *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_START_SECONDS, check=False
+        )
+    except FileNotFoundError:
+        pytest.fail("rabbitmqctl is missing: these tests need RabbitMQ on this host")
+    if done.returncode:
+        pytest.fail(f"{' '.join(command)} failed (it needs root): {done.stdout}{done.stderr}")
+
+
+class Engine:
+    """A running engine, with a folder of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: pathlib.Path) -> None:
+        self.packages_cache = folder / "packages-cache"
+        self._process = process
+        self._files = [folder / "murano-engine.log", folder / "engine.out"]
+
+    @property
+    def log(self) -> str:
+        """What it has logged so far, and what it said beside its log."""
+        return "\n".join(file.read_text() for file in self._files if file.exists())
+
+    def terminate(self, seconds: float) -> int:
+        """Send SIGTERM, and return the exit code; it is an error to take longer."""
+        self._process.terminate()
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"the engine runs on; its log:\n{self.log}") from error
+
+    def has_processes(self) -> bool:
+        """Whether it, or a worker that it has started, is there."""
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+_MURANO_CONF = """\
+[DEFAULT]
+log_file = {folder}/murano-engine.log
+transport_url = {transport_url}
+use_stderr = false
+
+[engine]
+engine_workers = {workers}
+packages_cache = {folder}/packages-cache
+packages_service = {packages_service}
+use_trusts = false
+
+[glare]
+url = {glare_url}
+
+[oslo_messaging_notifications]
+driver = messagingv2
+"""
+
+
+@contextlib.contextmanager
+def murano_engine(
+    folder: pathlib.Path,
+    transport_url: str,
+    glare_url: str,
+    packages_service: str = "glare",
+    workers: int = 1,
+) -> Iterator[Engine]:
+    """Run ``murano-glare-engine`` as an operator does, until it waits for tasks."""
+    configuration = folder / "murano.conf"
+    configuration.write_text(
+        _MURANO_CONF.format(
+            folder=folder,
+            transport_url=transport_url,
+            glare_url=glare_url,
+            packages_service=packages_service,
+            workers=workers,
+        )
+    )
+    command = pathlib.Path(sys.executable).with_name("murano-glare-engine")
+    with running([command, "--config-file", configuration], folder / "engine.out") as process:
+        engine = Engine(process, folder)
+
+        def ready() -> bool:
+            assert process.poll() is None, f"the engine ended: {engine.log}"
+            return _consumers(transport_url, "tasks") >= workers
+
+        wait_until(ready, "the start of the engine")
+        yield engine
+
+
+def _consumers(transport_url: str, name: str) -> int:
+    with kombu.Connection(transport_url.replace("rabbit://", "amqp://")) as connection:
+        try:
+            return connection.default_channel.queue_declare(name, passive=True).consumer_count
+        except connection.channel_errors:
+            return 0
+
+
+class _Results:
+    """What the engine calls when a task is done."""
+
+    def __init__(self) -> None:
+        self.queue: queue.Queue[tuple[str, Any]] = queue.Queue()
+
+    def process_result(self, context: Any, result: Any, environment_id: str) -> None:
+        self.queue.put((environment_id, result))
+
+
+class _Reports:
+    """What the engine notifies while a task runs."""
+
+    def __init__(self) -> None:
+        self.received: list[Any] = []
+
+    def info(self, context: Any, publisher: str, event: str, payload: Any, metadata: Any) -> None:
+        if event == "murano.report_notification":
+            self.received.append(payload)
+
+
+class MuranoApi:
+    """Plays the part of murano-api towards the engine."""
+
+    def __init__(self, transport_url: str, engine: Engine) -> None:
+        # Part of oslo.messaging reads its options here only.
+        conf = cfg.CONF
+        self._engine = engine
+        self._results = _Results()
+        self._reports = _Reports()
+        self._rpc = oslo_messaging.get_rpc_transport(conf, url=transport_url)
+        self._notifications = oslo_messaging.get_notification_transport(conf, url=transport_url)
+        self._client = oslo_messaging.get_rpc_client(
+            self._rpc, oslo_messaging.Target("murano", "tasks"), timeout=_ANSWER_SECONDS
+        )
+        self._servers = [
+            oslo_messaging.get_rpc_server(
+                self._rpc,
+                oslo_messaging.Target("murano", "results", server=uuid.uuid4().hex),
+                [self._results],
+                executor="threading",
+            ),
+            oslo_messaging.get_notification_listener(
+                self._notifications,
+                [oslo_messaging.Target(topic="murano")],
+                [self._reports],
+                executor="threading",
+            ),
+        ]
+
+    def __enter__(self) -> "MuranoApi":
+        for server in self._servers:
+            server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._servers:
+            server.stop()
+            server.wait()
+        self._rpc.cleanup()
+        self._notifications.cleanup()
+
+    def start(self, model: Any, object_id: str, method: str) -> None:
+        """Have the engine run a method of an object in a model."""
+        action = {"object_id": object_id, "method": method, "args": {}}
+        task = {"id": _environment_id(model), "action": action, "model": model, **_who()}
+        self._client.cast({}, "handle_task", task=task)
+
+    def result(self, model: Any) -> Any:
+        """Wait for the result of what was started with a model."""
+        with self._answering():
+            environment_id, result = self._results.queue.get(timeout=_ANSWER_SECONDS)
+        assert environment_id == _environment_id(model)
+        return result
+
+    def run(self, model: Any, object_id: str, method: str) -> Any:
+        """Have the engine run a method of an object in a model, and wait for the result."""
+        self.start(model, object_id, method)
+        return self.result(model)
+
+    def call_static_action(self, class_name: str, class_version: str, method: str) -> Any:
+        """Have the engine run a static method."""
+        action = {
+            "class_name": class_name,
+            "class_version": class_version,
+            "pkg_name": None,
+            "method": method,
+            "args": {},
+        }
+        task = {"id": uuid.uuid4().hex, "action": action, **_who()}
+        with self._answering():
+            return self._client.call({}, "call_static_action", task=task)
+
+    def generate_schema(self, class_name: str, class_version: str) -> Any:
+        """Have the engine describe a class as a JSON schema."""
+        with self._answering():
+            return self._client.call(
+                {"token": USER_TOKEN, "project_id": PROJECT},
+                "generate_schema",
+                class_name=class_name,
+                method_names=None,
+                class_version=class_version,
+                package_name=None,
+            )
+
+    @property
+    def reports(self) -> list[str]:
+        """The texts that the engine has reported so far."""
+        return [report["text"] for report in self._reports.received]
+
+    @contextlib.contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except (queue.Empty, oslo_messaging.MessagingTimeout) as error:
+            raise AssertionError(
+                f"the engine did not answer; its log:\n{self._engine.log}"
+            ) from error
+
+
+def _environment_id(model: Any) -> str:
+    return str(model["Objects"]["?"]["id"])
+
+
+def _who() -> dict[str, str]:
+    return {"token": USER_TOKEN, "project_id": PROJECT, "user_id": USER}

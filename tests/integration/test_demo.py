@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The demo as a user runs it: real processes, a real port."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+COMMAND = [sys.executable, "-W", "ignore", "-m", "examples.demo"]
+
+
+def _environment(tmp_path: pathlib.Path) -> dict[str, str]:
+    return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+
+
+def test_the_demo_shows_what_the_whole_is_for(
+    core_library: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    finished = subprocess.run(
+        [*COMMAND, core_library],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=_environment(tmp_path),
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    for line in (
+        r"'status' answers .*\"uses\": \{\"org.example.db\": \"1.2.0\"\}",
+        r"side by side: the wiki uses org.example.db 1.2.0, the shop 2.0.0",
+        r"first keeps its pins: the wiki uses org.example.db 1.2.0",
+        r"second takes the new version: the wiki uses org.example.db 1.3.0",
+        r"deploy first +murano 0.0.0, db 1.2.0 and 2.0.0, .* \d+ +[\d,]+ +\d",
+    ):
+        assert re.search(line, finished.stdout), line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_nothing_behind(
+    core_library: pathlib.Path, tmp_path: pathlib.Path, number: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        [*COMMAND, core_library],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_environment(tmp_path),
+    ) as demo:
+        assert demo.stdout is not None
+        while "Deploying" not in (line := demo.stdout.readline()):
+            assert line, "the demo ended too early"
+        children = psutil.Process(demo.pid).children(recursive=True)
+        demo.send_signal(number)
+        output, _ = demo.communicate(timeout=60)
+
+    assert demo.returncode not in (0, None)
+    assert "Traceback" not in output
+    assert children
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_without_the_core_library_says_so(tmp_path: pathlib.Path) -> None:
+    finished = subprocess.run(
+        [*COMMAND, tmp_path / "nothing"], capture_output=True, text=True, timeout=120
+    )
+
+    assert finished.returncode == 1
+    assert "nothing" in finished.stderr
+    assert "Traceback" not in finished.stderr

@@ -1,0 +1,247 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The real Murano engine, which loads every package through the loader."""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from keystoneauth1 import identity
+from keystoneauth1 import token_endpoint
+from murano.common import engine as murano_engine
+from murano.dsl import exceptions as dsl_exceptions
+from murano.dsl import helpers
+from murano.engine import execution_session
+from murano.engine import package_loader as murano_package_loader
+
+from examples import demo
+from examples import publish
+from loader import engine
+from tests import packages
+
+Publish = Callable[..., None]
+
+
+def _session() -> Any:
+    session = execution_session.ExecutionSession()
+    session.token = demo.USER_TOKEN
+    session.project_id = demo.PROJECT
+    return session
+
+
+def _task(header: dict[str, Any], **properties: Any) -> Any:
+    """Load a model of one object, and return the engine's answer."""
+    model = {
+        "Objects": {"?": {"id": "object", **header}, **properties},
+        "SystemData": {},
+        "project_id": demo.PROJECT,
+        "user_id": "alice",
+    }
+    task = {
+        "id": "test",
+        "action": None,
+        "model": model,
+        "token": demo.USER_TOKEN,
+        "project_id": demo.PROJECT,
+        "user_id": "alice",
+    }
+    return murano_engine.TaskExecutor(task).execute()
+
+
+def _error(header: dict[str, Any]) -> str:
+    action = _task(header)["action"]
+    assert action["isException"]
+    message: str = action["result"]["message"]
+    return message
+
+
+def test_an_environment_runs_two_versions_of_a_library_side_by_side(conf: Any) -> None:
+    environment = demo.Environment.new("side-by-side")
+
+    environment.deploy()
+
+    assert environment.library_versions() == {"wiki": "1.3.0", "shop": "2.0.0"}
+    assert environment.pins == {
+        "io.murano": ["0.0.0"],
+        "org.example.db": ["1.3.0", "2.0.0"],
+        "org.example.shop": ["1.0.0"],
+        "org.example.wiki": ["1.1.0"],
+    }
+
+
+def test_a_deployed_environment_keeps_its_pins_and_a_new_one_takes_the_newest(
+    conf: Any, glare: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
+) -> None:
+    app = f"{name}.app"
+    publish_package(name, "1.0.0")
+    publish_package(app, "1.0.0", Require={name: "1"}, Classes={f"{app}.Thing": "Thing.yaml"})
+    pins = {name: ["1.0.0"]}
+
+    publish_package(name, "1.1.0")
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        new = loader.load_package(name, helpers.parse_version_spec("1"))
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        loader.import_fixation_table(pins)
+        deployed = loader.load_package(name, helpers.parse_version_spec("1"))
+        loader.load_package(app, helpers.parse_version_spec("1"))
+        table = loader.export_fixation_table()
+        loader.compact_fixation_table()
+        compacted = loader.export_fixation_table()
+
+    assert (str(new.version), str(deployed.version)) == ("1.1.0", "1.0.0")
+    assert table == compacted == {name: ["1.0.0"], app: ["1.0.0"]}
+
+
+def test_compaction_drops_the_pins_that_nothing_used(
+    conf: Any, name: str, publish_package: Publish
+) -> None:
+    publish_package(name, "1.0.0")
+
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        loader.import_fixation_table({name: ["1.0.0"], "org.test.gone": ["3.0.0"]})
+        loader.load_package(name, helpers.parse_version_spec("1"))
+        loader.compact_fixation_table()
+
+        assert loader.export_fixation_table() == {name: ["1.0.0"]}
+
+
+def test_a_class_whose_package_is_missing_is_told_with_what_there_is(conf: Any) -> None:
+    message = _error({"type": "org.example.wiki.Wiki", "classVersion": "9"})
+
+    for word in ("org.example.wiki.Wiki", "9", "org.example.wiki 1.1.0"):
+        assert word in message
+
+
+def test_a_requirement_that_is_missing_is_told_with_who_requires_it(
+    conf: Any, glare: Any, name: str, tmp_path: pathlib.Path
+) -> None:
+    content = packages.files(packages.manifest(name, Require={"org.example.db": ">=3"}))
+    heir = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
+    content["Classes/Thing.yaml"] = heir.encode()
+    publish.publish(glare, packages.write(tmp_path, content), public=True)
+
+    message = _error({"type": f"{name}.Thing", "classVersion": "1"})
+
+    for word in ("org.example.db", "required by", f"{name} 1.0.0", "2.0.0, 1.3.0"):
+        assert word in message
+
+
+def test_what_is_not_found_is_the_engines_own_error(conf: Any) -> None:
+    nothing = helpers.parse_version_spec("7")
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        with pytest.raises(dsl_exceptions.NoPackageFound, match=r"org\.test\.nothing"):
+            loader.load_package("org.test.nothing", nothing)
+        with pytest.raises(dsl_exceptions.NoPackageForClassFound, match=r"org\.test\.Nothing"):
+            loader.load_class_package("org.test.Nothing", nothing)
+
+
+def test_a_static_action_is_answered(conf: Any) -> None:
+    task = {
+        "id": "static",
+        "action": {
+            "class_name": "org.example.db.Database",
+            "pkg_name": "org.example.db",
+            "class_version": ">=1,<1.3",
+            "method": "version",
+            "args": {},
+        },
+        "token": demo.USER_TOKEN,
+        "project_id": demo.PROJECT,
+        "user_id": "alice",
+    }
+
+    assert murano_engine.StaticActionExecutor(task).execute() == "1.2.0"
+
+
+def test_a_schema_is_generated(conf: Any) -> None:
+    context = {"token": demo.USER_TOKEN, "project_id": demo.PROJECT}
+
+    schemas = murano_engine.SchemaEndpoint.generate_schema(
+        context, "org.example.wiki.Wiki", class_version="1"
+    )
+
+    assert schemas[""]["properties"]["name"]["type"] == "string"
+
+
+def test_folders_of_the_host_come_before_glare(
+    conf: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
+) -> None:
+    publish_package(name, "1.5.0")
+    folder = tmp_path / "folders"
+    packages.write(folder / "thing", packages.files(packages.manifest(name, "1.1.0")))
+    packages.write(folder / "broken", {"manifest.yaml": b"FullName: [a"})
+    conf.set_override("load_packages_from", [str(folder), str(tmp_path / "missing")], "engine")
+
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        local = loader.load_package(name, helpers.parse_version_spec("1.1"))
+        remote = loader.load_package(name, helpers.parse_version_spec("1.5"))
+
+    assert (str(local.version), str(remote.version)) == ("1.1.0", "1.5.0")
+    assert str(local.application_package.source_directory) == str(folder / "thing")
+
+
+def test_packages_are_kept_for_the_next_task(
+    conf: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
+) -> None:
+    publish_package(name, "1.0.0")
+    conf.set_override("packages_cache", str(tmp_path / "cache"), "engine")
+    fetched = []
+
+    for _ in range(2):
+        before = engine.totals.downloads
+        with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+            loader.load_package(name, helpers.parse_version_spec("1"))
+        fetched.append(engine.totals.downloads - before)
+
+    assert fetched == [1, 0]
+
+
+def test_without_a_cache_nothing_is_kept(
+    conf: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
+) -> None:
+    publish_package(name, "1.0.0")
+    conf.set_override("packages_cache", str(tmp_path / "cache"), "engine")
+    conf.set_override("enable_packages_cache", False, "engine")
+
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        package = loader.load_package(name, helpers.parse_version_spec("1"))
+        assert pathlib.Path(package.application_package.source_directory).is_dir()
+
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("service", "ours"), [("glare", True), ("glance", True), ("murano", False)]
+)
+def test_the_operator_chooses_the_loader(conf: Any, service: str, ours: bool) -> None:
+    conf.set_override("packages_service", service, "engine")
+
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        assert isinstance(loader, engine.EnginePackageLoader) is ours
+
+
+def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> None:
+    conf.set_override("www_authenticate_uri", "http://127.0.0.1:5000", "murano_auth")
+
+    auth = engine._session(_session()).auth
+
+    assert isinstance(auth, identity.Token)
+    assert auth.auth_url == "http://127.0.0.1:5000/v3"
+
+
+def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:
+    auth = engine._session(_session()).auth
+
+    assert isinstance(auth, token_endpoint.Token)
+    assert auth.token == demo.USER_TOKEN

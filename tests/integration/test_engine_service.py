@@ -1,0 +1,231 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command ``murano-glare-engine``, run and asked as in a cloud.
+
+The engine, Glare and RabbitMQ are the real ones; the tests play murano-api.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import re
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from loader import Cache
+from tests.integration import services
+
+pytestmark = pytest.mark.services
+
+DATABASE = "org.example.db"
+WIKI = "org.example.wiki"
+SHOP = "org.example.shop"
+
+_STOP_SECONDS = 30
+
+
+@dataclasses.dataclass
+class Catalog:
+    """A Glare in which everything is published."""
+
+    url: str
+    artifacts: dict[str, Any]
+
+
+@dataclasses.dataclass
+class Service:
+    """An engine, and the one who asks it."""
+
+    engine: services.Engine
+    api: services.MuranoApi
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _clean_end() -> Iterator[None]:
+    # SIGTERM ends a test run as Ctrl-C does, so that fixtures clean up.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
+    with services.embedded_glare(tmp_path_factory.mktemp("glare")) as url:
+        yield Catalog(url, services.publish_everything(url))
+
+
+@pytest.fixture(scope="module")
+def service(catalog: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("engine"), catalog) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def deployed(service: Service) -> Any:
+    """What the engine returned for the deployment of an environment."""
+    model = environment()
+    return service.api.run(model, model["Objects"]["?"]["id"], "deploy")
+
+
+@contextlib.contextmanager
+def serving(folder: pathlib.Path, catalog: Catalog, **options: Any) -> Iterator[Service]:
+    """Run an engine on a message queue of its own."""
+    with (
+        services.message_queue() as url,
+        services.murano_engine(folder, url, catalog.url, **options) as engine,
+        services.MuranoApi(url, engine) as api,
+    ):
+        yield Service(engine, api)
+
+
+@contextlib.contextmanager
+def downloading(cache_folder: pathlib.Path, digest: str) -> Iterator[None]:
+    """Be the process that downloads a package to a cache, and takes its time."""
+    started, finish = threading.Event(), threading.Event()
+
+    def fetch() -> Iterator[bytes]:
+        started.set()
+        finish.wait()
+        raise ConnectionAbortedError("the other process gives up")
+        yield b""
+
+    def download() -> None:
+        with contextlib.suppress(Exception):
+            Cache(cache_folder).package(digest, fetch)
+
+    thread = threading.Thread(target=download)
+    thread.start()
+    started.wait()
+    try:
+        yield
+    finally:
+        finish.set()
+        thread.join()
+
+
+def environment() -> dict[str, Any]:
+    """An environment with a wiki and a shop, as murano-api sends it to be deployed."""
+    name = f"environment-{uuid.uuid4().hex}"
+    classes = {"wiki": f"{WIKI}.Wiki", "shop": f"{SHOP}.Shop"}
+    applications = [
+        {"?": {"id": key, "type": class_name, "classVersion": "1"}, "name": key.title()}
+        for key, class_name in classes.items()
+    ]
+    header = {"id": name, "type": "io.murano.Environment"}
+    return {
+        "Objects": {"?": header, "name": name, "applications": applications},
+        "SystemData": {},
+        "project_id": services.PROJECT,
+        "user_id": services.USER,
+    }
+
+
+def succeeded(result: Any) -> bool:
+    return not result["action"]["isException"]
+
+
+def test_deployment_takes_the_newest_releases_in_range(deployed: Any) -> None:
+    assert succeeded(deployed), deployed["action"]
+    wiki, shop = deployed["model"]["Objects"]["applications"]
+    assert wiki["?"]["type"] == f"{WIKI}.Wiki/1.1.0@{WIKI}"
+    assert wiki["database"]["?"]["type"] == f"{DATABASE}.Database/1.3.0@{DATABASE}"
+    assert shop["?"]["type"] == f"{SHOP}.Shop/1.0.0@{SHOP}"
+    assert shop["database"]["?"]["type"] == f"{DATABASE}.Database/2.0.0@{DATABASE}"
+
+
+def test_deployment_returns_the_pins_in_the_model(deployed: Any) -> None:
+    assert deployed["model"]["SystemData"]["Packages"] == {
+        "io.murano": ["0.0.0"],
+        DATABASE: ["1.3.0", "2.0.0"],
+        SHOP: ["1.0.0"],
+        WIKI: ["1.1.0"],
+    }
+
+
+def test_deployment_is_reported_while_it_runs(service: Service, deployed: Any) -> None:
+    texts = {"The wiki is ready", "The shop is ready"}
+    services.wait_until(lambda: texts <= set(service.api.reports), "the engine's reports")
+
+
+def test_every_package_comes_through_the_loader(service: Service, deployed: Any) -> None:
+    loaded = re.findall(
+        r"Loaded (\d+) packages: \d+ requests, (\d+) archives \(\d+ bytes\) downloaded",
+        service.engine.log,
+    )
+    assert loaded[0] == ("5", "5")
+
+
+@pytest.mark.parametrize(("application", "library_version"), [("wiki", "1.3.0"), ("shop", "2.0.0")])
+def test_action_uses_the_library_that_was_deployed(
+    service: Service, deployed: Any, application: str, library_version: str
+) -> None:
+    result = service.api.run(deployed["model"], application, "status")
+    assert succeeded(result), result["action"]
+    assert result["action"]["result"]["uses"] == {DATABASE: library_version}
+    assert result["model"]["SystemData"] == deployed["model"]["SystemData"]
+
+
+def test_static_action_runs_without_an_environment(service: Service) -> None:
+    answer = service.api.call_static_action(f"{DATABASE}.Database", "1", "version")
+    assert answer == "1.3.0"
+
+
+def test_schema_describes_a_class(service: Service) -> None:
+    schema = service.api.generate_schema(f"{WIKI}.Wiki", "1")
+    assert schema[""]["properties"]["name"]["type"] == "string"
+
+
+def test_worker_serves_others_while_another_process_downloads(
+    catalog: Catalog, tmp_path: pathlib.Path
+) -> None:
+    digest = catalog.artifacts[f"{WIKI} 1.1.0"]["archive"]["sha256"]
+    model = environment()
+    with serving(tmp_path, catalog) as service:
+        with downloading(service.engine.packages_cache, digest):
+            service.api.start(model, "wiki", "deploy")
+            services.wait_until(
+                lambda: "io.murano 0.0.0 was chosen" in service.engine.log, "the first package"
+            )
+            time.sleep(0.5)  # The next one is the wiki, for which it has to wait.
+            answer = service.api.call_static_action(f"{DATABASE}.Database", "1", "version")
+            assert answer == "1.3.0"
+        assert succeeded(service.api.result(model))
+
+
+def test_packages_service_murano_keeps_the_loader_of_murano(
+    catalog: Catalog, tmp_path: pathlib.Path
+) -> None:
+    with serving(tmp_path, catalog, packages_service="murano") as service:
+        model = environment()
+        result = service.api.run(model, "wiki", "deploy")
+        # There is no murano-api, nor a Keystone that knows of one.
+        assert not succeeded(result)
+        assert "murano/engine/package_loader.py" in result["action"]["result"]["details"]
+        assert "packages: " not in service.engine.log
+        assert not service.engine.packages_cache.joinpath("packages").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigterm_ends_the_engine_and_its_workers(
+    catalog: Catalog, tmp_path: pathlib.Path, workers: int
+) -> None:
+    with serving(tmp_path, catalog, workers=workers) as service:
+        assert service.api.call_static_action(f"{DATABASE}.Database", "2", "version") == "2.0.0"
+        assert service.engine.terminate(_STOP_SECONDS) == 0
+        assert not service.engine.has_processes()
