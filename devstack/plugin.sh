@@ -1,0 +1,514 @@
+#!/usr/bin/env bash
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+# Murano packages in Glare, and the loader beside Murano's engine.
+#
+# DevStack sources this file once for each phase, after the same phase of the
+# plug-ins of Glare and Murano. It uses their variables (``GLARE_*`` and
+# ``MURANO_*``), DevStack's functions, and what ``settings`` sets.
+
+
+# Names
+# -----
+
+# Where the programs of Glare, of Murano and of this project are.
+function glare_murano_bin_dir {
+    if [[ -n "$GLARE_MURANO_VENV" ]]; then
+        echo "$GLARE_MURANO_VENV/bin"
+    else
+        get_python_exec_prefix
+    fi
+}
+
+# The Python that can import this project.
+function glare_murano_python {
+    if [[ -n "$GLARE_MURANO_VENV" ]]; then
+        echo "$GLARE_MURANO_VENV/bin/python3"
+    else
+        echo "$PYTHON"
+    fi
+}
+
+# Where Glare answers.
+function glare_murano_url {
+    local host="$GLARE_SERVICE_HOST:$GLARE_SERVICE_PORT"
+    echo "${GLARE_MURANO_URL:-$GLARE_SERVICE_PROTOCOL://$host}"
+}
+
+function glare_murano_policy_file {
+    echo "$GLARE_CONF_DIR/policy.d/glare-murano.yaml"
+}
+
+function glare_murano_paste_file {
+    echo "$GLARE_CONF_DIR/glare-murano-paste.ini"
+}
+
+
+# Lists in configuration files
+# ----------------------------
+
+# An option's values without spaces, with a comma before and after each.
+function glare_murano_values {
+    local values
+    values=$(iniget "$1" "$2" "$3")
+    values=${values//[[:space:]]/}
+    echo ",${values:+$values,}"
+}
+
+# Write such values back, or take the option away if none are left.
+function glare_murano_write_values {
+    local values=${4#,}
+    values=${values%,}
+    if [[ -n "$values" ]]; then
+        iniset "$1" "$2" "$3" "$values"
+    else
+        inidelete "$1" "$2" "$3"
+    fi
+}
+
+# Add a value to a list once, and lose none that is there.
+# glare_murano_add file section option value
+function glare_murano_add {
+    local values
+    values=$(glare_murano_values "$1" "$2" "$3")
+    if [[ "$values" != *",$4,"* ]]; then
+        glare_murano_write_values "$1" "$2" "$3" "$values$4"
+    fi
+}
+
+# Take a value out of a list.
+# glare_murano_remove file section option value
+function glare_murano_remove {
+    local values
+    values=$(glare_murano_values "$1" "$2" "$3")
+    glare_murano_write_values "$1" "$2" "$3" "${values//",$4,"/,}"
+}
+
+
+# stack pre-install
+# -----------------
+
+# Stop before anything is installed if the order of the plug-ins is wrong:
+# Glare and Murano would write their configuration files anew, over ours.
+function check_glare_murano {
+    if is_service_enabled glare && [[ -z "$GLARE_MURANO_FOLLOWS_GLARE" ]]; then
+        die $LINENO "enable_plugin glare must come before glare-murano"
+    fi
+    if is_service_enabled murano && \
+            [[ -z "$GLARE_MURANO_FOLLOWS_MURANO" ]]; then
+        die $LINENO "enable_plugin murano must come before glare-murano"
+    fi
+}
+
+
+# stack install
+# -------------
+
+# The extras of this project that the services of this host need.
+function glare_murano_extras {
+    local extras=""
+    if is_service_enabled glare; then
+        extras+=,glare
+    fi
+    if is_service_enabled murano; then
+        extras+=,engine
+    fi
+    echo "${extras#,}"
+}
+
+# Install the project where Glare and Murano run.
+function install_glare_murano {
+    local extras
+    extras=$(glare_murano_extras)
+    if [[ -z "$extras" ]]; then
+        die $LINENO "glare-murano needs glare or murano on this host"
+    fi
+    if [[ -n "$GLARE_MURANO_VENV" ]]; then
+        install_glare_murano_venv "$extras"
+        use_glare_murano_venv
+    else
+        setup_develop "$GLARE_MURANO_DIR" "$extras"
+    fi
+}
+
+# Make or renew the environment. It is not left to DevStack's pip_install,
+# which would hold it to the pins that this environment is there to avoid.
+function install_glare_murano_venv {
+    local packages
+    if [[ "${OFFLINE:-False}" == "True" ]]; then
+        return
+    fi
+    if [[ ! -x "$GLARE_MURANO_VENV/bin/pip" ]]; then
+        "$GLARE_MURANO_PYTHON" -m venv "$GLARE_MURANO_VENV"
+    fi
+    IFS=, read -r -a packages <<< "$GLARE_MURANO_VENV_PACKAGES"
+    "$GLARE_MURANO_VENV/bin/pip" install \
+        -c "$GLARE_MURANO_CONSTRAINTS" \
+        -e "${GLARE_MURANO_DIR}[$1]" "${packages[@]}"
+}
+
+# Make the plug-ins of Glare and Murano start their programs from there.
+function use_glare_murano_venv {
+    if is_service_enabled glare; then
+        # shellcheck disable=SC2034 # Glare's plug-in reads it.
+        GLARE_BIN_DIR=$GLARE_MURANO_VENV/bin
+    fi
+    if is_service_enabled murano; then
+        # Murano's plug-in finds its programs anew in each phase, and prefers
+        # those in a folder of this name.
+        ln -sfn "$GLARE_MURANO_VENV/bin" "$MURANO_DIR/bin"
+    fi
+}
+
+
+# stack post-config
+# -----------------
+
+# Glare: offer the artifact type beside those that it offers already.
+function configure_glare_murano_type {
+    local types
+    glare_murano_add "$GLARE_CONF_FILE" DEFAULT \
+        custom_artifact_types_modules glare_murano.artifact
+    # The option replaces Glare's default, so the default is written out.
+    types=$(iniget "$GLARE_CONF_FILE" DEFAULT enabled_artifact_types)
+    if [[ -z "$types" ]]; then
+        iniset "$GLARE_CONF_FILE" DEFAULT \
+            enabled_artifact_types "$GLARE_MURANO_OTHER_TYPES"
+    fi
+    glare_murano_add "$GLARE_CONF_FILE" DEFAULT enabled_artifact_types murano
+}
+
+# Glare: let every project download what is public. The rule has a file of its
+# own, which is read after policy.yaml and leaves that as it is.
+function configure_glare_murano_policy {
+    local file
+    file=$(glare_murano_policy_file)
+    mkdir -p "$(dirname "$file")"
+    echo "\"artifact:download\": \"$GLARE_MURANO_DOWNLOAD_RULE\"" > "$file"
+}
+
+# Glare: leave out of the pipelines what today's libraries do not offer as a
+# filter any more. Glare's own file stays as it is.
+function configure_glare_murano_paste {
+    local file
+    file=$(glare_murano_paste_file)
+    sed -E '/^pipeline[ =]/s/ +(healthcheck|osprofiler)\>//g' \
+        "$GLARE_PASTE_INI" > "$file"
+    iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"
+}
+
+# Murano: take packages from Glare, and keep those that were downloaded.
+function configure_glare_murano_engine {
+    iniset "$MURANO_CONF_FILE" engine packages_service glare
+    iniset "$MURANO_CONF_FILE" engine packages_cache "$GLARE_MURANO_CACHE_DIR"
+    iniset "$MURANO_CONF_FILE" engine enable_packages_cache \
+        "$GLARE_MURANO_USE_CACHE"
+    iniset "$MURANO_CONF_FILE" glare endpoint_type \
+        "$GLARE_MURANO_ENDPOINT_TYPE"
+    if [[ -n "$GLARE_MURANO_URL" ]]; then
+        iniset "$MURANO_CONF_FILE" glare url "$GLARE_MURANO_URL"
+    fi
+    if is_service_enabled tls-proxy; then
+        # The environment of our own does not know DevStack's authority.
+        iniset "$MURANO_CONF_FILE" glare cafile "$SSL_BUNDLE_FILE"
+    fi
+    # Private packages are among those in the cache.
+    sudo install -d -m 0700 -o "$STACK_USER" "$GLARE_MURANO_CACHE_DIR"
+}
+
+function configure_glare_murano {
+    if is_service_enabled glare; then
+        configure_glare_murano_type
+        configure_glare_murano_policy
+        configure_glare_murano_paste
+    fi
+    if is_service_enabled murano; then
+        configure_glare_murano_engine
+    fi
+}
+
+
+# stack extra
+# -----------
+
+function wait_for_glare_murano {
+    local url
+    url=$(glare_murano_url)
+    if ! wait_for_service "$SERVICE_TIMEOUT" "$url"; then
+        die $LINENO "Glare did not start at $url"
+    fi
+}
+
+# One request to Glare with the caller's $token, which goes through a pipe so
+# that no list of processes shows it. Prints the answer.
+# glare_murano_request method path [curl options]
+function glare_murano_request {
+    local method=$1
+    local path=$2
+    local url answer
+    url=$(glare_murano_url)
+    shift 2
+    answer=$(
+        curl --silent --show-error --fail-with-body --noproxy '*' \
+            --header @<(echo "X-Auth-Token: $token") \
+            --request "$method" "$@" "$url$path"
+    ) || die $LINENO "Glare did not accept $method $path: $answer"
+    echo "$answer"
+}
+
+# The id and the status of the first artifact that a search finds, or nothing.
+# glare_murano_find field=value ...
+function glare_murano_find {
+    local answer filter
+    local filters=()
+    for filter in "$@"; do
+        filters+=(--data-urlencode "$filter")
+    done
+    answer=$(
+        glare_murano_request GET /artifacts/murano --get "${filters[@]}"
+    ) || return 1
+    "$(glare_murano_python)" -c '
+import json, sys
+found = json.load(sys.stdin)["artifacts"]
+print(*found and (found[0]["id"], found[0]["status"]))
+' <<< "$answer"
+}
+
+# glare_murano_create name version: prints the id of the new artifact.
+function glare_murano_create {
+    local answer
+    answer=$(
+        glare_murano_request POST /artifacts/murano \
+            --header 'Content-Type: application/json' \
+            --data "{\"name\": \"$1\", \"version\": \"$2\"}"
+    ) || return 1
+    "$(glare_murano_python)" -c '
+import json, sys
+print(json.load(sys.stdin)["id"])
+' <<< "$answer"
+}
+
+# glare_murano_change id field value
+function glare_murano_change {
+    local change="\"op\": \"replace\", \"path\": \"/$2\", \"value\": \"$3\""
+    glare_murano_request PATCH "/artifacts/murano/$1" \
+        --header 'Content-Type: application/json-patch+json' \
+        --data "[{$change}]" > /dev/null
+}
+
+# Pack a folder as a ZIP file, and print its name and version as this project
+# reads them.
+# glare_murano_pack folder zip-file
+function glare_murano_pack {
+    "$(glare_murano_python)" -c '
+import shutil, sys
+from glare_murano import package
+folder, target = sys.argv[1:]
+with package.Archive.open(folder) as files:
+    manifest = files.manifest()
+shutil.make_archive(target.removesuffix(".zip"), "zip", folder)
+print(manifest.full_name, manifest.version)
+' "$1" "$2"
+}
+
+# Publish one folder for everybody, whatever an earlier run has left of it:
+# nothing, a draft, a private package, or one that is public already.
+# publish_glare_murano_package folder scratch.zip
+function publish_glare_murano_package {
+    local release name version found id status
+    release=$(glare_murano_pack "$1" "$2")
+    read -r name version <<< "$release"
+    found=$(glare_murano_find "name=$name" "version=$version" \
+        visibility=public)
+    if [[ -n "$found" ]]; then
+        echo "$name $version is in Glare already"
+        return
+    fi
+    found=$(glare_murano_find "name=$name" "version=$version" \
+        visibility=private "owner=$project")
+    read -r id status <<< "$found"
+    if [[ "$status" == drafted ]]; then
+        # Nobody knows how far it got.
+        glare_murano_request DELETE "/artifacts/murano/$id" > /dev/null
+    fi
+    if [[ "$status" != active ]]; then
+        id=$(glare_murano_create "$name" "$version")
+        glare_murano_request PUT "/artifacts/murano/$id/archive" \
+            --header 'Content-Type: application/octet-stream' \
+            --upload-file "$2" > /dev/null
+        glare_murano_change "$id" status active
+    fi
+    glare_murano_change "$id" visibility public
+}
+
+# Publish what every engine needs: the core library, and what else is wished.
+function publish_glare_murano {
+    local folders folder xtrace scratch credentials token project
+    IFS=, read -r -a folders <<< "$GLARE_MURANO_PUBLISH"
+    if [[ ${#folders[@]} -eq 0 ]]; then
+        return
+    fi
+    # The token stays out of the log.
+    xtrace=$(set +o | grep xtrace)
+    set +o xtrace
+    credentials=$(openstack --os-cloud "$GLARE_MURANO_CLOUD" \
+        token issue -f value -c id -c project_id)
+    { read -r token && read -r project; } <<< "$credentials"
+    scratch=$(mktemp -d)
+    for folder in "${folders[@]}"; do
+        echo "Publishing $folder in Glare"
+        publish_glare_murano_package "$folder" "$scratch/package.zip"
+    done
+    rm -rf "$scratch"
+    $xtrace
+}
+
+# Murano's plug-in has started the engine without the loader; the same service
+# is started anew with it.
+function start_glare_murano_engine {
+    local program
+    program=$(glare_murano_bin_dir)/murano-glare-engine
+    stop_process murano-engine
+    run_process murano-engine "$program --config-file $MURANO_CONF_FILE"
+}
+
+function start_glare_murano {
+    if is_service_enabled glare; then
+        wait_for_glare_murano
+        publish_glare_murano
+    fi
+    if is_service_enabled murano-engine; then
+        start_glare_murano_engine
+    fi
+}
+
+
+# stack test-config
+# -----------------
+
+# Tempest: there is a Glare. Murano's tests must not take it for the artifact
+# service of Murano's own client, whose API is another one.
+function configure_glare_murano_tempest {
+    if is_service_enabled tempest; then
+        iniset "$TEMPEST_CONFIG" service_available glare True
+        iniset "$TEMPEST_CONFIG" application_catalog glare_backend False
+    fi
+}
+
+
+# unstack
+# -------
+
+# Stop the engine, and Glare too: its plug-in stops a service of another name
+# ("glare-api") than it starts.
+function stop_glare_murano {
+    stop_process murano-engine
+    stop_process glare
+}
+
+
+# clean
+# -----
+
+# Take our settings out of the configuration files, as far as they exist.
+function unconfigure_glare_murano_type {
+    if [[ -f "${GLARE_CONF_FILE:-}" ]]; then
+        glare_murano_remove "$GLARE_CONF_FILE" DEFAULT \
+            custom_artifact_types_modules glare_murano.artifact
+        glare_murano_remove "$GLARE_CONF_FILE" DEFAULT \
+            enabled_artifact_types murano
+        inidelete "$GLARE_CONF_FILE" paste_deploy config_file
+        rm -f "$(glare_murano_policy_file)" "$(glare_murano_paste_file)"
+    fi
+}
+
+function unconfigure_glare_murano_engine {
+    local option
+    if [[ -f "${MURANO_CONF_FILE:-}" ]]; then
+        for option in packages_service packages_cache enable_packages_cache; do
+            inidelete "$MURANO_CONF_FILE" engine "$option"
+        done
+        for option in endpoint_type url cafile; do
+            inidelete "$MURANO_CONF_FILE" glare "$option"
+        done
+    fi
+}
+
+# Let Murano's plug-in find its programs where it did before.
+function unlink_glare_murano_venv {
+    if [[ -z "$GLARE_MURANO_VENV" || -z "${MURANO_DIR:-}" ]]; then
+        return
+    fi
+    if [[ "$(readlink "$MURANO_DIR/bin")" == "$GLARE_MURANO_VENV/bin" ]]; then
+        rm -f "${MURANO_DIR:?}/bin"
+    fi
+}
+
+# Remove a folder of ours. One that local.conf has put elsewhere stays, since
+# it may hold other things too.
+function remove_glare_murano_folder {
+    if [[ "$1" == "${GLARE_MURANO_DATA_DIR:?}"/* && "$1" != *..* ]]; then
+        sudo rm -rf "$1"
+    fi
+}
+
+# Take away what only we have made.
+function cleanup_glare_murano {
+    unconfigure_glare_murano_type
+    unconfigure_glare_murano_engine
+    unlink_glare_murano_venv
+    remove_glare_murano_folder "$GLARE_MURANO_CACHE_DIR"
+    remove_glare_murano_folder "$GLARE_MURANO_VENV"
+    if [[ -d "$GLARE_MURANO_DATA_DIR" ]]; then
+        rmdir --ignore-fail-on-non-empty "$GLARE_MURANO_DATA_DIR"
+    fi
+}
+
+
+# Phases
+# ------
+
+if is_service_enabled glare-murano; then
+    case "$*" in
+        "stack pre-install")
+            check_glare_murano
+            # DevStack starts no service that runs already, and one that an
+            # earlier run has left would keep its old configuration.
+            stop_glare_murano
+            ;;
+        "stack install")
+            echo_summary "Installing glare-murano"
+            install_glare_murano
+            ;;
+        "stack post-config")
+            echo_summary "Configuring glare-murano"
+            configure_glare_murano
+            ;;
+        "stack extra")
+            echo_summary "Starting glare-murano"
+            start_glare_murano
+            ;;
+        "stack test-config")
+            configure_glare_murano_tempest
+            ;;
+        unstack)
+            echo_summary "Stopping glare-murano"
+            stop_glare_murano
+            ;;
+        clean)
+            echo_summary "Cleaning glare-murano"
+            cleanup_glare_murano
+            ;;
+    esac
+fi

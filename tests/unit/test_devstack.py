@@ -1,0 +1,701 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The DevStack plug-in, sourced by bash phase by phase as stack.sh does it.
+
+DevStack's functions and the plug-ins of Glare and Murano are small stand-ins:
+they write real configuration files, and record what they are asked to do. What
+the plug-in publishes, it publishes in the real Glare.
+"""
+
+import configparser
+import dataclasses
+import getpass
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from glare.common import policy as glare_policy
+from oslo_config import cfg
+from oslo_policy import policy
+
+PLUGIN = pathlib.Path(__file__).parents[2] / "devstack"
+PREPARED = ("stack pre-install", "stack install", "stack post-config")
+STACK = (*PREPARED, "stack extra", "stack test-config")
+
+STOCK_PASTE = """\
+[pipeline:glare-api]
+pipeline = cors faultwrapper healthcheck http_proxy_to_wsgi osprofiler trustedauth glarev1api
+
+[pipeline:glare-api-keystone]
+pipeline = healthcheck cors authtoken context osprofiler glarev1api
+
+[filter:healthcheck]
+paste.filter_factory = oslo_middleware:Healthcheck.factory
+"""
+
+INI = """\
+import configparser
+import pathlib
+import sys
+
+action, file, section, option, *value = sys.argv[1:]
+ini = configparser.RawConfigParser()
+ini.optionxform = str
+ini.read(file)
+if action == "get":
+    known = section == "DEFAULT" or ini.has_section(section)
+    print(ini.get(section, option, fallback="") if known else "")
+    sys.exit()
+if section != "DEFAULT" and not ini.has_section(section):
+    ini.add_section(section)
+if action == "set":
+    ini.set(section, option, " ".join(value))
+else:
+    ini.remove_option(section, option)
+with pathlib.Path(file).open("w") as stream:
+    ini.write(stream)
+"""
+
+# As in DevStack, a service that runs is not started again.
+DEVSTACK = """\
+set -o errexit -o nounset -o xtrace
+
+function record { echo "$*" >> "$TOP_DIR/calls"; }
+function echo_summary { echo "$*"; }
+function define_plugin { :; }
+function plugin_requires { :; }
+function die { echo "died: ${*:2}" >&2; exit 1; }
+function sudo { "$@"; }
+function trueorfalse {
+    case "${!2:-}" in
+        1 | [Tt]rue | [Yy]es) echo True ;;
+        0 | [Ff]alse | [Nn]o) echo False ;;
+        *) echo "$1" ;;
+    esac
+}
+function iniset { "$PYTHON" "$TOP_DIR/ini.py" set "$@"; }
+function iniget { "$PYTHON" "$TOP_DIR/ini.py" get "$@"; }
+function inidelete { "$PYTHON" "$TOP_DIR/ini.py" delete "$@"; }
+function enable_service {
+    if [[ ",$DISABLED_SERVICES," != *",$1,"* ]]; then
+        ENABLED_SERVICES+=",$1"
+    fi
+}
+function is_service_enabled { [[ ",$ENABLED_SERVICES," == *",$1,"* ]]; }
+function get_python_exec_prefix { echo "$DATA_DIR/venv/bin"; }
+function setup_develop { record setup_develop "$@"; }
+function wait_for_service { record wait_for_service "$@"; }
+function run_process {
+    record run_process "$@"
+    if is_service_enabled "$1" && [[ ! -e "$TOP_DIR/running/$1" ]]; then
+        echo "$2" > "$TOP_DIR/running/$1"
+    fi
+}
+function stop_process {
+    record stop_process "$1"
+    rm -f "$TOP_DIR/running/$1"
+}
+"""
+
+OTHER_PLUGINS = """\
+function glare_settings {
+    enable_service glare
+    GLARE_BIN_DIR=$(get_python_exec_prefix)
+    GLARE_CONF_DIR=$TOP_DIR/etc/glare
+    GLARE_CONF_FILE=$GLARE_CONF_DIR/glare.conf
+    GLARE_PASTE_INI=$GLARE_CONF_DIR/glare-paste.ini
+    GLARE_SERVICE_PROTOCOL=http
+    GLARE_SERVICE_HOST=127.0.0.1
+    GLARE_SERVICE_PORT=9494
+}
+
+function glare_plugin {
+    case "$*" in
+        "stack post-config")
+            mkdir -p "$GLARE_CONF_DIR"
+            cp "$TOP_DIR/glare.conf" "$GLARE_CONF_FILE"
+            cp "$TOP_DIR/glare-paste.ini" "$GLARE_PASTE_INI"
+            ;;
+        "stack extra")
+            run_process glare \
+                "$GLARE_BIN_DIR/glare-api --config-file $GLARE_CONF_FILE"
+            ;;
+        unstack)
+            stop_process glare-api
+            ;;
+    esac
+}
+
+function murano_settings {
+    enable_service murano
+    enable_service murano-engine
+    MURANO_DIR=$DEST/murano
+    MURANO_CONF_FILE=$TOP_DIR/etc/murano/murano.conf
+    GLARE_ENDPOINT_TYPE=${GLARE_ENDPOINT_TYPE:-publicURL}
+}
+
+function murano_plugin {
+    MURANO_BIN_DIR=$(get_python_exec_prefix)
+    if [[ -d "$MURANO_DIR/bin" ]]; then
+        MURANO_BIN_DIR=$MURANO_DIR/bin
+    fi
+    case "$*" in
+        "stack post-config")
+            mkdir -p "$TOP_DIR/etc/murano"
+            cp "$TOP_DIR/murano.conf" "$MURANO_CONF_FILE"
+            ;;
+        "stack extra")
+            record "murano-db-manage from $MURANO_BIN_DIR"
+            run_process murano-engine \
+                "$MURANO_BIN_DIR/murano-engine --config-file $MURANO_CONF_FILE"
+            ;;
+        unstack)
+            stop_process murano-engine
+            ;;
+    esac
+}
+
+function our_settings { source "$PLUGIN/settings"; }
+function our_plugin { source "$PLUGIN/plugin.sh" "$@"; }
+"""
+
+RUN = """\
+for plugin in $PLUGINS; do
+    "${plugin}_settings"
+done
+for phase in "$@"; do
+    for plugin in $PLUGINS; do
+        # shellcheck disable=SC2086
+        "${plugin}_plugin" $phase
+    done
+done
+"""
+
+# It makes what "python -m venv" would, with a pip that only records.
+MAKE_VENV = """\
+#!/bin/bash
+echo "venv $3" >> "{top}/calls"
+mkdir -p "$3/bin"
+printf '#!/bin/bash\\nexec "{python}" "$@"\\n' > "$3/bin/python3"
+printf '#!/bin/bash\\necho "pip $*" >> "{top}/calls"\\n' > "$3/bin/pip"
+chmod +x "$3/bin/python3" "$3/bin/pip"
+"""
+
+TOKEN = "admin:admin:admin"
+OPENSTACK = f"""\
+#!/bin/bash
+echo "openstack $*" >> "{{top}}/calls"
+echo "{TOKEN}"
+echo admin
+"""
+
+
+@dataclasses.dataclass
+class Host:
+    """A host on which stack.sh can run."""
+
+    top: pathlib.Path
+
+    def run(
+        self,
+        *phases: str,
+        plugins: str = "glare murano our",
+        fails: bool = False,
+        **localrc: str,
+    ) -> str:
+        """Run phases in one shell; returns what it wrote, with bash's trace."""
+        environment = {
+            "PATH": f"{self.top}/path:{os.environ['PATH']}",
+            "TOP_DIR": str(self.top),
+            "DEST": str(self.top),
+            "DATA_DIR": str(self.top / "data"),
+            "STACK_USER": getpass.getuser(),
+            "PYTHON": sys.executable,
+            "PLUGIN": str(PLUGIN),
+            "PLUGINS": plugins,
+            "SERVICE_TIMEOUT": "60",
+            "SSL_BUNDLE_FILE": "/data/ca-bundle.pem",
+            "TEMPEST_CONFIG": str(self.top / "tempest.conf"),
+            "ENABLED_SERVICES": "key,tempest",
+            "DISABLED_SERVICES": "",
+            "GLARE_MURANO_PYTHON": f"{self.top}/path/make-venv",
+            "GLARE_MURANO_PUBLISH": "",
+        }
+        done = subprocess.run(
+            ["bash", self.top / "stack.sh", *phases],
+            env=environment | localrc,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode != 0) == fails, done.stderr
+        return done.stdout + done.stderr
+
+    def conf(self, name: str) -> dict[str, dict[str, str]]:
+        ini = configparser.RawConfigParser()
+        ini.read_string((self.top / name).read_text())
+        return {name: dict(section) for name, section in ini.items() if len(section)}
+
+    @property
+    def glare(self) -> dict[str, dict[str, str]]:
+        return self.conf("etc/glare/glare.conf")
+
+    @property
+    def murano(self) -> dict[str, dict[str, str]]:
+        return self.conf("etc/murano/murano.conf")
+
+    @property
+    def venv(self) -> pathlib.Path:
+        return self.top / "data/glare-murano/venv"
+
+    @property
+    def calls(self) -> list[str]:
+        calls = self.top / "calls"
+        return calls.read_text().splitlines() if calls.exists() else []
+
+    @property
+    def running(self) -> dict[str, str]:
+        return {unit.name: unit.read_text().strip() for unit in (self.top / "running").iterdir()}
+
+
+def _host(top: pathlib.Path) -> Host:
+    for folder in ("running", "path", "murano"):
+        (top / folder).mkdir()
+    (top / "glare.conf").write_text("[paste_deploy]\nflavor = keystone\n")
+    (top / "murano.conf").write_text("[engine]\nengine_workers = 2\n")
+    (top / "glare-paste.ini").write_text(STOCK_PASTE)
+    (top / "ini.py").write_text(INI)
+    (top / "stack.sh").write_text(DEVSTACK + OTHER_PLUGINS + RUN)
+    for name, text in (("make-venv", MAKE_VENV), ("openstack", OPENSTACK)):
+        program = top / "path" / name
+        program.write_text(text.format(top=top, python=sys.executable))
+        program.chmod(0o755)
+    return Host(top)
+
+
+@pytest.fixture
+def host(tmp_path: pathlib.Path) -> Host:
+    return _host(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["settings", "plugin.sh"])
+def test_shellcheck_finds_nothing(name: str) -> None:
+    shellcheck = pathlib.Path(sys.executable).with_name("shellcheck")
+    done = subprocess.run(
+        [shellcheck, PLUGIN / name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("name", ["settings", "plugin.sh", "local.conf.sample", "README.rst"])
+def test_a_file_reads_well_in_a_terminal(name: str) -> None:
+    lines = (PLUGIN / name).read_text().splitlines()
+    assert [line for line in lines if len(line) > 79 or "\t" in line or line != line.rstrip()] == []
+
+
+class TestStack:
+    """After stack.sh, and after another one, with or without unstack.sh."""
+
+    @pytest.fixture(scope="class", params=[(), (STACK,), (("unstack",), STACK)])
+    def host(
+        self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> Host:
+        host = _host(tmp_path_factory.mktemp("host"))
+        for phases in (STACK, *request.param):
+            host.run(*phases)
+        return host
+
+    def test_glare_offers_the_artifact_type(self, host: Host) -> None:
+        assert host.glare["DEFAULT"] == {
+            "custom_artifact_types_modules": "glare_murano.artifact",
+            "enabled_artifact_types": "heat_templates,heat_environments,murano_packages,"
+            "tosca_templates,images,murano",
+        }
+
+    def test_the_pipelines_lose_only_what_no_library_offers(self, host: Host) -> None:
+        paste = host.glare["paste_deploy"]["config_file"]
+        assert host.glare["paste_deploy"]["flavor"] == "keystone"
+        assert host.conf(paste) == {
+            "pipeline:glare-api": {
+                "pipeline": "cors faultwrapper http_proxy_to_wsgi trustedauth glarev1api"
+            },
+            "pipeline:glare-api-keystone": {"pipeline": "cors authtoken context glarev1api"},
+            "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
+        }
+        assert (host.top / "etc/glare/glare-paste.ini").read_text() == STOCK_PASTE
+
+    def test_the_engine_takes_packages_from_glare(self, host: Host) -> None:
+        cache = host.top / "data/glare-murano/packages"
+        assert host.murano == {
+            "engine": {
+                "engine_workers": "2",
+                "packages_service": "glare",
+                "packages_cache": str(cache),
+                "enable_packages_cache": "True",
+            },
+            "glare": {"endpoint_type": "publicURL"},
+        }
+        assert cache.stat().st_mode & 0o777 == 0o700
+
+    def test_one_engine_runs_with_the_loader(self, host: Host) -> None:
+        configuration = host.top / "etc/murano/murano.conf"
+        program = host.venv / "bin/murano-glare-engine"
+        assert host.running["murano-engine"] == f"{program} --config-file {configuration}"
+
+    def test_glare_and_murano_run_from_the_environment(self, host: Host) -> None:
+        assert host.running["glare"].startswith(f"{host.venv}/bin/glare-api ")
+        assert f"murano-db-manage from {host.top}/murano/bin" in host.calls
+        assert (host.top / "murano/bin").readlink() == host.venv / "bin"
+
+    def test_the_environment_is_made_once_and_renewed(self, host: Host) -> None:
+        root = PLUGIN.parent
+        pip = f"pip install -c {root}/constraints.txt -e {root}[glare,engine] PyMySQL"
+        made = [call for call in host.calls if call.startswith(("venv", "pip", "setup"))]
+        assert made[0] == f"venv {host.venv}"
+        assert set(made[1:]) == {pip}
+
+    def test_tempest_knows(self, host: Host) -> None:
+        assert host.conf("tempest.conf") == {
+            "service_available": {"glare": "True"},
+            "application_catalog": {"glare_backend": "False"},
+        }
+
+
+@pytest.mark.parametrize(
+    ("visibility", "status", "project", "allowed"),
+    [
+        ("public", "active", "other", True),
+        ("private", "active", "other", False),
+        ("private", "active", "own", True),
+        ("public", "deactivated", "other", False),
+    ],
+)
+def test_every_project_may_download_what_is_public(
+    host: Host, visibility: str, status: str, project: str, *, allowed: bool
+) -> None:
+    host.run(*PREPARED)
+    folder = host.top / "etc/glare"
+    # The file as Glare's plug-in leaves it: its rules are none to oslo.policy.
+    (folder / "policy.yaml").write_text('artifact:download": "rule:admin_or_owner"\n')
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(folder / "glare.conf")])
+    enforcer = policy.Enforcer(conf)
+    enforcer.register_defaults(glare_policy.artifact_policy_rules)
+    artifact = {"visibility": visibility, "status": status, "owner": "own"}
+    user = {"project_id": project, "roles": ["member"], "is_admin": False}
+    assert enforcer.authorize("artifact:download", artifact, user) is allowed
+
+
+def test_a_rule_of_ones_own_is_taken(host: Host) -> None:
+    host.run(*PREPARED, GLARE_MURANO_DOWNLOAD_RULE="role:reader")
+    rules = (host.top / "etc/glare/policy.d/glare-murano.yaml").read_text()
+    assert yaml.safe_load(rules) == {"artifact:download": "role:reader"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("images", "images,murano"),
+        ("images, all", "images,all,murano"),
+        ("images,murano_packages", "images,murano_packages,murano"),
+        ("murano,images", "murano,images"),
+        ("images, murano", "images, murano"),
+    ],
+)
+def test_the_types_that_glare_has_stay(host: Host, before: str, after: str) -> None:
+    (host.top / "glare.conf").write_text(
+        f"[DEFAULT]\nenabled_artifact_types = {before}\ncustom_artifact_types_modules = their.own\n"
+    )
+    host.run(*PREPARED)
+    assert host.glare["DEFAULT"] == {
+        "enabled_artifact_types": after,
+        "custom_artifact_types_modules": "their.own,glare_murano.artifact",
+    }
+
+
+def test_local_conf_is_obeyed(host: Host) -> None:
+    host.run(
+        *STACK,
+        ENABLED_SERVICES="tls-proxy",
+        GLARE_MURANO_URL="https://glare.example:9494/?a&b",
+        GLARE_MURANO_ENDPOINT_TYPE="internalURL",
+        GLARE_MURANO_USE_CACHE="no",
+        GLARE_MURANO_CACHE_DIR=str(host.top / "kept"),
+        GLARE_MURANO_VENV=str(host.top / "environment"),
+        GLARE_MURANO_VENV_PACKAGES="psycopg2,systemd-python",
+        GLARE_MURANO_CONSTRAINTS="/constraints",
+        GLARE_MURANO_OTHER_TYPES="images",
+    )
+    assert host.murano["glare"] == {
+        "url": "https://glare.example:9494/?a&b",
+        "endpoint_type": "internalURL",
+        "cafile": "/data/ca-bundle.pem",
+    }
+    assert host.murano["engine"]["enable_packages_cache"] == "False"
+    assert host.murano["engine"]["packages_cache"] == str(host.top / "kept")
+    assert host.glare["DEFAULT"]["enabled_artifact_types"] == "images,murano"
+    assert "wait_for_service 60 https://glare.example:9494/?a&b" in host.calls
+    assert host.running["murano-engine"].startswith(f"{host.top}/environment/bin/")
+    assert [call.split(" -e ")[0] for call in host.calls if call.startswith("pip")] == [
+        "pip install -c /constraints"
+    ]
+    assert any(call.endswith("[glare,engine] psycopg2 systemd-python") for call in host.calls)
+    assert not (host.top / "tempest.conf").exists()
+
+
+def test_devstacks_own_python_is_used_on_request(host: Host) -> None:
+    host.run(*STACK, GLARE_MURANO_VENV="")
+    assert f"setup_develop {PLUGIN.parent} glare,engine" in host.calls
+    devstack = host.top / "data/venv/bin"
+    assert host.running["murano-engine"].startswith(f"{devstack}/murano-glare-engine ")
+    assert host.running["glare"].startswith(f"{devstack}/glare-api ")
+    assert not (host.top / "murano/bin").exists()
+
+
+def test_nothing_is_installed_offline(host: Host) -> None:
+    host.run(*STACK, OFFLINE="True")
+    assert [call for call in host.calls if call.startswith(("venv", "pip"))] == []
+
+
+def test_a_host_with_glare_only(host: Host) -> None:
+    host.run(*STACK, plugins="glare our")
+    assert any("[glare] " in call for call in host.calls)
+    assert list(host.running) == ["glare"]
+    host.run("unstack", "clean", plugins="glare our")
+
+
+def test_a_host_with_murano_only(host: Host) -> None:
+    host.run(*STACK, plugins="murano our")
+    assert any("[engine] " in call for call in host.calls)
+    assert host.running["murano-engine"].startswith(f"{host.venv}/bin/murano-glare-engine ")
+    assert not any(call.startswith(("openstack", "wait_for_service")) for call in host.calls)
+    host.run("unstack", "clean", plugins="murano our")
+
+
+@pytest.mark.parametrize(
+    ("plugins", "message"),
+    [
+        ("our glare murano", "enable_plugin glare must come before glare-murano"),
+        ("glare our murano", "enable_plugin murano must come before glare-murano"),
+    ],
+)
+def test_the_wrong_order_is_found_before_anything_is_done(
+    host: Host, plugins: str, message: str
+) -> None:
+    assert f"died: {message}" in host.run(*STACK, plugins=plugins, fails=True)
+    assert host.calls == []
+
+
+def test_a_host_without_both_is_refused(host: Host) -> None:
+    assert "needs glare or murano" in host.run(*STACK, plugins="our", fails=True)
+
+
+def test_it_can_be_disabled(host: Host) -> None:
+    host.run(*STACK, "unstack", "clean", DISABLED_SERVICES="glare-murano")
+    assert host.conf("glare.conf") == host.glare
+    assert host.conf("murano.conf") == host.murano
+    assert not (host.top / "data").exists()
+
+
+def test_what_an_earlier_run_has_left_running_is_started_anew(host: Host) -> None:
+    for name in ("glare", "murano-engine"):
+        (host.top / "running" / name).write_text("with an old configuration")
+    host.run(*STACK)
+    assert host.running["glare"].startswith(f"{host.venv}/bin/glare-api ")
+    assert host.running["murano-engine"].startswith(f"{host.venv}/bin/murano-glare-engine ")
+
+
+def test_unstack_stops_both_services(host: Host) -> None:
+    host.run(*STACK)
+    host.run("unstack")
+    assert host.running == {}
+
+
+def test_clean_undoes_everything(host: Host) -> None:
+    (host.top / "glare.conf").write_text(
+        "[DEFAULT]\nenabled_artifact_types = images\n[paste_deploy]\nflavor = keystone\n"
+    )
+    host.run(*PREPARED, plugins="glare murano")
+    before = host.glare, host.murano, sorted((host.top / "etc").rglob("*.*"))
+    host.run(*STACK, GLARE_MURANO_URL="http://glare.example")
+    # clean.sh runs twice without harm, and so where stack.sh got nowhere.
+    for _ in range(2):
+        host.run("unstack", "clean")
+        folder = host.top / "etc/glare/policy.d"
+        assert (host.glare, host.murano, sorted((host.top / "etc").rglob("*.*"))) == (
+            *before[:2],
+            sorted([*before[2], folder]),
+        )
+        assert list(folder.iterdir()) == []
+        assert not (host.top / "murano/bin").is_symlink()
+        assert not any((host.top / "data").rglob("*"))
+
+
+def test_clean_without_stack_does_nothing(host: Host) -> None:
+    host.run("unstack", "clean")
+    assert host.running == {}
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "data/glare-murano/../elsewhere"])
+def test_clean_leaves_folders_that_lie_elsewhere(host: Host, where: str) -> None:
+    venv, cache = (f"{host.top}/{where}/{name}" for name in ("venv", "packages"))
+    (host.top / "data/glare-murano").mkdir(parents=True)
+    for phases in (STACK, ("unstack", "clean")):
+        host.run(*phases, GLARE_MURANO_VENV=venv, GLARE_MURANO_CACHE_DIR=cache)
+    for folder in (venv, cache):
+        assert pathlib.Path(os.path.normpath(folder)).is_dir()
+    assert not (host.top / "murano/bin").is_symlink()
+
+
+def test_clean_leaves_a_folder_of_programs_that_is_murano_s(host: Host) -> None:
+    (host.top / "programs").mkdir()
+    (host.top / "murano/bin").symlink_to(host.top / "programs")
+    host.run("unstack", "clean")
+    assert (host.top / "murano/bin").is_symlink()
+
+
+@pytest.fixture(scope="module")
+def glare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Glare, which lives as long as this module's tests."""
+    state = tmp_path_factory.mktemp("glare")
+    command = [sys.executable, "-m", "glare_murano.server", f"--state-dir={state}", "--port=0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().split()[-1]
+        server.terminate()
+
+
+def _ask(url: str, method: str, path: str, body: Any = None, kind: str = "json") -> Any:
+    request = urllib.request.Request(
+        f"{url}/artifacts/murano{path}",
+        method=method,
+        headers={"X-Auth-Token": TOKEN, "Content-Type": f"application/{kind}"},
+        data=None if body is None else json.dumps(body).encode(),
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def _found(url: str, name: str) -> list[tuple[str, str, str]]:
+    artifacts = _ask(url, "GET", f"?name={name}&sort=version:asc")["artifacts"]
+    return [(found["version"], found["status"], found["visibility"]) for found in artifacts]
+
+
+def _package(folder: pathlib.Path, name: str, version: str) -> str:
+    (folder / "Classes").mkdir(parents=True)
+    (folder / "Classes/Thing.yaml").write_text(f"Name: {name}.Thing\n")
+    (folder / "manifest.yaml").write_text(
+        f"Format: 1.4\nType: Library\nFullName: {name}\nVersion: {version}\n"
+        f"Classes:\n  {name}.Thing: Thing.yaml\n"
+    )
+    return str(folder)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="DevStack has curl")
+class TestPublishing:
+    def stack(self, host: Host, glare: str, folders: str, *, fails: bool = False) -> str:
+        return host.run(*STACK, fails=fails, GLARE_MURANO_URL=glare, GLARE_MURANO_PUBLISH=folders)
+
+    def test_the_core_library_is_published_once(self, host: Host, glare: str) -> None:
+        for name in ("io.murano", "io.murano.applications"):
+            _package(host.top / "murano/meta" / name, name, "1.0")
+        # No GLARE_MURANO_PUBLISH: the default of settings.
+        script = host.top / "stack.sh"
+        script.write_text("unset GLARE_MURANO_PUBLISH\n" + script.read_text())
+        for _ in range(2):
+            self.stack(host, glare, "")
+        for name in ("io.murano", "io.murano.applications"):
+            assert _found(glare, name) == [("1.0.0", "active", "public")]
+
+    def test_it_is_published_before_the_engine_starts(self, host: Host, glare: str) -> None:
+        self.stack(host, glare, _package(host.top / "a", "org.order", "1.0.0"))
+        assert [call.split()[0] for call in host.calls[-4:]] == [
+            "wait_for_service",
+            "openstack",
+            "stop_process",
+            "run_process",
+        ]
+
+    def test_a_new_version_joins_the_old_one(self, host: Host, glare: str) -> None:
+        self.stack(host, glare, _package(host.top / "a", "org.versions", "1.0.0"))
+        self.stack(host, glare, _package(host.top / "b", "org.versions", "1.1.0-rc.1+b.2"))
+        assert _found(glare, "org.versions") == [
+            ("1.0.0", "active", "public"),
+            ("1.1.0-rc.1+b.2", "active", "public"),
+        ]
+
+    def test_a_draft_is_made_anew(self, host: Host, glare: str) -> None:
+        folder = _package(host.top / "a", "org.draft", "1.0.0")
+        _ask(glare, "POST", "", {"name": "org.draft", "version": "1.0.0"})
+        self.stack(host, glare, folder)
+        assert _found(glare, "org.draft") == [("1.0.0", "active", "public")]
+
+    def test_what_is_private_becomes_public(self, host: Host, glare: str) -> None:
+        folder = _package(host.top / "a", "org.half", "1.0.0")
+        draft = _ask(glare, "POST", "", {"name": "org.half", "version": "1.0.0"})
+        archive = shutil.make_archive(str(host.top / "half"), "zip", folder)
+        upload = urllib.request.Request(
+            f"{glare}/artifacts/murano/{draft['id']}/archive",
+            method="PUT",
+            headers={"X-Auth-Token": TOKEN, "Content-Type": "application/octet-stream"},
+            data=pathlib.Path(archive).read_bytes(),
+        )
+        urllib.request.urlopen(upload, timeout=30).close()
+        change = [{"op": "replace", "path": "/status", "value": "active"}]
+        _ask(glare, "PATCH", f"/{draft['id']}", change, "json-patch+json")
+        assert _found(glare, "org.half") == [("1.0.0", "active", "private")]
+        self.stack(host, glare, folder)
+        assert _found(glare, "org.half") == [("1.0.0", "active", "public")]
+
+    def test_a_refusal_stops_stack_with_glare_s_words(self, host: Host, glare: str) -> None:
+        name = "org." + "n" * 200
+        folder = _package(host.top / "a", name, "1.0.0")
+        written = self.stack(host, glare, folder, fails=True)
+        assert "died: Glare did not accept GET /artifacts/murano: " in written
+        assert "String length must be less than" in written
+        assert "Traceback" not in written
+        assert not any("murano-glare-engine" in call for call in host.calls)
+
+    def test_a_folder_that_is_no_package_stops_stack(self, host: Host, glare: str) -> None:
+        (host.top / "empty").mkdir()
+        written = self.stack(host, glare, str(host.top / "empty"), fails=True)
+        assert "manifest.yaml" in written
+
+    def test_the_token_is_not_logged(self, host: Host, glare: str) -> None:
+        written = self.stack(host, glare, _package(host.top / "a", "org.token", "1.0.0"))
+        assert "run_process murano-engine" in written, "bash's trace must be on again"
+        assert TOKEN not in written
+
+
+def test_the_sample_names_only_settings_that_exist() -> None:
+    settings = (PLUGIN / "settings").read_text()
+    sample = (PLUGIN / "local.conf.sample").read_text()
+    named = {
+        line.lstrip("# ").split("=")[0]
+        for line in sample.splitlines()
+        if line.lstrip("# ").startswith("GLARE_MURANO_")
+    }
+    assert named
+    assert all(f"\n{name}=" in settings for name in named)
