@@ -47,7 +47,7 @@ def publish(glare: adapter.Adapter, folder: pathlib.Path, public: bool) -> Any:
         nothing is left in Glare then.
     """
     with package.Archive.open(folder) as archive, tempfile.TemporaryFile() as packed:
-        manifest = archive.manifest()
+        manifest = package.read_manifest(archive)
         archive.pack(packed)
         packed.seek(0)
         claim = {"name": manifest.full_name, "version": str(manifest.version)}

@@ -219,30 +219,30 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         upload, digest = _spool(fd)
         try:
             with package.Archive.open(upload) as archive:
-                manifest = archive.manifest()
-            _check_claim(af, manifest)
+                contents = package.read_contents(archive)
+            _check_claim(af, contents.manifest)
         except package.InvalidPackage as error:
             rules = ", ".join(sorted({problem.rule for problem in error.problems}))
             LOG.info("Refused an archive for %s %s: %s", af.name, af.version, rules)
             raise exception.BadRequest(message=str(error)) from error
         # Nothing is written yet: update_blob writes the fields in the same
         # transaction that makes the stored archive visible.
-        context.murano_upload = (digest, manifest)
+        context.murano_upload = (digest, contents)
         upload.seek(0)
         return upload
 
     @classmethod
     def update_blob(cls, context: Any, af_id: str, field_name: str, values: Any) -> Any:
         """Save what is known of a blob; with a new archive, all that it says."""
-        digest, manifest = getattr(context, "murano_upload", (None, None))
+        digest, contents = getattr(context, "murano_upload", (None, None))
         stored = values["sha256"] if values else None
-        if field_name != table.ARCHIVE or manifest is None or stored != digest:
+        if field_name != table.ARCHIVE or contents is None or stored != digest:
             return super().update_blob(context, af_id, field_name, values)
         changes = {
             "blobs": {field_name: values},
-            "properties": dict(table.from_manifest(manifest)),
-            "description": manifest.description,
-            "tags": list(manifest.tags),
+            "properties": dict(table.from_contents(contents)),
+            "description": contents.manifest.description,
+            "tags": list(contents.manifest.tags),
         }
         saved = database.create_or_update(context, af_id, changes, database.get_session())
         return cls.init_artifact(context, saved)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How a manifest stands in the fields of an artifact: the one table.
+"""How a package stands in the fields of an artifact: the one table.
 
 Both sides of the wire go by it: the artifact type fills its fields from it,
 the loader finds them by it. Glare's common fields (``name``, ``version``,
@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Literal
 
-from glare_murano.package.manifest import Manifest
+from glare_murano.package import Contents
 
 TYPE_NAME = "murano"
 ARCHIVE = "archive"
@@ -41,8 +41,8 @@ class Field:
     :param name: its name in the API.
     :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
     :param description: what a user of the API is told.
-    :param fill: what a manifest says for it; None if the manifest says
-        nothing and whoever publishes sets it.
+    :param fill: what a package says for it; None if it says nothing, and
+        whoever publishes sets it.
     :param mutable: whether it may be changed while the artifact is active.
     :param max_length: of the string, or of each element, in characters.
     """
@@ -50,36 +50,37 @@ class Field:
     name: str
     kind: Literal["string", "list", "dict"]
     description: str
-    fill: Callable[[Manifest], Any] | None = None
+    fill: Callable[[Contents], Any] | None = None
     mutable: bool = False
     max_length: int = 255
 
     @property
     def by_server(self) -> bool:
-        """Whether the manifest alone decides, so that no client may set it."""
+        """Whether the package alone decides, so that no client may set it."""
         return self.fill is not None and not self.mutable
 
 
-def _keywords(manifest: Manifest) -> list[str]:
+def _keywords(contents: Contents) -> list[str]:
+    manifest = contents.manifest
     words = [*_WORD.findall(manifest.display_name), *manifest.tags]
     return list(dict.fromkeys(word.lower() for word in words))
 
 
 FIELDS = (
-    Field("type", "string", "Application or Library.", lambda m: m.package_type),
+    Field("type", "string", "Application or Library.", lambda c: c.manifest.package_type),
     Field(
         "display_name",
         "string",
         "Name of the package as shown to people.",
-        lambda m: m.display_name,
+        lambda c: c.manifest.display_name,
         mutable=True,
     ),
-    Field("author", "string", "Who wrote the package.", lambda m: m.author),
+    Field("author", "string", "Who wrote the package.", lambda c: c.manifest.author),
     Field(
         "supplier",
         "dict",
         "Who supplies the package.",
-        lambda m: dict(m.supplier),
+        lambda c: dict(c.manifest.supplier),
         max_length=4096,
     ),
     Field("categories", "list", "Categories of the application catalogue.", mutable=True),
@@ -94,23 +95,30 @@ FIELDS = (
         "format",
         "string",
         "What the package is written in, such as MuranoPL/1.4.0.",
-        lambda m: str(m.format),
+        lambda c: str(c.manifest.format),
     ),
     Field(
         "class_definitions",
         "list",
         "Fully qualified names of the classes that the package defines.",
-        lambda m: list(m.classes),
+        lambda c: [definition.name for definition in c.classes],
+    ),
+    Field(
+        "inherits",
+        "dict",
+        "Base class -> its direct heirs in the package, joined by commas.",
+        lambda c: {base: ",".join(heirs) for base, heirs in c.inherits.items()},
+        max_length=20_000,
     ),
     Field(
         "requirements",
         "dict",
         "FQN of a required package -> range of its versions, implicit ones included.",
-        lambda m: {name: spec.text for name, spec in m.requirements.items()},
+        lambda c: {name: spec.text for name, spec in c.manifest.requirements.items()},
     ),
 )
 
 
-def from_manifest(manifest: Manifest) -> Mapping[str, Any]:
-    """The values of all fields that a manifest fills, by name of the field."""
-    return {field.name: field.fill(manifest) for field in FIELDS if field.fill is not None}
+def from_contents(contents: Contents) -> Mapping[str, Any]:
+    """The values of all fields that a package fills, by name of the field."""
+    return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}

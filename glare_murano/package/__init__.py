@@ -19,6 +19,9 @@ code and in the same words.
 
 from glare_murano.package.archive import Archive
 from glare_murano.package.archive import Limits
+from glare_murano.package.contents import Contents
+from glare_murano.package.contents import read_contents
+from glare_murano.package.contents import read_manifest
 from glare_murano.package.errors import GlareMuranoError
 from glare_murano.package.errors import InvalidArchive
 from glare_murano.package.errors import InvalidManifest
@@ -33,6 +36,7 @@ from glare_murano.package.versions import parse_version
 
 __all__ = [
     "Archive",
+    "Contents",
     "GlareMuranoError",
     "InvalidArchive",
     "InvalidManifest",
@@ -45,4 +49,6 @@ __all__ = [
     "Version",
     "VersionSpec",
     "parse_version",
+    "read_contents",
+    "read_manifest",
 ]

@@ -14,8 +14,8 @@
 
 An archive is hostile until it has been read: every rule is checked before the
 first file is written, and the sizes that an archive declares are only
-believed once they have been counted. The module knows files and the manifest;
-it does not know what the files mean.
+believed once they have been counted. The module knows files; it does not know
+what they mean.
 """
 
 import dataclasses
@@ -32,7 +32,6 @@ from typing import IO
 from typing import Self
 
 from glare_murano.package import errors
-from glare_murano.package import manifest
 
 _CHUNK = 128 * 1024
 _SUPPORTED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -125,34 +124,6 @@ class Archive:
         if entry.size > limit:
             raise _refusal("entry-size", path, f"{entry.size} bytes, at most {limit} are allowed")
         return b"".join(self._chunks(entry))
-
-    def manifest(self) -> manifest.Manifest:
-        """Read the manifest, and check that the files of its classes are there.
-
-        :raises InvalidManifest: if there is none, or with all that is wrong.
-        """
-        if manifest.FILE_NAME not in self.paths:
-            raise errors.InvalidManifest(
-                [
-                    errors.Problem(
-                        "manifest-missing",
-                        manifest.FILE_NAME,
-                        "is not at the top of the archive; a package starts with it",
-                    )
-                ]
-            )
-        found = manifest.Manifest.parse(self.read(manifest.FILE_NAME, 1024**2))
-        paths = set(self.paths)
-        missing = [
-            errors.Problem(
-                "manifest-classes", f"Classes.{name}", f"there is no file Classes/{file}"
-            )
-            for name, file in found.classes.items()
-            if f"Classes/{file}" not in paths
-        ]
-        if missing:
-            raise errors.InvalidManifest(missing)
-        return found
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
         """Write all files below a folder that does not exist yet: all, or none.

@@ -12,50 +12,79 @@
 
 """YAML that nobody vouches for, read without executing or exhausting anything.
 
-libyaml does the parsing; this module bounds what it is given. It returns
-nodes, not values, since the text as written counts in a manifest and a node
-knows its line.
+libyaml does the parsing; this module bounds what it is given and what comes
+out. It returns nodes, not values, since the text as written counts in a
+manifest and a node knows its line.
 """
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
 
 from glare_murano.package import errors
 
-# libyaml's binding composes recursively, in C, and ends the process where
-# nesting outgrows the stack.
 MAX_DEPTH = 64
 MAX_SIZE = 1024 * 1024
+# How many nodes a document may have once its aliases are written out.
+MAX_EXPANDED = 100_000
 
 NULL = "tag:yaml.org,2002:null"
 
+_COLLECTIONS = ("map", "omap", "pairs", "seq", "set")
+_SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp", "value")
+# YAML's own, and what MuranoPL adds.
+_KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {"!yaql"}
+
+# libyaml's binding composes recursively, in C, and ends the process where
+# nesting outgrows the stack. A document cannot be nested deeper than what
+# opens in it; where that is few, nothing has to be counted more exactly.
+_SAFE_DEPTH = 1000
+_INDENTATION = re.compile(rb"^[ \t?:-]+", re.MULTILINE)
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
-def compose(data: bytes, name: str, max_size: int = MAX_SIZE) -> yaml.Node | None:
-    """Parse one YAML document.
+def compose(data: bytes, name: str) -> yaml.Node | None:
+    """Parse the one YAML document of a file.
 
-    :param data: the document's bytes, UTF-8 or UTF-16 as YAML has it.
+    :param data: the file's bytes, UTF-8 or UTF-16 as YAML has it.
     :param name: the file's name, for messages.
-    :param max_size: the limit upon its size, in bytes.
     :returns: the root node, or None if the document is empty.
-    :raises InvalidManifest: if it is too big, nested too deep, or no YAML.
+    :raises InvalidPackage: as ``compose_all``, or if there are several.
     """
-    if len(data) > max_size:
-        raise _refusal("yaml-size", name, f"{len(data)} bytes, at most {max_size} are allowed")
+    nodes = compose_all(data, name)
+    if len(nodes) > 1:
+        raise _refusal("yaml-syntax", name, "expected one document", nodes[1].start_mark)
+    return nodes[0] if nodes else None
+
+
+def compose_all(data: bytes, name: str) -> list[yaml.Node]:
+    """Parse the YAML documents of a file.
+
+    :returns: their root nodes; empty documents at the end are left out.
+    :raises InvalidPackage: if the file is too big, nested too deep, no YAML,
+        has tags that MuranoPL does not know, or aliases that grow.
+    """
+    if len(data) > MAX_SIZE:
+        raise _refusal("yaml-size", name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
     try:
-        _check_depth(data, name)
-        node: yaml.Node | None = yaml.compose(data, Loader=yaml.CSafeLoader)
+        if _deepest_possible(data) > _SAFE_DEPTH:
+            _check_events(data, name)
+        nodes = list(yaml.compose_all(data, Loader=yaml.CSafeLoader))
+    except errors.InvalidPackage:
+        raise
     except yaml.MarkedYAMLError as error:
-        raise _refusal(
-            "yaml-syntax", name, f"no YAML: {error.problem}", line_of(error.problem_mark)
-        ) from error
+        mark = error.problem_mark or error.context_mark
+        raise _refusal("yaml-syntax", name, f"no YAML: {error.problem}", mark) from error
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise _refusal("yaml-syntax", name, f"no YAML: {reason}") from error
-    return node
+    for node in nodes:
+        if _has_aliases(node, name):
+            _check_growth(node, name)
+    return nodes
 
 
 def kind(node: yaml.Node | None) -> str:
@@ -72,21 +101,85 @@ def line_of(mark: Any) -> int:
     return int(mark.line) + 1 if mark is not None else 0
 
 
-def _check_depth(data: bytes, name: str) -> None:
+def _deepest_possible(data: bytes) -> int:
+    flow = data.count(b"[") + data.count(b"{")
+    # A sequence may stand at the indentation of the mapping that holds it.
+    block = 2 * max(map(len, _INDENTATION.findall(data)), default=0)
+    if b"\0" in data[:4]:
+        # UTF-16: two bytes a character, and a line may start with either.
+        block = len(data)
+    return flow + block
+
+
+def _check_events(data: bytes, name: str) -> None:
     depth = 0
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         if isinstance(event, _OPENING):
             depth += 1
             if depth > MAX_DEPTH:
-                raise _refusal(
-                    "yaml-depth",
-                    name,
-                    f"nested deeper than {MAX_DEPTH} levels",
-                    line_of(event.start_mark),
-                )
+                raise _too_deep(name, event.start_mark)
         elif isinstance(event, _CLOSING):
             depth -= 1
 
 
-def _refusal(rule: str, name: str, message: str, line: int = 0) -> errors.InvalidManifest:
-    return errors.InvalidManifest([errors.Problem(rule, name, message, line)])
+def _has_aliases(root: yaml.Node, name: str) -> bool:
+    """Check depth and tags of all nodes; tell whether one stands in two places."""
+    seen: set[int] = set()
+    shared = False
+    level = [root]
+    depth = 0
+    while level:
+        depth += 1
+        inner: list[yaml.Node] = []
+        for node in level:
+            if node.tag not in _KNOWN_TAGS:
+                raise _refusal(
+                    "yaml-tag", name, f"the tag {node.tag!r} is unknown", node.start_mark
+                )
+            if isinstance(node, yaml.ScalarNode):
+                continue
+            if id(node) in seen:
+                shared = True
+                continue
+            seen.add(id(node))
+            if depth > MAX_DEPTH:
+                raise _too_deep(name, node.start_mark)
+            inner.extend(_children(node))
+        level = inner
+    return shared
+
+
+def _check_growth(root: yaml.Node, name: str) -> None:
+    """Refuse aliases that hold themselves, or that written out are too many nodes."""
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+    stack = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        key = id(node)
+        if done:
+            sizes[key] = 1 + sum(sizes[id(child)] for child in _children(node))
+            open_nodes.discard(key)
+            if sizes[key] > MAX_EXPANDED:
+                message = f"aliases grow to more than {MAX_EXPANDED} nodes"
+                raise _refusal("yaml-alias", name, message, node.start_mark)
+        elif key in open_nodes:
+            raise _refusal("yaml-alias", name, "an alias holds itself", node.start_mark)
+        elif key not in sizes:
+            open_nodes.add(key)
+            stack.append((node, True))
+            stack.extend((child, False) for child in _children(node))
+
+
+def _children(node: yaml.Node) -> Iterable[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else ()
+
+
+def _too_deep(name: str, mark: Any) -> errors.InvalidPackage:
+    return _refusal("yaml-depth", name, f"nested deeper than {MAX_DEPTH} levels", mark)
+
+
+def _refusal(rule: str, name: str, message: str, mark: Any = None) -> errors.InvalidPackage:
+    return errors.InvalidPackage([errors.Problem(rule, name, message, line_of(mark))])

@@ -38,6 +38,7 @@ from glare_murano.package.versions import parse_version
 
 FILE_NAME = "manifest.yaml"
 CORE_LIBRARY = "io.murano"
+MURANO_PL = "MuranoPL"
 PACKAGE_TYPES = ("Application", "Library")
 PLUGIN_NAMESPACE = "io.murano.plugins.packages"
 BUILTIN_FORMATS = frozenset(
@@ -80,7 +81,7 @@ class Format:
         :raises InvalidVersion: if the version is none.
         """
         name, slash, version = (text or "1.0").strip().rpartition("/")
-        return cls(name.strip() if slash else "MuranoPL", parse_version(version))
+        return cls(name.strip() if slash else MURANO_PL, parse_version(version))
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
@@ -129,7 +130,10 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[errors.Problem] = []
-        node = documents.compose(data, FILE_NAME)
+        try:
+            node = documents.compose(data, FILE_NAME)
+        except errors.InvalidPackage as error:
+            raise errors.InvalidManifest(error.problems) from error
         if not isinstance(node, yaml.MappingNode):
             found = documents.kind(node)
             self._complain(

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from glare_murano.package import Archive
 from glare_murano.package import InvalidPackage
 from glare_murano.package import VersionSpec
+from glare_murano.package import read_contents
 from glare_murano.package.manifest import FILE_NAME
 from loader.catalogs import base
 
@@ -72,15 +73,16 @@ def _package_folders(root: pathlib.Path) -> Iterator[pathlib.Path]:
 def _read(folder: pathlib.Path) -> base.Release | None:
     try:
         with Archive.open(folder) as archive:
-            manifest = archive.manifest()
+            contents = read_contents(archive)
     except (InvalidPackage, OSError) as error:
         LOG.warning("Left out the package in %s: %s", folder, error)
         return None
+    manifest = contents.manifest
     return base.Release(
         fqn=manifest.full_name,
         version=manifest.version,
         requirements=manifest.requirements,
-        classes=frozenset(manifest.classes),
+        classes=frozenset(definition.name for definition in contents.classes),
         reference=str(folder),
         folder=folder,
     )

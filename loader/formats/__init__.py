@@ -18,6 +18,7 @@ A package type is found by the ``Format`` of the manifest.
 import pathlib
 
 from glare_murano.package import Archive
+from glare_murano.package import read_manifest
 from loader import errors
 from loader.formats.base import Package
 from loader.formats.base import PackageBase
@@ -37,7 +38,7 @@ def load(folder: pathlib.Path) -> Package:
     :raises UnsupportedFormat: naming the formats that are installed.
     """
     with Archive.open(folder) as archive:
-        manifest = archive.manifest()
+        manifest = read_manifest(archive)
     package_type = _TYPES.get(str(manifest.format))
     if package_type is None:
         raise errors.UnsupportedFormat(

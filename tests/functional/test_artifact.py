@@ -20,6 +20,7 @@ import pytest
 
 from glare_murano.package import Archive
 from glare_murano.package import InvalidPackage
+from glare_murano.package import read_contents
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.client import message
@@ -139,7 +140,7 @@ def _bad_packages() -> dict[str, tuple[bytes, str]]:
         "an unknown type": (packages.package("org.test.bad", Type="Thing"), "manifest-type"),
         "a class without its file": (
             packages.zipped({"manifest.yaml": packages.files(good)["manifest.yaml"]}),
-            "manifest-classes",
+            "class-file",
         ),
     }
 
@@ -154,7 +155,7 @@ def test_bad_input_is_refused_in_the_same_words_on_both_sides(
         pytest.raises(InvalidPackage) as refusal,
         Archive.open(tmp_path / "bad.zip") as archive,
     ):
-        archive.manifest()
+        read_contents(archive)
     artifact_id = _draft(glare, name)
 
     answer = glare.upload(artifact_id, data)

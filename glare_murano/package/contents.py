@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a package says of itself: its manifest, and the classes in its files.
+
+This is where an archive, whose files mean nothing by themselves, becomes a
+package. What a package type makes up as it is asked (the class of a Heat
+template, say) is not read here; the loader's formats do that.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+
+from glare_murano.package import errors
+from glare_murano.package.archive import Archive
+from glare_murano.package.classes import ClassDefinition
+from glare_murano.package.classes import read_classes
+from glare_murano.package.documents import MAX_SIZE
+from glare_murano.package.manifest import FILE_NAME
+from glare_murano.package.manifest import MURANO_PL
+from glare_murano.package.manifest import Manifest
+
+CLASSES = "Classes"
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """A package's own description.
+
+    :param classes: the classes that its manifest names, as its files define
+        them; of other formats than MuranoPL the names alone.
+    """
+
+    manifest: Manifest
+    classes: tuple[ClassDefinition, ...]
+
+    @property
+    def inherits(self) -> Mapping[str, tuple[str, ...]]:
+        """Base class -> its direct heirs in this package, both sorted."""
+        heirs: dict[str, list[str]] = collections.defaultdict(list)
+        for definition in self.classes:
+            for base in dict.fromkeys(definition.extends):
+                heirs[base].append(definition.name)
+        return {base: tuple(sorted(names)) for base, names in sorted(heirs.items())}
+
+
+def read_manifest(archive: Archive) -> Manifest:
+    """Read a package's manifest, and nothing else.
+
+    :raises InvalidManifest: if there is none, or with all that is wrong.
+    """
+    if FILE_NAME not in archive.paths:
+        problem = errors.Problem(
+            "manifest-missing",
+            FILE_NAME,
+            "is not at the top of the archive; a package starts with it",
+        )
+        raise errors.InvalidManifest([problem])
+    return Manifest.parse(archive.read(FILE_NAME, MAX_SIZE))
+
+
+def read_contents(archive: Archive) -> Contents:
+    """Read a package's manifest and its classes.
+
+    :raises InvalidPackage: with all that is wrong: of the manifest, or else
+        of the files that it names.
+    """
+    manifest = read_manifest(archive)
+    if manifest.format.name != MURANO_PL:
+        made_up = tuple(manifest.classes) or (manifest.full_name,)
+        return Contents(manifest, tuple(ClassDefinition(name, ()) for name in made_up))
+    files: dict[str, list[str]] = collections.defaultdict(list)
+    for name, file in manifest.classes.items():
+        files[f"{CLASSES}/{file}"].append(name)
+    paths = frozenset(archive.paths)
+    definitions = []
+    problems = []
+    for file, names in files.items():
+        if file not in paths:
+            problems.append(
+                errors.Problem("class-file", f"Classes.{names[0]}", f"there is no file {file}")
+            )
+            continue
+        found, wrong = read_classes(archive.read(file, MAX_SIZE), file, names)
+        definitions += found
+        problems += wrong
+    if problems:
+        raise errors.InvalidPackage(problems)
+    return Contents(manifest, tuple(definitions))
