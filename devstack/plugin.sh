@@ -312,12 +312,12 @@ function glare_murano_change {
 # glare_murano_pack folder zip-file
 function glare_murano_pack {
     "$(glare_murano_python)" -c '
-import shutil, sys
+import sys
 from glare_murano import package
 folder, target = sys.argv[1:]
-with package.Archive.open(folder) as files:
-    manifest = files.manifest()
-shutil.make_archive(target.removesuffix(".zip"), "zip", folder)
+with package.Archive.open(folder) as files, open(target, "wb") as archive:
+    manifest = package.read_manifest(files)
+    files.pack(archive)
 print(manifest.full_name, manifest.version)
 ' "$1" "$2"
 }

@@ -26,6 +26,7 @@ import pathlib
 import re
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ import fasteners
 
 from glare_murano.package import Archive
 from glare_murano.package import Limits
-from glare_murano.package.archive import DEFAULT_LIMITS
+from glare_murano.package.entries import DEFAULT_LIMITS
 from loader import errors
 from loader.counters import Counters
 
@@ -131,7 +132,7 @@ def _exclusive(path: pathlib.Path) -> Iterator[None]:
     with _thread_locks_guard:
         ours = _thread_locks.setdefault(path, _ThreadLock())
     with ours.lock:
-        between = fasteners.InterProcessLock(path)
+        between = fasteners.InterProcessLock(path, sleep_func=_sleep)
         try:
             between.acquire()
         except OSError as error:
@@ -140,3 +141,9 @@ def _exclusive(path: pathlib.Path) -> Iterator[None]:
             yield
         finally:
             between.release()
+
+
+def _sleep(seconds: float) -> None:
+    # Looked up at each call: an engine may have made time.sleep cooperative
+    # after fasteners was imported.
+    time.sleep(seconds)

@@ -19,7 +19,7 @@ It takes the options and the configuration of ``murano-engine``.
 def main() -> None:
     """Run the engine's service."""
     # Murano's own module comes first: it makes the standard library
-    # cooperative before anything else is imported.
+    # cooperative, before the engine and its adapter are imported.
     from murano.cmd import engine as command
 
     from loader import engine

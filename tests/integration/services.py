@@ -291,14 +291,14 @@ class MuranoApi:
     def start(self, model: Any, object_id: str, method: str) -> None:
         """Have the engine run a method of an object in a model."""
         action = {"object_id": object_id, "method": method, "args": {}}
-        task = {"id": _environment_id(model), "action": action, "model": model, **_who()}
+        task = {"id": environment_id(model), "action": action, "model": model, **_who()}
         self._client.cast({}, "handle_task", task=task)
 
     def result(self, model: Any) -> Any:
         """Wait for the result of what was started with a model."""
         with self._answering():
-            environment_id, result = self._results.queue.get(timeout=_ANSWER_SECONDS)
-        assert environment_id == _environment_id(model)
+            answered, result = self._results.queue.get(timeout=_ANSWER_SECONDS)
+        assert answered == environment_id(model)
         return result
 
     def run(self, model: Any, object_id: str, method: str) -> Any:
@@ -346,7 +346,8 @@ class MuranoApi:
             ) from error
 
 
-def _environment_id(model: Any) -> str:
+def environment_id(model: Any) -> str:
+    """The id of the environment that a model describes."""
     return str(model["Objects"]["?"]["id"])
 
 

@@ -80,7 +80,7 @@ def service(catalog: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def deployed(service: Service) -> Any:
     """What the engine returned for the deployment of an environment."""
     model = environment()
-    return service.api.run(model, model["Objects"]["?"]["id"], "deploy")
+    return service.api.run(model, services.environment_id(model), "deploy")
 
 
 @contextlib.contextmanager
@@ -198,14 +198,15 @@ def test_worker_serves_others_while_another_process_downloads(
     model = environment()
     with serving(tmp_path, catalog) as service:
         with downloading(service.engine.packages_cache, digest):
-            service.api.start(model, "wiki", "deploy")
+            service.api.start(model, services.environment_id(model), "deploy")
             services.wait_until(
                 lambda: "io.murano 0.0.0 was chosen" in service.engine.log, "the first package"
             )
             time.sleep(0.5)  # The next one is the wiki, for which it has to wait.
             answer = service.api.call_static_action(f"{DATABASE}.Database", "1", "version")
             assert answer == "1.3.0"
-        assert succeeded(service.api.result(model))
+        result = service.api.result(model)
+        assert succeeded(result), result["action"]
 
 
 def test_packages_service_murano_keeps_the_loader_of_murano(
@@ -213,7 +214,7 @@ def test_packages_service_murano_keeps_the_loader_of_murano(
 ) -> None:
     with serving(tmp_path, catalog, packages_service="murano") as service:
         model = environment()
-        result = service.api.run(model, "wiki", "deploy")
+        result = service.api.run(model, services.environment_id(model), "deploy")
         # There is no murano-api, nor a Keystone that knows of one.
         assert not succeeded(result)
         assert "murano/engine/package_loader.py" in result["action"]["result"]["details"]
