@@ -34,7 +34,7 @@ from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
-from glare_murano.package.archive import DEFAULT_LIMITS
+from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
 
 LOG = logging.getLogger(__name__)

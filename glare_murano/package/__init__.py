@@ -18,10 +18,10 @@ code and in the same words.
 """
 
 from glare_murano.package.archive import Archive
-from glare_murano.package.archive import Limits
 from glare_murano.package.contents import Contents
 from glare_murano.package.contents import read_contents
 from glare_murano.package.contents import read_manifest
+from glare_murano.package.entries import Limits
 from glare_murano.package.errors import GlareMuranoError
 from glare_murano.package.errors import InvalidArchive
 from glare_murano.package.errors import InvalidManifest

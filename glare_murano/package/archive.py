@@ -18,81 +18,76 @@ believed once they have been counted. The module knows files; it does not know
 what they mean.
 """
 
-import dataclasses
+import abc
+import copy
 import os
 import pathlib
+import re
 import shutil
 import stat
-import tempfile
+import struct
+import uuid
 import zipfile
 import zlib
 from collections.abc import Iterator
+from collections.abc import Mapping
 from types import TracebackType
 from typing import IO
 from typing import Self
 
+from glare_murano.package import entries
 from glare_murano.package import errors
+from glare_murano.package.entries import DEFAULT_LIMITS
+from glare_murano.package.entries import Entry
+from glare_murano.package.entries import Limits
+from glare_murano.package.entries import refusal
+
+Source = str | os.PathLike[str] | IO[bytes]
 
 _CHUNK = 128 * 1024
 _SUPPORTED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ENCRYPTED = 0x1
+# Encrypted, compressed patched data, strong encryption, masked header.
+_UNSUPPORTED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
+_LOCAL_HEADER_SIZE = 30
+_DIRECTORY_ENTRY_SIZE = 46
+# Name, extra field and comment of one entry; more than any tool writes.
+_DIRECTORY_TEXT_SIZE = 1024
+_END_SIGNATURE = b"PK\5\6"
+# The end record of ZIP64 and its locator, which stand before the plain one.
+_ZIP64_END_SIZE = 56 + 20
 # The earliest time that a ZIP file can tell.
 _PACKED_TIME = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What an archive may take up at the most.
-
-    :param archive_size: of the archive itself, in bytes.
-    :param unpacked_size: of all its files together, in bytes.
-    :param entries: files and folders.
-    :param ratio: bytes unpacked for one byte packed; it counts from 1 MiB on.
-    :param path_length: of one file's path, in characters.
-    :param path_depth: of one file's path, in folders.
-    """
-
-    archive_size: int = 100 * 1024**2
-    unpacked_size: int = 512 * 1024**2
-    entries: int = 10_000
-    ratio: int = 200
-    path_length: int = 255
-    path_depth: int = 32
-
-
-DEFAULT_LIMITS = Limits()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Entry:
-    """One file: its path with slashes, its size in bytes, whether it is a program."""
-
-    path: str
-    size: int
-    executable: bool
+# What tools leave in a folder and nobody wants to publish.
+_LEFTOVERS = re.compile(
+    r"\.git|\.hg|\.svn|\.bzr|CVS|\.gitignore|\.gitattributes|\.gitmodules|\.hgignore"
+    r"|__MACOSX|\.DS_Store|\._.*|Thumbs\.db|desktop\.ini"
+    r"|__pycache__|\.idea|\.vscode|.*~|\.#.*|#.*#|\..*\.sw[a-p]|.*\.(orig|rej|bak|pyc)"
+)
 
 
 class Archive:
     """The files of one package, to be used as a context manager."""
 
-    def __init__(self, container: "_Container", limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, container: "_Container") -> None:
         self._container = container
-        self._limits = limits
+        self._entries: Mapping[str, Entry] = {entry.path: entry for entry in container.entries}
 
     @classmethod
-    def open(
-        cls, source: "str | os.PathLike[str] | IO[bytes]", limits: Limits = DEFAULT_LIMITS
-    ) -> Self:
+    def open(cls, source: Source, limits: Limits = DEFAULT_LIMITS) -> Self:
         """Open a package and check every rule that its directory can show.
 
         :param source: the path of a ZIP file or a folder, or an open file
-            that can seek, which stays open.
+            that can seek, which stays open. What version control, editors and
+            desktops leave in a folder is passed over.
         :raises InvalidArchive: naming the file and the rule.
         :raises OSError: if it cannot be read.
         """
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-            return cls(_Folder(pathlib.Path(source), limits), limits)
-        return cls(_Zip(source, limits), limits)
+            return cls(_Folder(pathlib.Path(source), limits))
+        return cls(_Zip(source, limits))
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +103,7 @@ class Archive:
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of all files, with slashes, as they stand in the archive."""
-        return tuple(entry.path for entry in self._container.entries)
+        return tuple(self._entries)
 
     def read(self, path: str, limit: int) -> bytes:
         """Read one file.
@@ -118,11 +113,9 @@ class Archive:
         :raises KeyError: if there is no such file.
         :raises InvalidArchive: if it is larger, or not what was declared.
         """
-        entry = next((e for e in self._container.entries if e.path == path), None)
-        if entry is None:
-            raise KeyError(path)
+        entry = self._entries[path]
         if entry.size > limit:
-            raise _refusal("entry-size", path, f"{entry.size} bytes, at most {limit} are allowed")
+            raise refusal("entry-size", path, f"{entry.size} bytes, at most {limit} are allowed")
         return b"".join(self._chunks(entry))
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
@@ -133,13 +126,12 @@ class Archive:
         :raises OSError: if it cannot be written; nothing is left then.
         """
         target = pathlib.Path(target)
-        if target.exists():
+        if os.path.lexists(target):
             raise FileExistsError(f"{target} exists already")
-        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        partial = target.with_name(f".{target.name[:32]}.{uuid.uuid4().hex}")
         try:
-            for entry in self._container.entries:
-                self._write(entry, partial / entry.path)
-            partial.chmod(0o755)
+            partial.mkdir(0o755)
+            self._write_all(partial)
             partial.rename(target)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -151,98 +143,89 @@ class Archive:
         Entries are sorted and bear one fixed time, so that the same files
         give the same digest.
 
-        :param target: an open file; it need not be able to seek.
+        :param target: an open file that can seek.
         :raises InvalidArchive: if an entry is not what was declared.
         """
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-            for entry in sorted(self._container.entries, key=lambda e: e.path):
+            for entry in sorted(self._entries.values(), key=lambda e: e.path):
                 info = zipfile.ZipInfo(entry.path, _PACKED_TIME)
                 info.compress_type = zipfile.ZIP_DEFLATED
-                info.create_system = 3  # Unix, whose modes follow
+                info.create_system = _UNIX
                 info.external_attr = (stat.S_IFREG | _mode(entry)) << 16
                 info.file_size = entry.size
                 with archive.open(info, "w") as stream:
                     for chunk in self._chunks(entry):
                         stream.write(chunk)
 
-    def _write(self, entry: _Entry, path: pathlib.Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "xb") as stream:
-            for chunk in self._chunks(entry):
-                stream.write(chunk)
-        path.chmod(_mode(entry))
+    def _write_all(self, root: pathlib.Path) -> None:
+        made = {""}
+        for entry in self._entries.values():
+            folder = entry.path.rpartition("/")[0]
+            if folder not in made:
+                (root / folder).mkdir(parents=True, exist_ok=True)
+                made.add(folder)
+            # Text, not pathlib: it is done for every file.
+            file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
+            with open(file, "wb", buffering=0) as stream:
+                for chunk in self._chunks(entry):
+                    stream.write(chunk)
 
-    def _chunks(self, entry: _Entry) -> Iterator[bytes]:
+    def _chunks(self, entry: Entry) -> Iterator[bytes]:
+        """The content of a file, which is counted as it goes."""
         count = 0
         try:
-            with self._container.stream(entry.path) as stream:
+            with self._container.stream(entry) as stream:
                 while chunk := stream.read(_CHUNK):
                     count += len(chunk)
                     if count > entry.size:
                         break
                     yield chunk
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise _refusal("entry-data", entry.path, f"cannot be read: {error}") from error
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+            raise refusal("entry-data", entry.path, f"cannot be read: {error}") from error
         if count != entry.size:
-            raise _refusal(
-                "entry-size", entry.path, f"{entry.size} bytes were declared, found another number"
+            more_or_less = "more" if count > entry.size else "fewer"
+            raise refusal(
+                "entry-size",
+                entry.path,
+                f"{entry.size} bytes were declared, but it holds {more_or_less}",
             )
 
 
-class _Container:
+class _Container(abc.ABC):
     """What holds the files; its entries have passed the rules."""
 
-    entries: tuple[_Entry, ...]
+    entries: tuple[Entry, ...]
 
-    def stream(self, path: str) -> IO[bytes]:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def stream(self, entry: Entry) -> IO[bytes]:
+        """Open a file, which gives more than its declared size if it has more."""
 
-    def close(self) -> None:
-        raise NotImplementedError
+    def close(self) -> None:  # noqa: B027 - not every container holds something open
+        """Give up what is open."""
 
 
 class _Zip(_Container):
-    def __init__(self, source: "str | os.PathLike[str] | IO[bytes]", limits: Limits) -> None:
+    def __init__(self, source: Source, limits: Limits) -> None:
         size = _size(source)
-        if size > limits.archive_size:
-            raise _refusal(
-                "archive-size",
-                "archive",
-                f"{size} bytes, at most {limits.archive_size} are allowed",
-            )
-        try:
-            self._zip = zipfile.ZipFile(source)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-            raise _refusal("archive-format", "archive", f"is no ZIP file: {error}") from error
+        entries.check_size(size, limits)
+        self._zip = _opened(source, limits)
         try:
             infos = self._zip.infolist()
-            _check_totals([info.file_size for info in infos], size, limits)
-            self.entries = _checked(
-                [self._entry(info) for info in infos if not info.is_dir()], limits
-            )
+            _check_layout(infos, self._zip.start_dir)
+            folders = [info.filename.rstrip("/") for info in infos if _is_folder(info)]
+            files = [info for info in infos if not _is_folder(info)]
+            self.entries = tuple(map(_zip_entry, files))
+            entries.check_entries(self.entries, folders, size, limits)
+            self._infos = {info.filename: info for info in files}
         except BaseException:
             self._zip.close()
             raise
 
-    @staticmethod
-    def _entry(info: zipfile.ZipInfo) -> _Entry:
-        mode = info.external_attr >> 16
-        if info.filename != info.orig_filename:
-            raise _refusal("path-characters", info.orig_filename, "a NUL or backslash in a path")
-        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise _refusal("entry-type", info.filename, "is neither a file nor a folder")
-        if info.flag_bits & _ENCRYPTED:
-            raise _refusal("entry-encrypted", info.filename, "is encrypted")
-        if info.compress_type not in _SUPPORTED_COMPRESSION:
-            raise _refusal(
-                "entry-compression",
-                info.filename,
-                f"compression {info.compress_type} is unsupported",
-            )
-        return _Entry(info.filename, info.file_size, bool(mode & stat.S_IXUSR))
-
-    def stream(self, path: str) -> IO[bytes]:
-        return self._zip.open(path)
+    def stream(self, entry: Entry) -> IO[bytes]:
+        # Declared one byte larger, it shows whether there is more to it.
+        info = copy.copy(self._infos[entry.path])
+        info.file_size += 1
+        return self._zip.open(info)
 
     def close(self) -> None:
         self._zip.close()
@@ -251,27 +234,109 @@ class _Zip(_Container):
 class _Folder(_Container):
     def __init__(self, root: pathlib.Path, limits: Limits) -> None:
         self._root = root
-        found = []
-        for folder, _, names in os.walk(root, onerror=_raise):
+        files: list[Entry] = []
+        folders: list[str] = []
+        for folder, subfolders, names in os.walk(root, onerror=_raise):
+            subfolders[:] = [name for name in subfolders if not _LEFTOVERS.fullmatch(name)]
+            relative = os.path.relpath(folder, root)
+            below = "" if relative == "." else f"{relative}/"
+            for name in subfolders:
+                if pathlib.Path(folder, name).is_symlink():
+                    raise refusal("entry-type", f"{below}{name}", "is a link")
+                folders.append(f"{below}{name}")
             for name in names:
-                path = pathlib.Path(folder, name)
-                status = path.lstat()
-                relative = path.relative_to(root).as_posix()
-                if not stat.S_ISREG(status.st_mode):
-                    raise _refusal("entry-type", relative, "is neither a file nor a folder")
-                found.append(_Entry(relative, status.st_size, bool(status.st_mode & stat.S_IXUSR)))
-        total = sum(entry.size for entry in found)
-        _check_totals([entry.size for entry in found], total, limits)
-        self.entries = _checked(found, limits)
+                if not _LEFTOVERS.fullmatch(name):
+                    files.append(_folder_entry(os.path.join(folder, name), f"{below}{name}"))
+            if len(files) + len(folders) > limits.entries:
+                break
+        total = sum(entry.size for entry in files)
+        entries.check_entries(files, folders, total, limits)
+        self.entries = tuple(files)
 
-    def stream(self, path: str) -> IO[bytes]:
-        return open(self._root / path, "rb")
-
-    def close(self) -> None:
-        pass
+    def stream(self, entry: Entry) -> IO[bytes]:
+        return open(self._root / entry.path, "rb")
 
 
-def _mode(entry: _Entry) -> int:
+def _opened(source: Source, limits: Limits) -> zipfile.ZipFile:
+    """Read a ZIP file's directory, unless it is larger than the limits allow."""
+    try:
+        if isinstance(source, str | os.PathLike):
+            with open(source, "rb") as stream:
+                count = _count_entries(stream, limits)
+        else:
+            count = _count_entries(source, limits)
+        if count > limits.entries:
+            raise refusal(
+                "archive-entries", "archive", f"more than {limits.entries} entries are not allowed"
+            )
+        return zipfile.ZipFile(source)
+    except errors.InvalidArchive:
+        raise
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
+        raise refusal("archive-format", "archive", f"is no ZIP file: {error}") from error
+
+
+def _count_entries(stream: IO[bytes], limits: Limits) -> int:
+    """Count the entries of a directory before it becomes objects, as far as the limit."""
+    # The library's own way to find the directory, which has no public name.
+    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
+    if end is None:
+        raise zipfile.BadZipFile("it has no directory")
+    size, place = end[5], end[9]
+    if size > limits.entries * (_DIRECTORY_ENTRY_SIZE + _DIRECTORY_TEXT_SIZE):
+        return limits.entries + 1
+    if end[0] != _END_SIGNATURE:
+        place -= _ZIP64_END_SIZE
+    stream.seek(max(place - size, 0))
+    directory = stream.read(size)
+    count = offset = 0
+    while offset + _DIRECTORY_ENTRY_SIZE <= len(directory) and count <= limits.entries:
+        offset += _DIRECTORY_ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, offset + 28))
+        count += 1
+    return count
+
+
+def _is_folder(info: zipfile.ZipInfo) -> bool:
+    return info.filename.endswith("/")
+
+
+def _check_layout(infos: list[zipfile.ZipInfo], end: int) -> None:
+    """Refuse entries without a name, of a wrong kind, or that share bytes.
+
+    Of entries that overlap, a small archive unpacks to a huge one.
+    """
+    for info in sorted(infos, key=lambda i: i.header_offset, reverse=True):
+        mode = info.external_attr >> 16
+        kind = stat.S_IFMT(mode)
+        if info.filename != info.orig_filename:
+            raise refusal("path-characters", info.orig_filename, "a NUL in a path")
+        if not info.filename:
+            raise refusal("path-escape", "''", "an entry without a name")
+        if kind not in (0, stat.S_IFDIR if _is_folder(info) else stat.S_IFREG):
+            raise refusal("entry-type", info.filename, "is neither a file nor a folder")
+        least = _LOCAL_HEADER_SIZE + len(info.orig_filename) + info.compress_size
+        if info.header_offset < 0 or info.header_offset + least > end:
+            raise refusal("entry-overlap", info.filename, "shares its bytes with another entry")
+        end = info.header_offset
+
+
+def _zip_entry(info: zipfile.ZipInfo) -> Entry:
+    if info.flag_bits & _UNSUPPORTED_FLAGS:
+        raise refusal("entry-encrypted", info.filename, "is encrypted")
+    if info.compress_type not in _SUPPORTED_COMPRESSION:
+        message = f"compression {info.compress_type} is unsupported"
+        raise refusal("entry-compression", info.filename, message)
+    return Entry(info.filename, info.file_size, bool(info.external_attr >> 16 & stat.S_IXUSR))
+
+
+def _folder_entry(path: str, relative: str) -> Entry:
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise refusal("entry-type", relative, "is neither a file nor a folder")
+    return Entry(relative, status.st_size, bool(status.st_mode & stat.S_IXUSR))
+
+
+def _mode(entry: Entry) -> int:
     return 0o755 if entry.executable else 0o644
 
 
@@ -279,58 +344,7 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _size(source: "str | os.PathLike[str] | IO[bytes]") -> int:
+def _size(source: Source) -> int:
     if isinstance(source, str | os.PathLike):
         return os.stat(source).st_size
     return source.seek(0, os.SEEK_END)
-
-
-def _check_totals(sizes: list[int], archive_size: int, limits: Limits) -> None:
-    total = sum(sizes)
-    if len(sizes) > limits.entries:
-        raise _refusal(
-            "archive-entries",
-            "archive",
-            f"{len(sizes)} entries, at most {limits.entries} are allowed",
-        )
-    if total > limits.unpacked_size:
-        raise _refusal(
-            "unpacked-size",
-            "archive",
-            f"{total} bytes unpacked, at most {limits.unpacked_size} are allowed",
-        )
-    if total > 1024**2 and total > archive_size * limits.ratio:
-        raise _refusal(
-            "archive-ratio",
-            "archive",
-            f"unpacks to {total} bytes from {archive_size}, at most {limits.ratio} times as many "
-            f"are allowed",
-        )
-
-
-def _checked(entries: list[_Entry], limits: Limits) -> tuple[_Entry, ...]:
-    seen: dict[str, str] = {}
-    for entry in entries:
-        _check_path(entry.path, limits)
-        twin = seen.setdefault(entry.path.casefold(), entry.path)
-        if twin is not entry.path:
-            raise _refusal("path-collision", entry.path, f"collides with {twin}")
-    return tuple(entries)
-
-
-def _check_path(path: str, limits: Limits) -> None:
-    parts = path.split("/")
-    if len(path) > limits.path_length:
-        raise _refusal("path-length", path[:64], f"longer than {limits.path_length} characters")
-    if len(parts) > limits.path_depth:
-        raise _refusal("path-depth", path, f"deeper than {limits.path_depth} folders")
-    if not path.isprintable():
-        raise _refusal("path-characters", repr(path), "control characters in a path")
-    if "\\" in path or ":" in path:
-        raise _refusal("path-characters", path, "a backslash or a colon in a path")
-    if any(part in ("", ".", "..") for part in parts):
-        raise _refusal("path-escape", path, "is absolute or leaves the folder")
-
-
-def _refusal(rule: str, where: str, message: str) -> errors.InvalidArchive:
-    return errors.InvalidArchive([errors.Problem(rule, where, message)])

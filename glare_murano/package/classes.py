@@ -29,6 +29,7 @@ import yaml
 from glare_murano.package import documents
 from glare_murano.package import errors
 from glare_murano.package.documents import kind
+from glare_murano.package.errors import quoted
 
 _TYPE_NAME = re.compile(r"([a-zA-Z_]\w*:|:)?[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*\Z")
 
@@ -128,13 +129,13 @@ def _resolve(node: yaml.Node | None, namespaces: Mapping[str, str]) -> str:
     """The fully qualified name that a name in a class file stands for."""
     name = _text(node, "a class")
     if not _TYPE_NAME.match(name):
-        raise ValueError(f"{name!r} is no name of a class")
+        raise ValueError(f"{quoted(name)} is no name of a class")
     prefix, colon, rest = name.rpartition(":")
     if not colon and "." in name:
         return name
     prefix = prefix or "="
     if prefix not in namespaces and prefix != "=":
-        raise ValueError(f"{name!r}: the namespace prefix {prefix!r} is not declared")
+        raise ValueError(f"{quoted(name)}: the namespace prefix {quoted(prefix)} is not declared")
     namespace = namespaces.get(prefix, "")
     return f"{namespace}.{rest}" if namespace else rest
 

@@ -58,6 +58,7 @@ def read_manifest(archive: Archive) -> Manifest:
     """Read a package's manifest, and nothing else.
 
     :raises InvalidManifest: if there is none, or with all that is wrong.
+    :raises InvalidArchive: if its file is damaged, or larger than 1 MiB.
     """
     if FILE_NAME not in archive.paths:
         problem = errors.Problem(

@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 
 from glare_murano.package import errors
+from glare_murano.package.errors import quoted
 
 MAX_DEPTH = 64
 MAX_SIZE = 1024 * 1024
@@ -31,6 +32,13 @@ MAX_SIZE = 1024 * 1024
 MAX_EXPANDED = 100_000
 
 NULL = "tag:yaml.org,2002:null"
+_BOOL = "tag:yaml.org,2002:bool"
+_INT = "tag:yaml.org,2002:int"
+_FLOAT = "tag:yaml.org,2002:float"
+
+_TRUTH = yaml.SafeLoader.bool_values
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}\Z")
+_DECIMAL = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]{0,18}([eE][-+]?[0-9]{1,3})?\Z")
 
 _COLLECTIONS = ("map", "omap", "pairs", "seq", "set")
 _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp", "value")
@@ -38,10 +46,11 @@ _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {"!yaql"}
 
 # libyaml's binding composes recursively, in C, and ends the process where
-# nesting outgrows the stack. A document cannot be nested deeper than what
-# opens in it; where that is few, nothing has to be counted more exactly.
-_SAFE_DEPTH = 1000
-_INDENTATION = re.compile(rb"^[ \t?:-]+", re.MULTILINE)
+# nesting outgrows the stack. Each level takes one of these characters, in
+# every encoding that YAML has; where they are few, nothing has to be counted
+# more exactly.
+_OPENING_CHARACTERS = (b"[", b"{", b"-", b"?", b":")
+_SAFE_DEPTH = 4000
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
@@ -87,6 +96,39 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
     return nodes
 
 
+def plain(node: yaml.Node) -> Any:
+    """The value of a node as Python's own dicts, lists, texts, numbers and None.
+
+    What YAML would make of a text beside numbers, truth values and null (a
+    date, a number to the base of 60) stays the text as written.
+
+    :raises ValueError: if a key of a mapping is no text.
+    """
+    if isinstance(node, yaml.MappingNode):
+        return {_key(key): plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [plain(item) for item in node.value]
+    return _scalar(node.tag, str(node.value))
+
+
+def _scalar(tag: str, text: str) -> Any:
+    if tag == NULL:
+        return None
+    if tag == _BOOL:
+        return _TRUTH.get(text.lower(), text)
+    if tag == _INT and _INTEGER.match(text):
+        return int(text)
+    if tag == _FLOAT and _DECIMAL.match(text):
+        return float(text)
+    return text
+
+
+def _key(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise ValueError(f"line {line_of(node.start_mark)}: a key is {kind(node)}, not a text")
+    return str(node.value)
+
+
 def kind(node: yaml.Node | None) -> str:
     """What a node is, in words: ``nothing``, ``a mapping``, ``a sequence``, ``a text``."""
     if isinstance(node, yaml.MappingNode):
@@ -102,13 +144,7 @@ def line_of(mark: Any) -> int:
 
 
 def _deepest_possible(data: bytes) -> int:
-    flow = data.count(b"[") + data.count(b"{")
-    # A sequence may stand at the indentation of the mapping that holds it.
-    block = 2 * max(map(len, _INDENTATION.findall(data)), default=0)
-    if b"\0" in data[:4]:
-        # UTF-16: two bytes a character, and a line may start with either.
-        block = len(data)
-    return flow + block
+    return sum(map(data.count, _OPENING_CHARACTERS))
 
 
 def _check_events(data: bytes, name: str) -> None:
@@ -134,7 +170,10 @@ def _has_aliases(root: yaml.Node, name: str) -> bool:
         for node in level:
             if node.tag not in _KNOWN_TAGS:
                 raise _refusal(
-                    "yaml-tag", name, f"the tag {node.tag!r} is unknown", node.start_mark
+                    "yaml-tag",
+                    name,
+                    f"the tag {quoted(node.tag)} is unknown",
+                    node.start_mark,
                 )
             if isinstance(node, yaml.ScalarNode):
                 continue

@@ -20,6 +20,13 @@ see ``loader.errors``.
 import dataclasses
 from collections.abc import Iterable
 
+_MAX_QUOTED = 80
+
+
+def quoted(text: str | None) -> str:
+    """A text of unknown origin as a message shows it: on one line, and short."""
+    return repr(text if text is None or len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
+
 
 class GlareMuranoError(Exception):
     """The root of every error that glare_murano and loader raise."""

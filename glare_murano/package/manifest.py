@@ -32,6 +32,7 @@ import yaml
 
 from glare_murano.package import documents
 from glare_murano.package import errors
+from glare_murano.package.errors import quoted
 from glare_murano.package.versions import Version
 from glare_murano.package.versions import VersionSpec
 from glare_murano.package.versions import parse_version
@@ -141,7 +142,6 @@ class _Reader:
             )
             raise errors.InvalidManifest(self._problems)
         self._nodes = dict(self._pairs(node, FILE_NAME))
-        self._root = node
 
     def manifest(self) -> Manifest:
         full_name = self._read("FullName", "manifest-name", _full_name, required=True)
@@ -205,7 +205,8 @@ class _Reader:
         if not isinstance(node, yaml.SequenceNode):
             self._complain(rule, key, f"expected a list, found {documents.kind(node)}", node)
             return ()
-        values = [self._convert(item, key, rule, str) for item in node.value]
+        items = [item for item in node.value if item.tag != documents.NULL]
+        values = [self._convert(item, key, rule, str) for item in items]
         return tuple(dict.fromkeys(value for value in values if value is not None))
 
     def _mapping(
@@ -255,30 +256,29 @@ class _Reader:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._complain("manifest-key", where, "a key is no text", key_node)
             elif key_node.value in seen:
-                self._complain("manifest-key", where, f"{key_node.value!r} stands twice", key_node)
+                self._complain(
+                    "manifest-key", where, f"{quoted(key_node.value)} stands twice", key_node
+                )
             else:
                 seen.add(key_node.value)
                 yield key_node.value, value_node
 
     def _document(self) -> dict[str, Any]:
-        try:
-            document: dict[str, Any] = yaml.constructor.SafeConstructor().construct_document(
-                self._root
-            )
-        except (yaml.YAMLError, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())
-            self._complain("manifest-value", FILE_NAME, reason, None)
-            return {}
+        document = {}
+        for key, node in self._nodes.items():
+            try:
+                document[key] = documents.plain(node)
+            except ValueError as error:
+                self._complain("manifest-value", key, str(error), node)
         for key in ("Version", "Format"):
-            node = self._nodes.get(key)
-            if isinstance(node, yaml.ScalarNode) and node.tag != documents.NULL:
-                document[key] = node.value
+            if document.get(key) is not None:
+                document[key] = self._nodes[key].value
         require = self._nodes.get("Require")
         if isinstance(require, yaml.MappingNode):
             document["Require"] = {
-                name: None if node.tag == documents.NULL else node.value
-                for name, node in self._pairs(require, "Require")
-                if isinstance(node, yaml.ScalarNode)
+                key.value: None if node.tag == documents.NULL else node.value
+                for key, node in require.value
+                if isinstance(key, yaml.ScalarNode)
             }
         return document
 
@@ -339,15 +339,15 @@ def _required_name(text: str) -> str:
 def _checked_name(text: str, pattern: re.Pattern[str], what: str) -> str:
     if len(text) > _MAX_NAME or not pattern.match(text):
         raise ValueError(
-            f"{text!r} is no fully qualified name: expected {what} joined by single dots, "
-            f"at most {_MAX_NAME} characters"
+            f"{quoted(text)} is no fully qualified name: expected {what} joined by single "
+            f"dots, at most {_MAX_NAME} characters"
         )
     return text
 
 
 def _package_type(text: str) -> str:
     if text not in PACKAGE_TYPES:
-        raise ValueError(f"{text!r} is unknown: expected {' or '.join(PACKAGE_TYPES)}")
+        raise ValueError(f"{quoted(text)} is unknown: expected {' or '.join(PACKAGE_TYPES)}")
     return text
 
 
@@ -355,7 +355,7 @@ def _known_format(text: str) -> Format:
     found = Format.of(text)
     if str(found) not in known_formats():
         raise ValueError(
-            f"{text!r} is unknown: expected one of {', '.join(sorted(known_formats()))}"
+            f"{quoted(text)} is unknown: expected one of {', '.join(sorted(known_formats()))}"
         )
     return found
 
@@ -363,5 +363,5 @@ def _known_format(text: str) -> Format:
 def _relative_path(text: str) -> str:
     parts = text.split("/")
     if not text or text.startswith("/") or "\\" in text or any(p in ("", ".", "..") for p in parts):
-        raise ValueError(f"{text!r} is no relative path of a file below Classes")
+        raise ValueError(f"{quoted(text)} is no relative path of a file below Classes")
     return text

@@ -29,8 +29,12 @@ from semantic_version import Version
 from semantic_version import base as semver
 
 from glare_murano.package import errors
+from glare_murano.package.errors import quoted
 
 __all__ = ["Version", "VersionSpec", "parse_version"]
+
+# Nobody needs more, and the library takes long over very long ones.
+_MAX_LENGTH = 1024
 
 _PARTIAL_VERSION = re.compile(r"[0-9]+(\.[0-9]+)?\Z")
 _WHITESPACE = re.compile(r"\s+")
@@ -49,10 +53,12 @@ def parse_version(text: str | None) -> Version:
     if _PARTIAL_VERSION.match(complete):
         complete += ".0" * (2 - complete.count("."))
     try:
+        if len(complete) > _MAX_LENGTH or not complete.isascii():
+            raise ValueError(complete)
         return Version(complete)
     except ValueError as error:
         raise errors.InvalidVersion(
-            f"{text!r} is no version: expected SemVer, such as 1.2.3, 1.2.3-rc.1 or 1.2"
+            f"{quoted(text)} is no version: expected SemVer, such as 1.2.3, 1.2.3-rc.1 or 1.2"
         ) from error
 
 
@@ -83,7 +89,7 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """The range that holds one version and no other."""
+        """The range of one version; without build metadata, whatever metadata it has."""
         return _parse(f"=={version}")
 
     def match(self, version: Version) -> bool:
@@ -151,22 +157,24 @@ def _bounds(operator: str, target: Version) -> Iterable[tuple[str, Version]]:
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> VersionSpec:
     compact = _WHITESPACE.sub("", text)
-    # The engine reads a leading "=1" as "==1", and a bare "1" likewise.
-    compact = re.sub(r"\A=(\d)", r"==\1", compact)
+    # The engine reads a bare "1" as "==1".
     if compact[:1].isdigit():
         compact = f"=={compact}"
     try:
+        if len(compact) > _MAX_LENGTH:
+            raise ValueError(compact)
         parsed = SimpleSpec(compact).clause
+        clauses = list(parsed) if isinstance(parsed, semver.AllOf | semver.AnyOf) else [parsed]
+        # One of a kind, in a fixed order, since the library keeps them in a set.
+        ordered = {str(clause): clause for clause in sorted(clauses, key=str)}
     except ValueError as error:
         raise errors.InvalidRange(
-            f"{text!r} is no range of versions: expected a version such as 1 or 1.2, "
+            f"{quoted(text)} is no range of versions: expected a version such as 1 or 1.2, "
             f"clauses such as >=1.2,<2, or *"
         ) from error
-    clauses = list(parsed) if isinstance(parsed, semver.AllOf | semver.AnyOf) else [parsed]
     if not all(isinstance(clause, semver.Range) for clause in clauses):
         raise errors.InvalidRange(
-            f"{text!r} is a range that the engine cannot hold: != takes a full version "
+            f"{quoted(text)} is a range that the engine cannot hold: != takes a full version "
             f"beside other clauses, such as !=1.5.0"
         )
-    # A fixed order, since the library keeps clauses in a set.
-    return VersionSpec(text, tuple(sorted(clauses, key=str)))
+    return VersionSpec(text, tuple(ordered.values()))
