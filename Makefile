@@ -23,13 +23,14 @@ help:
 venv: $(READY)
 
 # --without-pip, since Debian keeps ensurepip in a package of its own; the pip
-# that is on the machine installs the pinned one.
+# that is on the machine installs the pinned one. Without isolation, what builds
+# is pinned as well.
 $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install -q --disable-pip-version-check \
-	    -c constraints.txt pip setuptools
-	@$(BIN)/python -m pip install -q --disable-pip-version-check \
+	    -c constraints.txt pip setuptools pbr
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation \
 	    -c constraints.txt -r test-requirements.txt -e '.[glare,engine,cli]'
 	@touch $@
 
@@ -38,7 +39,7 @@ $(CORE_READY): examples/core-library.txt | $(READY)
 	@echo "Fetching Murano's core library, once."
 	@mkdir -p .cache
 	@$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps \
-	    --no-binary murano -r examples/core-library.txt -d .cache
+	    --no-build-isolation --no-binary murano -r examples/core-library.txt -d .cache
 	@$(BIN)/python -m tarfile -e .cache/murano-16.0.0.tar.gz .cache
 	@touch $@
 
