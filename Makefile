@@ -30,7 +30,7 @@ $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install -q --disable-pip-version-check \
 	    -c constraints.txt pip setuptools pbr
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation \
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation \
 	    -c constraints.txt -r test-requirements.txt -e '.[glare,engine,cli]'
 	@touch $@
 
