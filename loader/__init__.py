@@ -24,6 +24,7 @@ from loader.errors import DigestMismatch
 from loader.errors import LoaderError
 from loader.errors import NoSuchClass
 from loader.errors import NoSuchPackage
+from loader.errors import NotFound
 from loader.errors import UnsupportedFormat
 from loader.loader import PackageLoader
 from loader.pins import Pins
@@ -37,6 +38,7 @@ __all__ = [
     "LoaderError",
     "NoSuchClass",
     "NoSuchPackage",
+    "NotFound",
     "PackageLoader",
     "Pins",
     "UnsupportedFormat",

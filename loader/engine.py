@@ -14,8 +14,9 @@
 
 ``install`` makes Murano 16 load its packages through ``PackageLoader`` where
 its configuration says ``[engine] packages_service = glare``; with any other
-value Murano's own loader stays in place. Only this module and the command
-beside it know Murano.
+value Murano's own loader stays in place. It also loads the extension plug-ins,
+which Murano itself can no longer do with today's stevedore. Only this module
+and the command beside it know Murano.
 """
 
 import contextlib
@@ -33,8 +34,10 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from murano.common import auth_utils
 from murano.common import config as murano_config
+from murano.common import engine as murano_engine
 from murano.dsl import constants
 from murano.dsl import exceptions as dsl_exceptions
+from murano.dsl import murano_package as dsl_package
 from murano.dsl import package_loader as dsl_package_loader
 from murano.engine import murano_package
 from murano.engine import package_loader as murano_package_loader
@@ -50,7 +53,10 @@ from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from loader.counters import Counters
+from loader.extensions import ExtensionPackage
+from loader.extensions import load_extensions
 from loader.formats.base import Package
+from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader
 
 LOG = logging.getLogger(__name__)
@@ -83,6 +89,21 @@ def install() -> None:
     has no option to choose another.
     """
     murano_package_loader.CombinedPackageLoader = combined_package_loader
+    murano_engine.PLUGIN_LOADER = Extensions()
+
+
+class Extensions:
+    """The extension plug-ins, imported when the first task needs them."""
+
+    def __init__(self) -> None:
+        self._packages: list[ExtensionPackage] | None = None
+
+    def register_in_loader(self, package_loader: Any) -> None:
+        """Make the plug-ins' classes known to a task's loader."""
+        if self._packages is None:
+            self._packages = load_extensions(CONF.murano.enabled_plugins)
+        for package in self._packages:
+            package_loader.register_package(EngineExtension(package_loader, package))
 
 
 def combined_package_loader(execution_session: Any, root_loader: Any = None) -> Any:
@@ -110,7 +131,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._root_loader = root_loader or self
         self._resources = contextlib.ExitStack()
         cache = Cache(self._resources.enter_context(_cache_folder()))
-        self._loader = PackageLoader([*_folders(), _glare(execution_session)], cache)
+        self._loader = PackageLoader(
+            [*_folders(), _glare(execution_session)],
+            cache,
+            package_types=PackageTypes(CONF.murano.enabled_plugins),
+        )
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[Any] = []
 
@@ -126,7 +151,13 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         if registered is not None:
             return registered
         try:
-            return self._engine_package(self._loader.load_package(package_name, spec, required_by))
+            if required_by is None:
+                # Only a package's requirements come with a name; what else
+                # asks for a package by name is an object's header.
+                package = self._loader.load_object_package(package_name, spec)
+            else:
+                package = self._loader.load_package(package_name, spec, required_by)
+            return self._engine_package(package)
         except errors.NoSuchPackage as error:
             raise NoPackageFound(error) from error
 
@@ -208,6 +239,20 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             self.register_class(_class_reader(package, name), name)
         if package.full_name == constants.CORE_LIBRARY:
             system_objects.register(self)
+
+
+class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
+    """The engine's package object over the extensions of one distribution."""
+
+    def __init__(self, loader: Any, package: ExtensionPackage) -> None:
+        """Make a package of Python classes."""
+        self._requirer = _Requirer(loader, f"{package.name} {package.version}")
+        requirements = {fqn: spec.canonical for fqn, spec in package.requirements.items()}
+        super().__init__(
+            self._requirer, package.name, package.version, "1.0.0", requirements=requirements
+        )
+        for name, python_class in package.classes.items():
+            self.register_class(python_class, name)
 
 
 class _Requirer:

@@ -26,7 +26,11 @@ class LoaderError(GlareMuranoError):
     """The root of every error that the loader raises."""
 
 
-class NoSuchPackage(LoaderError, LookupError):
+class NotFound(LoaderError, LookupError):
+    """No catalogue has what was asked for."""
+
+
+class NoSuchPackage(NotFound):
     """No catalogue has the package in the range.
 
     :ivar fqn: the package that was asked for.
@@ -54,7 +58,7 @@ class NoSuchPackage(LoaderError, LookupError):
         )
 
 
-class NoSuchClass(LoaderError, LookupError):
+class NoSuchClass(NotFound):
     """No catalogue has a package in the range that defines the class.
 
     :ivar class_name: the class that was asked for.

@@ -26,12 +26,12 @@ from collections.abc import Sequence
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from loader import errors
-from loader import formats
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Release
 from loader.counters import Counters
 from loader.formats.base import Package
+from loader.formats.registry import PackageTypes
 from loader.pins import Pins
 
 LOG = logging.getLogger(__name__)
@@ -46,14 +46,23 @@ class PackageLoader:
         first package is loaded.
     """
 
-    def __init__(self, catalogs: Sequence[Catalog], cache: Cache, pins: Pins | None = None) -> None:
+    def __init__(
+        self,
+        catalogs: Sequence[Catalog],
+        cache: Cache,
+        pins: Pins | None = None,
+        package_types: PackageTypes | None = None,
+    ) -> None:
         """Make a loader.
 
         :param catalogs: where to look, in this order; the first one that has
             a package in the range answers.
+        :param package_types: which package types may be used; by default all
+            that are installed.
         """
         self._catalogs = tuple(catalogs)
         self._cache = cache
+        self._package_types = package_types or PackageTypes()
         self.pins = pins or Pins()
         self._loaded: dict[str, dict[Version, Package]] = {}
         self._seconds = 0.0
@@ -86,14 +95,52 @@ class PackageLoader:
         )
         return package
 
+    def load_object_package(self, fqn: str, spec: VersionSpec) -> Package:
+        """Load a package for an object whose header names it.
+
+        One version that the catalogues lack gives way to the newest of the
+        same minor version, else of the same major version (specification
+        "Murano versioning", section "Object version").
+
+        :raises NoSuchPackage: if there is none of these either.
+        :raises LoaderError: if it cannot be fetched.
+        :raises InvalidPackage: if it is not what a package must be.
+        """
+        return self._first(spec, lambda wanted: self.load_package(fqn, wanted))
+
     def load_class_package(self, class_name: str, spec: VersionSpec) -> Package:
         """Load a package that defines a class, one already loaded or the newest.
+
+        It is asked for an object's class, so that the rule of
+        ``load_object_package`` holds here, too.
 
         :param spec: the range that the package's version must be in.
         :raises NoSuchClass: if there is none.
         :raises LoaderError: if it cannot be fetched.
         :raises InvalidPackage: if it is not what a package must be.
         """
+        return self._first(spec, lambda wanted: self._load_defining(class_name, wanted))
+
+    def _first(self, spec: VersionSpec, load: Callable[[VersionSpec], Package]) -> Package:
+        """Load by the first of a header's ranges that holds a package."""
+        missing: list[errors.NotFound] = []
+        for wanted in spec.with_fallbacks():
+            try:
+                package = load(wanted)
+            except errors.NotFound as error:
+                missing.append(error)
+                continue
+            if missing:
+                LOG.warning(
+                    "%s %s is used in the place of %s, which no catalogue has",
+                    package.full_name,
+                    package.version,
+                    spec,
+                )
+            return package
+        raise missing[0]
+
+    def _load_defining(self, class_name: str, spec: VersionSpec) -> Package:
         defining = {
             version: package
             for versions in self._loaded.values()
@@ -140,7 +187,7 @@ class PackageLoader:
         folder = release.folder or self._cache.package(
             release.digest, lambda: catalog.fetch(release)
         )
-        package = formats.load(folder)
+        package = self._package_types.load(folder)
         self._loaded.setdefault(release.fqn, {})[release.version] = package
         self.pins.use(release.fqn, release.version)
         return package

@@ -17,6 +17,7 @@ specification "Murano versioning". The module reads one document; it does not
 look at the other files of a package.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib.metadata
@@ -42,14 +43,24 @@ CORE_LIBRARY = "io.murano"
 MURANO_PL = "MuranoPL"
 PACKAGE_TYPES = ("Application", "Library")
 PLUGIN_NAMESPACE = "io.murano.plugins.packages"
-BUILTIN_FORMATS = frozenset(
+
+# Every key of Murano's formats 1.0 to 1.4.
+_KEYS = frozenset(
     {
-        "MuranoPL/1.0.0",
-        "MuranoPL/1.1.0",
-        "MuranoPL/1.2.0",
-        "MuranoPL/1.3.0",
-        "MuranoPL/1.4.0",
-        "Heat.HOT/1.0.0",
+        "Author",
+        "Classes",
+        "Description",
+        "Format",
+        "FullName",
+        "Logo",
+        "Meta",
+        "Name",
+        "Require",
+        "Supplier",
+        "Tags",
+        "Type",
+        "UI",
+        "Version",
     }
 )
 
@@ -97,10 +108,15 @@ class Manifest:
     :param display_name: ``Name``, or the FQN where there is none.
     :param supplier: ``Supplier``, as strings; a mapping in it, such as
         ``CompanyUrl``, as ``CompanyUrl.Link`` and so on.
+    :param ui: the file of the form definition, below ``UI``.
+    :param logo: the file of the logo; None where the manifest names none.
+    :param supplier_logo: the file of the supplier's logo, likewise.
+    :param meta: the metadata attached to the package, as plain YAML values.
     :param classes: fully qualified class name -> file below ``Classes``.
     :param requirements: FQN -> range; the implicit ones included.
     :param document: the manifest as plain YAML values, for package-type
         plug-ins; ``Version``, ``Format`` and ``Require`` as text.
+    :param warnings: what is odd but does no harm, such as an unknown key.
     """
 
     full_name: str
@@ -114,7 +130,12 @@ class Manifest:
     tags: tuple[str, ...]
     classes: Mapping[str, str]
     requirements: Mapping[str, VersionSpec]
+    ui: str
+    logo: str | None
+    supplier_logo: str | None
+    meta: Any
     document: Mapping[str, Any]
+    warnings: tuple[errors.Problem, ...]
 
     @classmethod
     def parse(cls, data: bytes) -> "Manifest":
@@ -144,7 +165,7 @@ class _Reader:
         self._nodes = dict(self._pairs(node, FILE_NAME))
 
     def manifest(self) -> Manifest:
-        full_name = self._read("FullName", "manifest-name", _full_name, required=True)
+        full_name = self._read("FullName", "manifest-name", check_full_name, required=True)
         version = self._read("Version", "manifest-version", parse_version)
         format_ = self._read("Format", "manifest-format", _known_format)
         package_type = self._read("Type", "manifest-type", _package_type, required=True)
@@ -153,7 +174,10 @@ class _Reader:
         author = self._read("Author", "manifest-text", str)
         supplier = self._supplier()
         tags = self._list("Tags", "manifest-tags")
-        classes = self._mapping("Classes", "manifest-classes", _full_name, _relative_path)
+        classes = self._mapping("Classes", "manifest-classes", check_full_name, _relative_path)
+        ui = self._read("UI", "manifest-file", _relative_path)
+        logo = self._read("Logo", "manifest-file", _relative_path)
+        supplier_logo = self._supplier_logo(supplier)
         requirements = self._mapping("Require", "manifest-require", _required_name, VersionSpec.of)
         document = self._document()
         if self._problems or full_name is None or package_type is None:
@@ -173,7 +197,12 @@ class _Reader:
             requirements=types.MappingProxyType(
                 with_implicit_requirements(full_name, version, requirements)
             ),
+            ui=ui or "ui.yaml",
+            logo=logo,
+            supplier_logo=supplier_logo,
+            meta=document.get("Meta"),
             document=types.MappingProxyType(document),
+            warnings=self._unknown_keys(),
         )
 
     def _read(
@@ -250,6 +279,28 @@ class _Reader:
         }
         return {name: text for name, text in texts.items() if text is not None}
 
+    def _supplier_logo(self, supplier: Mapping[str, str]) -> str | None:
+        logo = supplier.get("Logo")
+        if not logo:
+            return None
+        try:
+            return _relative_path(logo)
+        except ValueError as error:
+            self._complain("manifest-file", "Supplier.Logo", str(error), self._nodes["Supplier"])
+            return None
+
+    def _unknown_keys(self) -> tuple[errors.Problem, ...]:
+        return tuple(
+            errors.Problem(
+                "manifest-key",
+                quoted(key),
+                f"is unknown; known are {', '.join(sorted(_KEYS))}",
+                documents.line_of(node.start_mark),
+            )
+            for key, node in self._nodes.items()
+            if key not in _KEYS
+        )
+
     def _pairs(self, node: yaml.MappingNode, where: str) -> Iterator[tuple[str, yaml.Node]]:
         seen = set()
         for key_node, value_node in node.value:
@@ -307,17 +358,20 @@ def with_implicit_requirements(
 
 @functools.cache
 def known_formats() -> frozenset[str]:
-    """Every format that is built in or that an installed plug-in registers.
+    """Every format that this project or another installed plug-in registers.
 
-    Only the names of the plug-ins' entry points are read, none is imported.
+    Only the names of entry points are read, nothing is imported.
     """
-    registered = set()
+    return frozenset(registered_formats())
+
+
+def registered_formats() -> dict[str, str]:
+    """Format, always full -> the name of the entry point that registers it."""
+    found = {}
     for entry_point in importlib.metadata.entry_points(group=PLUGIN_NAMESPACE):
-        try:
-            registered.add(str(Format.of(entry_point.name)))
-        except errors.InvalidVersion:
-            continue
-    return BUILTIN_FORMATS | registered
+        with contextlib.suppress(errors.InvalidVersion):
+            found[str(Format.of(entry_point.name))] = entry_point.name
+    return found
 
 
 def check_full_name(text: str) -> str:
@@ -327,9 +381,6 @@ def check_full_name(text: str) -> str:
         by single dots, 255 characters at most.
     """
     return _checked_name(text, _NAME, "letters, digits and underscores")
-
-
-_full_name = check_full_name
 
 
 def _required_name(text: str) -> str:
@@ -363,5 +414,5 @@ def _known_format(text: str) -> Format:
 def _relative_path(text: str) -> str:
     parts = text.split("/")
     if not text or text.startswith("/") or "\\" in text or any(p in ("", ".", "..") for p in parts):
-        raise ValueError(f"{quoted(text)} is no relative path of a file below Classes")
+        raise ValueError(f"{quoted(text)} is no relative path of a file")
     return text

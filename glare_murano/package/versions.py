@@ -92,6 +92,22 @@ class VersionSpec:
         """The range of one version; without build metadata, whatever metadata it has."""
         return _parse(f"=={version}")
 
+    def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
+        """The ranges to try in turn where an object's header asks for this one.
+
+        For one version: that version, else its minor version, else its major
+        version (specification "Murano versioning", section "Object version").
+        For any other range: the range alone.
+        """
+        if [clause.operator for clause in self._clauses] != [semver.Range.OP_EQ]:
+            return (self,)
+        version = self._clauses[0].target
+        return (
+            self,
+            _parse(f"{version.major}.{version.minor}"),
+            _parse(f"{version.major}"),
+        )
+
     def match(self, version: Version) -> bool:
         """Tell whether the version is in the range."""
         return bool(self._spec.match(version))

@@ -12,39 +12,13 @@
 
 """Package types: what the files of an unpacked package mean.
 
-A package type is found by the ``Format`` of the manifest.
+A package type is found by the ``Format`` of the manifest, among the entry
+points of the group ``io.murano.plugins.packages`` (document "package-type
+plug-ins"). A plug-in that was written for Murano works as it is.
 """
 
-import pathlib
-
-from glare_murano.package import Archive
-from glare_murano.package import read_manifest
-from loader import errors
 from loader.formats.base import Package
 from loader.formats.base import PackageBase
-from loader.formats.muranopl import MuranoPLPackage
+from loader.formats.registry import PackageTypes
 
-__all__ = ["Package", "PackageBase", "load"]
-
-_TYPES: dict[str, type[PackageBase]] = {
-    f"MuranoPL/1.{minor}.0": MuranoPLPackage for minor in range(5)
-}
-
-
-def load(folder: pathlib.Path) -> Package:
-    """Read an unpacked package.
-
-    :raises InvalidPackage: if its manifest or its files break a rule.
-    :raises UnsupportedFormat: naming the formats that are installed.
-    """
-    with Archive.open(folder) as archive:
-        manifest = read_manifest(archive)
-    package_type = _TYPES.get(str(manifest.format))
-    if package_type is None:
-        raise errors.UnsupportedFormat(
-            f"{manifest.full_name} {manifest.version} is written in {manifest.format}, which no "
-            f"installed package type reads; installed are {', '.join(sorted(_TYPES))}"
-        )
-    return package_type(
-        manifest.format.name, manifest.format.version, str(folder), dict(manifest.document)
-    )
+__all__ = ["Package", "PackageBase", "PackageTypes"]

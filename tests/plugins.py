@@ -1,0 +1,79 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Python distributions with plug-ins, installed for a test."""
+
+import importlib
+import pathlib
+import sys
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+import pytest
+from stevedore import _cache
+from stevedore import extension
+
+from glare_murano.package import manifest
+
+
+class Site:
+    """A folder of ``sys.path`` with distributions in it."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+
+    def install(
+        self,
+        name: str,
+        version: str,
+        entry_points: Mapping[str, Mapping[str, str]],
+        modules: Mapping[str, str],
+    ) -> None:
+        """Install a distribution.
+
+        :param entry_points: group -> name -> object.
+        :param modules: name -> code.
+        """
+        information = self._folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        information.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (information / "METADATA").write_text(metadata)
+        lines = []
+        for group, points in entry_points.items():
+            lines.append(f"[{group}]")
+            lines += [f"{point} = {target}" for point, target in points.items()]
+        (information / "entry_points.txt").write_text("\n".join(lines))
+        for module, code in modules.items():
+            (self._folder / f"{module}.py").write_text(code)
+        _forget()
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """An empty site; what is installed there is gone after the test."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    modules = set(sys.modules)
+    yield Site(folder)
+    for module in set(sys.modules) - modules:
+        if str(getattr(sys.modules[module], "__file__", "")).startswith(str(folder)):
+            del sys.modules[module]
+    _forget()
+
+
+def _forget() -> None:
+    """Let everybody look up anew what is installed."""
+    extension.ExtensionManager.ENTRY_POINT_CACHE.clear()
+    _cache._c._internal.clear()
+    manifest.known_formats.cache_clear()
+    importlib.invalidate_caches()
