@@ -10,13 +10,14 @@ READY := $(VENV)/.ready
 CORE := .cache/murano-16.0.0/meta
 CORE_READY := $(CORE)/.ready
 
-.PHONY: help venv demo test services style clean
+.PHONY: help venv demo test services bench style clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ on this host"
+	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
 	@echo "make clean     remove what the other targets made"
 
@@ -55,6 +56,9 @@ test: $(READY) $(CORE_READY)
 
 services: $(READY) $(CORE_READY)
 	$(BIN)/python -m pytest tests/integration -m services
+
+bench: $(READY) $(CORE_READY)
+	$(BIN)/python -W ignore -m benchmarks
 
 style: $(READY)
 	$(BIN)/ruff check .

@@ -19,7 +19,6 @@ what they mean.
 """
 
 import abc
-import copy
 import os
 import pathlib
 import re
@@ -217,15 +216,15 @@ class _Zip(_Container):
             self.entries = tuple(map(_zip_entry, files))
             entries.check_entries(self.entries, folders, size, limits)
             self._infos = {info.filename: info for info in files}
+            for info in files:
+                # Declared one byte larger, a file shows if there is more to it.
+                info.file_size += 1
         except BaseException:
             self._zip.close()
             raise
 
     def stream(self, entry: Entry) -> IO[bytes]:
-        # Declared one byte larger, it shows whether there is more to it.
-        info = copy.copy(self._infos[entry.path])
-        info.file_size += 1
-        return self._zip.open(info)
+        return self._zip.open(self._infos[entry.path])
 
     def close(self) -> None:
         self._zip.close()

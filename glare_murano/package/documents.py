@@ -32,6 +32,9 @@ MAX_SIZE = 1024 * 1024
 MAX_EXPANDED = 100_000
 
 NULL = "tag:yaml.org,2002:null"
+_MAP = "tag:yaml.org,2002:map"
+_SEQ = "tag:yaml.org,2002:seq"
+_STR = "tag:yaml.org,2002:str"
 _BOOL = "tag:yaml.org,2002:bool"
 _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
@@ -53,6 +56,29 @@ _OPENING_CHARACTERS = (b"[", b"{", b"-", b"?", b":")
 _SAFE_DEPTH = 4000
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+class _Loader(yaml.CSafeLoader):
+    """PyYAML's own, with its resolver freed of paths, which nothing here has.
+
+    The resolver is called for every node, in Python, and takes a good part of
+    the time.
+    """
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        pass
+
+    def ascend_resolver(self) -> None:
+        pass
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        if kind is not yaml.ScalarNode:
+            return _MAP if kind is yaml.MappingNode else _SEQ
+        if implicit[0]:
+            for tag, pattern in self.yaml_implicit_resolvers.get(value[:1], ()):
+                if pattern.match(value):
+                    return str(tag)
+        return _STR
 
 
 def compose(data: bytes, name: str) -> yaml.Node | None:
@@ -81,7 +107,7 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
     try:
         if _deepest_possible(data) > _SAFE_DEPTH:
             _check_events(data, name)
-        nodes = list(yaml.compose_all(data, Loader=yaml.CSafeLoader))
+        nodes = list(yaml.compose_all(data, Loader=_Loader))
     except errors.InvalidPackage:
         raise
     except yaml.MarkedYAMLError as error:
@@ -91,8 +117,11 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
         reason = " ".join(str(error).split())
         raise _refusal("yaml-syntax", name, f"no YAML: {reason}") from error
     for node in nodes:
-        if _has_aliases(node, name):
+        if b"&" in data and b"*" in data:
             _check_growth(node, name)
+        _check_depth(node, name)
+        if b"!" in data:
+            _check_tags(node, name)
     return nodes
 
 
@@ -158,34 +187,29 @@ def _check_events(data: bytes, name: str) -> None:
             depth -= 1
 
 
-def _has_aliases(root: yaml.Node, name: str) -> bool:
-    """Check depth and tags of all nodes; tell whether one stands in two places."""
-    seen: set[int] = set()
-    shared = False
+def _check_depth(root: yaml.Node, name: str) -> None:
     level = [root]
     depth = 0
     while level:
         depth += 1
-        inner: list[yaml.Node] = []
+        if depth > MAX_DEPTH:
+            raise _too_deep(name, level[0].start_mark)
+        level = [
+            child
+            for node in level
+            for child in _children(node)
+            if type(child) is not yaml.ScalarNode
+        ]
+
+
+def _check_tags(root: yaml.Node, name: str) -> None:
+    level = [root]
+    while level:
         for node in level:
             if node.tag not in _KNOWN_TAGS:
-                raise _refusal(
-                    "yaml-tag",
-                    name,
-                    f"the tag {quoted(node.tag)} is unknown",
-                    node.start_mark,
-                )
-            if isinstance(node, yaml.ScalarNode):
-                continue
-            if id(node) in seen:
-                shared = True
-                continue
-            seen.add(id(node))
-            if depth > MAX_DEPTH:
-                raise _too_deep(name, node.start_mark)
-            inner.extend(_children(node))
-        level = inner
-    return shared
+                message = f"the tag {quoted(node.tag)} is unknown"
+                raise _refusal("yaml-tag", name, message, node.start_mark)
+        level = [child for node in level for child in _children(node)]
 
 
 def _check_growth(root: yaml.Node, name: str) -> None:

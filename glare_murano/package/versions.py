@@ -21,6 +21,7 @@ come from.
 """
 
 import functools
+import math
 import re
 from collections.abc import Iterable
 
@@ -32,6 +33,10 @@ from glare_murano.package import errors
 from glare_murano.package.errors import quoted
 
 __all__ = ["Version", "VersionSpec", "parse_version"]
+
+_Number = tuple[float, float, float]
+_LOWEST: _Number = (0, 0, 0)
+_HIGHEST: _Number = (math.inf, 0, 0)
 
 # Nobody needs more, and the library takes long over very long ones.
 _MAX_LENGTH = 1024
@@ -68,12 +73,18 @@ class VersionSpec:
     Immutable and hashable; equal if it selects by the same clauses.
     """
 
-    __slots__ = ("_clauses", "_spec", "text")
+    __slots__ = ("_clauses", "_excluded", "_high", "_low", "_spec", "_targets", "text")
 
     def __init__(self, text: str, clauses: tuple[semver.Range, ...]) -> None:
         self.text = text
         self._clauses = clauses
         self._spec = SimpleSpec(",".join(str(c) for c in clauses) or "*")
+        intervals = [_interval(clause) for clause in clauses]
+        self._low = max((low for low, _, _ in intervals), default=_LOWEST)
+        self._high = min((high for _, high, _ in intervals), default=_HIGHEST)
+        # Only there do pre-releases and build metadata make a difference.
+        self._targets = frozenset((c.target.major, c.target.minor, c.target.patch) for c in clauses)
+        self._excluded = frozenset(number for _, _, number in intervals if number is not None)
 
     @classmethod
     def of(cls, text: str | None) -> "VersionSpec":
@@ -110,14 +121,17 @@ class VersionSpec:
 
     def match(self, version: Version) -> bool:
         """Tell whether the version is in the range."""
-        return bool(self._spec.match(version))
+        number = (version.major, version.minor, version.patch)
+        if number in self._targets and (version.prerelease or version.build):
+            return bool(self._spec.match(version))
+        return self._low <= number < self._high and number not in self._excluded
 
     def select(self, versions: Iterable[Version]) -> Version | None:
         """The newest of the versions that are in the range, or None.
 
         Of versions that differ in build metadata alone, the first given.
         """
-        return max(filter(self._spec.match, versions), default=None)
+        return max(filter(self.match, versions), default=None)
 
     @property
     def bounds(self) -> tuple[tuple[str, Version], ...]:
@@ -148,6 +162,33 @@ class VersionSpec:
 
     def __repr__(self) -> str:
         return f"VersionSpec({self.text!r})"
+
+
+def _interval(clause: semver.Range) -> "tuple[_Number, _Number, _Number | None]":
+    """What a clause says of plain versions, without pre-release and build metadata.
+
+    :returns: the lowest number that it holds, the lowest beyond, and one that
+        it leaves out in between.
+    """
+    target = clause.target
+    number = (target.major, target.minor, target.patch)
+    after = (target.major, target.minor, target.patch + 1)
+    # A pre-release comes right before the number that it is of.
+    passed = number if target.prerelease else after
+    match clause.operator:
+        case ">":
+            return passed, _HIGHEST, None
+        case ">=":
+            return number, _HIGHEST, None
+        case "<":
+            return _LOWEST, number, None
+        case "<=":
+            return _LOWEST, passed, None
+        case "==":
+            plain = not target.prerelease and not target.build
+            return number, after if plain else number, None
+    plain = not target.prerelease and not target.build
+    return _LOWEST, _HIGHEST, number if plain else None
 
 
 def _bounds(operator: str, target: Version) -> Iterable[tuple[str, Version]]:

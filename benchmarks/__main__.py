@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run all benchmarks, print a table, and write it to ``build/bench.json``.
+
+The exit code is 1 where a goal is missed.
+"""
+
+import json
+import pathlib
+import sys
+
+from benchmarks import package
+from benchmarks.measure import Figure
+
+BENCHMARKS = (*package.BENCHMARKS,)
+REPORT = pathlib.Path("build", "bench.json")
+
+
+def main() -> int:
+    """Run the benchmarks whose names hold one of the arguments, or all."""
+    wanted = sys.argv[1:]
+    figures = [
+        _shown(figure)
+        for benchmark in BENCHMARKS
+        if not wanted or any(word in benchmark.__name__ for word in wanted)
+        for figure in benchmark()
+    ]
+    REPORT.parent.mkdir(exist_ok=True)
+    report = [
+        {"name": f.name, "value": f.value, "unit": f.unit, "goal": f.goal, "holds": f.holds}
+        for f in figures
+    ]
+    REPORT.write_text(json.dumps(report, indent=2) + "\n")
+    return 0 if all(figure.holds for figure in figures) else 1
+
+
+def _shown(figure: Figure) -> Figure:
+    verdict = "holds" if figure.holds else "MISSED"
+    print(f"{figure.name:<62} {figure.value:8.2f} {figure.unit:<6} goal {figure.goal:g} {verdict}")
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How things are measured: two in turn, so that a noisy machine is fair to both."""
+
+import dataclasses
+import gc
+import statistics
+import time
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One figure of the table.
+
+    :param goal: the greatest value that is good enough.
+    """
+
+    name: str
+    value: float
+    unit: str
+    goal: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the goal is met."""
+        return self.value <= self.goal
+
+
+def ratio(
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    rounds: int = 15,
+    before: Callable[[], object] = lambda: None,
+) -> float:
+    """How much longer one thing takes than another.
+
+    Both are run in turn; the median of the rounds' ratios is given.
+
+    :param before: what is done before each run, and not counted.
+    """
+    seconds(ours, before), seconds(theirs, before)
+    return statistics.median(seconds(ours, before) / seconds(theirs, before) for _ in range(rounds))
+
+
+def seconds(action: Callable[[], object], before: Callable[[], object]) -> float:
+    """How long an action takes, without the garbage collector in between."""
+    before()
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        action()
+        return time.perf_counter() - start
+    finally:
+        gc.enable()

@@ -1,0 +1,148 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What reading versions, archives and class files costs."""
+
+import io
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+
+import yaml
+
+from benchmarks.measure import Figure
+from benchmarks.measure import ratio
+from glare_murano.package import Archive
+from glare_murano.package import Limits
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import read_contents
+
+CORE_LIBRARY = pathlib.Path(".cache", "murano-16.0.0", "meta", "io.murano")
+BIG = 500 * 1024**2
+ROOMY = Limits(archive_size=1024**3, unpacked_size=1024**3)
+
+
+def selecting() -> Iterator[Figure]:
+    """The newest of 10,000 versions in a range, against the newest of all."""
+    dice = random.Random(1)
+    versions = [
+        Version(
+            f"{dice.randrange(20)}.{dice.randrange(50)}.{dice.randrange(50)}"
+            + (f"-rc.{dice.randrange(9)}" if dice.random() < 0.1 else "")
+        )
+        for _ in range(10_000)
+    ]
+    for text in (">=1.2,<2", "*", "7"):
+        spec = VersionSpec.of(text)
+        value = ratio(lambda spec=spec: spec.select(versions), lambda: max(versions))  # type: ignore[misc]
+        yield Figure(f"select({text!r}) of 10,000 versions / max()", value, "times", 5)
+
+
+def unpacking() -> Iterator[Figure]:
+    """1,000 files unpacked with every check on, against zipfile."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(1000):
+            path = f"Classes/part{number % 10}/Class{number}.yaml"
+            archive.writestr(path, f"Name: Class{number}\n" + "# text\n" * 300)
+    with tempfile.TemporaryDirectory() as work:
+        folder = pathlib.Path(work)
+
+        def ours() -> None:
+            with Archive.open(packed) as archive:
+                archive.unpack(folder / "ours")
+
+        def theirs() -> None:
+            with zipfile.ZipFile(packed) as archive:
+                archive.extractall(folder / "theirs")
+
+        def clean() -> None:
+            for name in ("ours", "theirs"):
+                shutil.rmtree(folder / name, ignore_errors=True)
+
+        value = ratio(ours, theirs, before=clean)
+    yield Figure("unpacking 1,000 files / zipfile.extractall()", value, "times", 1.3)
+
+
+def reading() -> Iterator[Figure]:
+    """The core library's manifest, classes and inheritance, against libyaml alone."""
+    files = [path.read_bytes() for path in CORE_LIBRARY.rglob("*.yaml")]
+    packed = io.BytesIO()
+    with Archive.open(CORE_LIBRARY) as archive:
+        archive.pack(packed)
+
+    def ours() -> None:
+        with Archive.open(packed) as archive:
+            read_contents(archive)
+
+    def theirs() -> None:
+        for data in files:
+            list(yaml.compose_all(data, Loader=yaml.CSafeLoader))
+
+    value = ratio(ours, theirs)
+    yield Figure("reading the core library / libyaml parsing its files", value, "times", 1.5)
+
+
+def big_archive() -> Iterator[Figure]:
+    """Memory above idle while 500 MB are read, checked and unpacked."""
+    with tempfile.TemporaryDirectory() as work:
+        archive = pathlib.Path(work, "big.zip")
+        _write_big(archive)
+        command = [sys.executable, "-m", "benchmarks.package", str(archive)]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    value = float(printed)
+    yield Figure("memory above idle, an archive of 500 MB unpacked", value, "MB", 32)
+
+
+def _write_big(path: pathlib.Path) -> None:
+    block = os.urandom(1024**2)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr(
+            "manifest.yaml",
+            "FullName: org.big\nType: Library\nClasses: {org.big.Big: Big.yaml}\n",
+        )
+        archive.writestr("Classes/Big.yaml", "Name: org.big.Big\n")
+        with archive.open("Resources/big.img", "w", force_zip64=True) as stream:
+            for _ in range(BIG // len(block)):
+                stream.write(block)
+
+
+def _unpack(path: pathlib.Path) -> None:
+    """Print how much memory unpacking takes above what it takes to start."""
+    idle = _memory("VmRSS")
+    # From now on the kernel remembers the most that is used (Linux, proc(5)).
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    with Archive.open(path, ROOMY) as archive:
+        read_contents(archive)
+        archive.unpack(path.with_suffix(".unpacked"))
+    print(_memory("VmHWM") - idle)
+
+
+def _memory(field: str) -> float:
+    """A figure of this process's memory, in MB."""
+    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise LookupError(field)
+
+
+BENCHMARKS = (selecting, unpacking, reading, big_archive)
+
+if __name__ == "__main__":
+    _unpack(pathlib.Path(sys.argv[1]))
