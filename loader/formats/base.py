@@ -17,12 +17,14 @@ It is the interface that Murano's package-type plug-ins are written against
 """
 
 import abc
+import io
 import os
 import pathlib
 from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
 
+from glare_murano.package import Archive
 from glare_murano.package import Version
 from glare_murano.package import parse_version
 
@@ -58,6 +60,14 @@ class Package(abc.ABC):
     def source_directory(self) -> str:
         """Where the package's files lie."""
         return self._source_directory
+
+    @property
+    def blob(self) -> bytes:
+        """The package as a ZIP file."""
+        packed = io.BytesIO()
+        with Archive.open(self.source_directory) as archive:
+            archive.pack(packed)
+        return packed.getvalue()
 
     @property
     @abc.abstractmethod
