@@ -14,9 +14,10 @@
 
 ``install`` makes Murano 16 load its packages through ``PackageLoader`` where
 its configuration says ``[engine] packages_service = glare``; with any other
-value Murano's own loader stays in place. It also loads the extension plug-ins,
-which Murano itself can no longer do with today's stevedore. Only this module
-and the command beside it know Murano.
+value Murano's own loader stays in place. It also mends what keeps Murano 16 from
+running packages on today's Python: extension plug-ins, which fail to load with
+today's stevedore, and resources read as text. Only this module and the command
+beside it know Murano.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ import tempfile
 from collections.abc import Iterable
 from collections.abc import Mapping
 from types import TracebackType
+from typing import IO
 from typing import Any
 from typing import Self
 
@@ -42,6 +44,7 @@ from murano.dsl import package_loader as dsl_package_loader
 from murano.engine import murano_package
 from murano.engine import package_loader as murano_package_loader
 from murano.engine import yaql_yaml_loader
+from murano.engine.system import resource_manager
 from murano.engine.system import system_objects
 from oslo_log import versionutils
 
@@ -90,6 +93,16 @@ def install() -> None:
     """
     murano_package_loader.CombinedPackageLoader = combined_package_loader
     murano_engine.PLUGIN_LOADER = Extensions()
+    resource_manager.open = _open_resource
+
+
+def _open_resource(path: str, mode: str) -> IO[Any]:
+    """Open a package's resource, for Murano's class ``io.murano.system.Resources``.
+
+    It asks for universal newlines by a mode that Python 3.11 has no more, so
+    that no package could read a resource as text.
+    """
+    return open(path, mode.replace("U", ""))
 
 
 class Extensions:

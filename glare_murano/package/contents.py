@@ -32,6 +32,9 @@ from glare_murano.package.manifest import Manifest
 
 CLASSES = "Classes"
 
+# Base classes of what a package type makes up, as far as it is known here.
+_MADE_UP_BASES = {"Heat.HOT": ("io.murano.Application",)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
@@ -79,7 +82,8 @@ def read_contents(archive: Archive) -> Contents:
     manifest = read_manifest(archive)
     if manifest.format.name != MURANO_PL:
         made_up = tuple(manifest.classes) or (manifest.full_name,)
-        return Contents(manifest, tuple(ClassDefinition(name, ()) for name in made_up))
+        bases = _MADE_UP_BASES.get(manifest.format.name, ())
+        return Contents(manifest, tuple(ClassDefinition(name, bases) for name in made_up))
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
         files[f"{CLASSES}/{file}"].append(name)

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Packages that are a Heat template: one class, and its form, made up from it."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from glare_murano.package import InvalidPackage
+from glare_murano.package import Problem
+from glare_murano.package import Version
+from glare_murano.package import documents
+from loader.formats import hot_class
+from loader.formats import hot_form
+from loader.formats import hot_yaql
+from loader.formats.base import PackageBase
+from loader.formats.hot_template import FILE_NAME
+from loader.formats.hot_template import Template
+
+
+class HOTPackage(PackageBase):
+    """A package of the format ``Heat.HOT``.
+
+    At its top lies ``template.yaml``; nested templates and files that it
+    refers to lie below ``Resources/HotFiles``, Heat environments below
+    ``Resources/HotEnvironments``.
+    """
+
+    def __init__(
+        self,
+        format_name: str,
+        runtime_version: Version,
+        source_directory: str,
+        manifest: Mapping[str, Any],
+    ) -> None:
+        """Make a package, and read its template.
+
+        :raises InvalidPackage: if there is none, or with all that is wrong
+            in it.
+        """
+        super().__init__(format_name, runtime_version, source_directory, manifest)
+        self._template_path = pathlib.Path(source_directory, FILE_NAME)
+        self._template = Template.parse(_read(self._template_path))
+
+    @property
+    def classes(self) -> tuple[str]:
+        """See ``Package``; the class has the package's name."""
+        return (self.full_name,)
+
+    @property
+    def requirements(self) -> Mapping[str, str | None]:
+        """See ``Package``; as written, without the implicit ones."""
+        return self._manifest.get("Require") or {}
+
+    @property
+    def ui(self) -> bytes | str:
+        """See ``Package``; the package's own form, or else one made from the template."""
+        own = self._read("UI", self._manifest.get("UI") or "ui.yaml")
+        if own is not None:
+            return own
+        form = hot_form.make_form(self.full_name, self.version, self.description, self._template)
+        return hot_yaql.dump(form)
+
+    def get_class(self, name: str) -> str:
+        """See ``Package``; the class is made from the template.
+
+        :raises KeyError: if the package does not define it.
+        """
+        if name != self.full_name:
+            raise KeyError(name)
+        definition = hot_class.make_class(
+            name,
+            self._template,
+            self._files(hot_class.FILES),
+            bool(self._files(hot_class.ENVIRONMENTS)),
+        )
+        return hot_yaql.dump(definition)
+
+    def get_resource(self, name: str) -> str:
+        """See ``Package``; the template is the resource with the package's name."""
+        return str(self._template_path) if name == self.full_name else super().get_resource(name)
+
+    def _files(self, folder: str) -> list[str]:
+        """The paths of all files below a folder of resources, sorted."""
+        base = pathlib.Path(self.get_resource(folder))
+        return sorted(p.relative_to(base).as_posix() for p in base.rglob("*") if p.is_file())
+
+
+def _read(path: pathlib.Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            # One byte more than a document may have, so that it is refused.
+            return stream.read(documents.MAX_SIZE + 1)
+    except FileNotFoundError as error:
+        message = "is not at the top of the package; it holds the Heat template"
+        raise InvalidPackage([Problem("template-missing", FILE_NAME, message)]) from error
