@@ -29,12 +29,14 @@ from glare.objects import base
 from glare.objects.meta import fields as glare_fields
 from glare.objects.meta import validators
 from glare.objects.meta import wrappers
+from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.package.entries import DEFAULT_LIMITS
+from glare_murano.package.entries import Limits
 from glare_murano.package.manifest import check_full_name
 
 LOG = logging.getLogger(__name__)
@@ -52,6 +54,34 @@ _MAX_NAME = 140
 _MAX_VERSION = 60
 
 _CHUNK = 128 * 1024
+
+# Options of the group [artifact_type:murano].
+OPTIONS = [
+    cfg.IntOpt(
+        "max_archive_size",
+        min=1,
+        default=DEFAULT_LIMITS.archive_size,
+        help="The largest archive that can be uploaded, in bytes.",
+    ),
+    cfg.IntOpt(
+        "max_unpacked_size",
+        min=1,
+        default=DEFAULT_LIMITS.unpacked_size,
+        help="How much the files of an archive may come to, in bytes.",
+    ),
+    cfg.IntOpt(
+        "max_archive_entries",
+        min=1,
+        default=DEFAULT_LIMITS.entries,
+        help="How many files and folders an archive may hold.",
+    ),
+    cfg.IntOpt(
+        "max_archive_ratio",
+        min=1,
+        default=DEFAULT_LIMITS.ratio,
+        help="How many bytes an archive may unpack to for each of its own, from 1 MiB on.",
+    ),
+]
 
 
 class _Text(ovo_fields.String):
@@ -168,6 +198,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         ),
     }
 
+    artifact_type_opts = OPTIONS
+
+    @classmethod
+    def get_max_blob_size(cls, field_name: str) -> int:
+        """The largest upload, in bytes; Glare's quotas may be smaller."""
+        return _limits().archive_size
+
     @classmethod
     def get_type_name(cls) -> str:
         """The name of the type in the API."""
@@ -218,7 +255,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """
         upload, digest = _spool(fd)
         try:
-            with package.Archive.open(upload) as archive:
+            with package.Archive.open(upload, _limits()) as archive:
                 contents = package.read_contents(archive)
             _check_claim(af, contents.manifest)
         except package.InvalidPackage as error:
@@ -248,9 +285,24 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         return cls.init_artifact(context, saved)
 
 
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """The options, for ``oslo-config-generator``."""
+    return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
+
+
+def _limits() -> Limits:
+    options = cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
+    return Limits(
+        archive_size=options.max_archive_size,
+        unpacked_size=options.max_unpacked_size,
+        entries=options.max_archive_entries,
+        ratio=options.max_archive_ratio,
+    )
+
+
 def _spool(source: Any) -> tuple[IO[bytes], str]:
     """Copy an upload to a file that can seek; returns it and its SHA-256."""
-    limit = DEFAULT_LIMITS.archive_size
+    limit = _limits().archive_size
     digest = hashlib.sha256()
     upload = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads on
     size = 0

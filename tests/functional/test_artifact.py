@@ -17,6 +17,7 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
+from oslo_config import cfg
 
 from glare_murano.package import Archive
 from glare_murano.package import InvalidPackage
@@ -321,3 +322,27 @@ def test_a_public_package_can_be_downloaded_by_every_project(
     artifact = admin.publish(name, "1.0.0", data, public=True)
 
     assert glare.request("GET", f"/{artifact['id']}/archive").content == data
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "status", "rule"),
+    [
+        ("max_archive_size", 100, 413, "100"),
+        ("max_unpacked_size", 50, 400, "unpacked-size"),
+        ("max_archive_entries", 1, 400, "archive-entries"),
+    ],
+)
+def test_the_operator_sets_the_limits(
+    glare: Client, name: str, option: str, value: int, status: int, rule: str
+) -> None:
+    artifact_id = _draft(glare, name)
+    group = "artifact_type:murano"
+    cfg.CONF.set_override(option, value, group)
+    try:
+        refused = glare.upload(artifact_id, packages.package(name))
+    finally:
+        cfg.CONF.clear_override(option, group)
+
+    assert refused.status_code == status
+    assert rule in message(refused)
+    assert glare.upload(artifact_id, packages.package(name)).status_code == 200
