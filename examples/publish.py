@@ -48,6 +48,8 @@ def publish(glare: adapter.Adapter, folder: pathlib.Path, public: bool) -> Any:
     """
     with package.Archive.open(folder) as archive, tempfile.TemporaryFile() as packed:
         manifest = package.read_manifest(archive)
+        for warning in manifest.warnings:
+            print(f"{folder}: {warning}", file=sys.stderr)
         archive.pack(packed)
         packed.seek(0)
         claim = {"name": manifest.full_name, "version": str(manifest.version)}

@@ -262,6 +262,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             rules = ", ".join(sorted({problem.rule for problem in error.problems}))
             LOG.info("Refused an archive for %s %s: %s", af.name, af.version, rules)
             raise exception.BadRequest(message=str(error)) from error
+        for warning in contents.manifest.warnings:
+            LOG.warning("The manifest of %s %s: %s", af.name, af.version, warning)
         # Nothing is written yet: update_blob writes the fields in the same
         # transaction that makes the stored archive visible.
         context.murano_upload = (digest, contents)
