@@ -51,7 +51,7 @@ demo: $(READY) $(CORE_READY)
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.
 test: $(READY) $(CORE_READY)
-	$(BIN)/python -m pytest tests/unit tests/functional
+	$(BIN)/python -m pytest tests/unit tests/hostile tests/functional
 	$(BIN)/python -m pytest tests/integration -m 'not services'
 
 services: $(READY) $(CORE_READY)

@@ -31,6 +31,11 @@ from glare_murano.package import errors
 from glare_murano.package.documents import kind
 from glare_murano.package.errors import quoted
 
+_MAX_NAME = 255
+_MAX_BASES = 64
+_MAX_LISTED = 5
+_PREFIX = re.compile(r"([a-zA-Z_]\w*|=)\Z")
+_NAMESPACE = re.compile(r"([a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*)?\Z")
 _TYPE_NAME = re.compile(r"([a-zA-Z_]\w*:|:)?[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*\Z")
 
 
@@ -41,10 +46,12 @@ class ClassDefinition:
     :param name: its fully qualified name; empty if the file gives none.
     :param extends: fully qualified names of its base classes, as far as the
         file names them.
+    :param namespace: where its name would be, if the file gave one.
     """
 
     name: str
     extends: tuple[str, ...]
+    namespace: str = dataclasses.field(default="", repr=False, compare=False)
 
 
 def read_classes(
@@ -63,16 +70,20 @@ def read_classes(
     named = {definition.name: definition for definition in found}
     unnamed = [definition for definition in found if not definition.name]
     result = []
+    if len(unnamed) > 1:
+        # The engine loads no class of such a file, even if another has its name.
+        message = f"{len(unnamed)} classes have no name, so that none can be told by it"
+        return [], [*problems, errors.Problem("class-name", file, message)]
+    listed = list(filter(None, named))
+    there = ", ".join(listed[:_MAX_LISTED]) or "none"
+    if len(listed) > _MAX_LISTED:
+        there += f" and {len(listed) - _MAX_LISTED} more"
     for name in names:
         if name in named:
             result.append(named[name])
-        elif len(unnamed) == 1:
+        elif unnamed and ("." in name or not unnamed[0].namespace):
             result.append(dataclasses.replace(unnamed[0], name=name))
-        elif unnamed:
-            message = f"class {name} cannot be told: {len(unnamed)} classes have no name"
-            problems.append(errors.Problem("class-name", file, message))
         else:
-            there = ", ".join(filter(None, named)) or "none"
             message = f"does not define class {name}; it defines {there}"
             problems.append(errors.Problem("class-missing", file, message))
     return result, problems
@@ -89,11 +100,11 @@ def _definitions(
             if kind(node) != "nothing":
                 problems.append(_problem(file, f"expected a mapping, found {kind(node)}", node))
             continue
-        keys = {key.value: value for key, value in node.value if isinstance(key.value, str)}
         try:
+            keys = {key.value: value for key, value in _merged(node) if isinstance(key.value, str)}
             if "Namespaces" in keys:
                 namespaces = _namespaces(keys["Namespaces"])
-            if keys.keys() != {"Namespaces"}:
+            if keys and keys.keys() != {"Namespaces"}:
                 found.append(_definition(keys, namespaces))
         except ValueError as error:
             problems.append(_problem(file, str(error), node))
@@ -102,16 +113,38 @@ def _definitions(
 
 def _definition(keys: Mapping[str, yaml.Node], namespaces: Mapping[str, str]) -> ClassDefinition:
     name = keys.get("Name")
+    bases = _listed(keys.get("Extends"))
+    if len(bases) > _MAX_BASES:
+        raise ValueError(f"{len(bases)} base classes, at most {_MAX_BASES} are allowed")
     return ClassDefinition(
-        name=_resolve(name, namespaces) if kind(name) != "nothing" else "",
-        extends=tuple(_resolve(base, namespaces) for base in _listed(keys.get("Extends"))),
+        name="" if _is_nothing(name) else _resolve(name, namespaces),
+        extends=tuple(_resolve(base, namespaces) for base in bases),
+        namespace=namespaces.get("=", ""),
     )
+
+
+def _is_nothing(node: yaml.Node | None) -> bool:
+    return node is None or kind(node) == "nothing" or node.value == ""
+
+
+def _merged(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
+    """The pairs of a mapping, those that it merges first."""
+    pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    for key, value in node.value:
+        if key.tag != documents.MERGE:
+            continue
+        merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        for base in reversed(merged):
+            if not isinstance(base, yaml.MappingNode):
+                raise ValueError(f"<<: expected a mapping, found {kind(base)}")
+            pairs += _merged(base)
+    return pairs + [pair for pair in node.value if pair[0].tag != documents.MERGE]
 
 
 def _listed(node: yaml.Node | None) -> list[yaml.Node]:
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
-    return [] if node is None or kind(node) == "nothing" else [node]
+    return [] if node is None or _is_nothing(node) else [node]
 
 
 def _namespaces(node: yaml.Node) -> dict[str, str]:
@@ -119,25 +152,44 @@ def _namespaces(node: yaml.Node) -> dict[str, str]:
         return {}
     if not isinstance(node, yaml.MappingNode):
         raise ValueError(f"Namespaces: expected a mapping, found {kind(node)}")
-    return {
-        _text(prefix, "Namespaces"): _text(value, "Namespaces") if kind(value) != "nothing" else ""
-        for prefix, value in node.value
-    }
+    return {_prefix(prefix): _namespace(value) for prefix, value in _merged(node)}
+
+
+def _prefix(node: yaml.Node) -> str:
+    text = _text(node, "Namespaces")
+    if not _PREFIX.match(text):
+        raise ValueError(f"Namespaces: {quoted(text)} is no prefix")
+    return text
+
+
+def _namespace(node: yaml.Node) -> str:
+    text = "" if kind(node) == "nothing" else _text(node, "Namespaces")
+    if not _NAMESPACE.match(text):
+        raise ValueError(f"Namespaces: {quoted(text)} is no namespace")
+    return text
 
 
 def _resolve(node: yaml.Node | None, namespaces: Mapping[str, str]) -> str:
     """The fully qualified name that a name in a class file stands for."""
+    if kind(node) == "nothing":
+        raise ValueError("a class: expected a text, found nothing")
     name = _text(node, "a class")
     if not _TYPE_NAME.match(name):
         raise ValueError(f"{quoted(name)} is no name of a class")
     prefix, colon, rest = name.rpartition(":")
     if not colon and "." in name:
-        return name
+        return _checked(name)
     prefix = prefix or "="
     if prefix not in namespaces and prefix != "=":
         raise ValueError(f"{quoted(name)}: the namespace prefix {quoted(prefix)} is not declared")
     namespace = namespaces.get(prefix, "")
-    return f"{namespace}.{rest}" if namespace else rest
+    return _checked(f"{namespace}.{rest}" if namespace else rest)
+
+
+def _checked(name: str) -> str:
+    if len(name) > _MAX_NAME:
+        raise ValueError(f"{quoted(name)} is longer than {_MAX_NAME} characters")
+    return name
 
 
 def _text(node: yaml.Node | None, what: str) -> str:

@@ -31,6 +31,8 @@ from glare_murano.package.manifest import MURANO_PL
 from glare_murano.package.manifest import Manifest
 
 CLASSES = "Classes"
+# Of all class files together; Murano's core library has 140 KB of them.
+MAX_CLASSES_SIZE = MAX_SIZE
 
 # Base classes of what a package type makes up, as far as it is known here.
 _MADE_UP_BASES = {"Heat.HOT": ("io.murano.Application",)}
@@ -90,13 +92,20 @@ def read_contents(archive: Archive) -> Contents:
     paths = frozenset(archive.paths)
     definitions = []
     problems = []
+    total = 0
     for file, names in files.items():
         if file not in paths:
             problems.append(
                 errors.Problem("class-file", f"Classes.{names[0]}", f"there is no file {file}")
             )
             continue
-        found, wrong = read_classes(archive.read(file, MAX_SIZE), file, names)
+        data = archive.read(file, MAX_SIZE)
+        total += len(data)
+        if total > MAX_CLASSES_SIZE:
+            message = f"class files of more than {MAX_CLASSES_SIZE} bytes together"
+            problems.append(errors.Problem("yaml-size", file, message))
+            break
+        found, wrong = read_classes(data, file, names)
         definitions += found
         problems += wrong
     if problems:

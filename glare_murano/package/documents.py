@@ -28,10 +28,11 @@ from glare_murano.package.errors import quoted
 
 MAX_DEPTH = 64
 MAX_SIZE = 1024 * 1024
-# How many nodes a document may have once its aliases are written out.
+# How many nodes a file may have once its aliases are written out.
 MAX_EXPANDED = 100_000
 
 NULL = "tag:yaml.org,2002:null"
+MERGE = "tag:yaml.org,2002:merge"
 _MAP = "tag:yaml.org,2002:map"
 _SEQ = "tag:yaml.org,2002:seq"
 _STR = "tag:yaml.org,2002:str"
@@ -55,6 +56,9 @@ _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} 
 _OPENING_CHARACTERS = (b"[", b"{", b"-", b"?", b":")
 _SAFE_DEPTH = 4000
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_NODE = (yaml.ScalarEvent, yaml.AliasEvent, *_OPENING)
+# Beside each stand three nodes at the most.
+_NODE_CHARACTERS = (*_OPENING_CHARACTERS, b",", b".")
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
@@ -105,7 +109,7 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
     if len(data) > MAX_SIZE:
         raise _refusal("yaml-size", name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
     try:
-        if _deepest_possible(data) > _SAFE_DEPTH:
+        if _deepest_possible(data) > _SAFE_DEPTH or _most_nodes_possible(data) > MAX_EXPANDED:
             _check_events(data, name)
         nodes = list(yaml.compose_all(data, Loader=_Loader))
     except errors.InvalidPackage:
@@ -116,9 +120,9 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise _refusal("yaml-syntax", name, f"no YAML: {reason}") from error
+    if b"&" in data and b"*" in data:
+        _check_growth(nodes, name)
     for node in nodes:
-        if b"&" in data and b"*" in data:
-            _check_growth(node, name)
         _check_depth(node, name)
         if b"!" in data:
             _check_tags(node, name)
@@ -176,9 +180,16 @@ def _deepest_possible(data: bytes) -> int:
     return sum(map(data.count, _OPENING_CHARACTERS))
 
 
+def _most_nodes_possible(data: bytes) -> int:
+    return 3 * sum(map(data.count, _NODE_CHARACTERS))
+
+
 def _check_events(data: bytes, name: str) -> None:
-    depth = 0
+    depth = count = 0
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
+        count += isinstance(event, _NODE)
+        if count > MAX_EXPANDED:
+            raise _refusal("yaml-size", name, f"more than {MAX_EXPANDED} values", event.start_mark)
         if isinstance(event, _OPENING):
             depth += 1
             if depth > MAX_DEPTH:
@@ -212,10 +223,18 @@ def _check_tags(root: yaml.Node, name: str) -> None:
         level = [child for node in level for child in _children(node)]
 
 
-def _check_growth(root: yaml.Node, name: str) -> None:
+def _check_growth(roots: Iterable[yaml.Node], name: str) -> None:
     """Refuse aliases that hold themselves, or that written out are too many nodes."""
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
+    total = 0
+    for root in roots:
+        total += _size(root, name, sizes, open_nodes)
+        if total > MAX_EXPANDED:
+            raise _grown(name, root)
+
+
+def _size(root: yaml.Node, name: str, sizes: dict[int, int], open_nodes: set[int]) -> int:
     stack = [(root, False)]
     while stack:
         node, done = stack.pop()
@@ -224,14 +243,19 @@ def _check_growth(root: yaml.Node, name: str) -> None:
             sizes[key] = 1 + sum(sizes[id(child)] for child in _children(node))
             open_nodes.discard(key)
             if sizes[key] > MAX_EXPANDED:
-                message = f"aliases grow to more than {MAX_EXPANDED} nodes"
-                raise _refusal("yaml-alias", name, message, node.start_mark)
+                raise _grown(name, node)
         elif key in open_nodes:
             raise _refusal("yaml-alias", name, "an alias holds itself", node.start_mark)
         elif key not in sizes:
             open_nodes.add(key)
             stack.append((node, True))
             stack.extend((child, False) for child in _children(node))
+    return sizes[id(root)]
+
+
+def _grown(name: str, node: yaml.Node) -> errors.InvalidPackage:
+    message = f"aliases grow to more than {MAX_EXPANDED} nodes"
+    return _refusal("yaml-alias", name, message, node.start_mark)
 
 
 def _children(node: yaml.Node) -> Iterable[yaml.Node]:

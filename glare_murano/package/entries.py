@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from glare_murano.package import errors
-from glare_murano.package.errors import quoted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +49,6 @@ DEFAULT_LIMITS = Limits()
 
 # What file systems take.
 _MAX_PART = 255
-_MAX_SHOWN = 120
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,9 +97,8 @@ def check_entries(
 
 
 def refusal(rule: str, where: str, message: str) -> errors.InvalidArchive:
-    """The error for one broken rule; a path that cannot be shown is quoted."""
-    shown = where if where.isprintable() and len(where) <= _MAX_SHOWN else quoted(where)
-    return errors.InvalidArchive([errors.Problem(rule, shown, message)])
+    """The error for one broken rule."""
+    return errors.InvalidArchive([errors.Problem(rule, where, message)])
 
 
 def _check_totals(total: int, archive_size: int, limits: Limits) -> None:
@@ -157,4 +154,5 @@ def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:
 
 
 def _folded(path: str) -> str:
-    return unicodedata.normalize("NFC", path).casefold()
+    # Once more, since folding takes letters apart that were composed.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

@@ -21,11 +21,22 @@ import dataclasses
 from collections.abc import Iterable
 
 _MAX_QUOTED = 80
+_MAX_WHERE = 120
+_MAX_SHOWN = 400
+# How many problems one message tells; the error itself keeps them all.
+_MAX_TOLD = 50
 
 
 def quoted(text: str | None) -> str:
-    """A text of unknown origin as a message shows it: on one line, and short."""
+    """A text of unknown origin as a message quotes it: on one line, and short."""
     return repr(text if text is None or len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
+
+
+def shown(text: str) -> str:
+    """A text of unknown origin as a message holds it: quoted only if it must be."""
+    if text.isprintable():
+        return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return quoted(text)
 
 
 class GlareMuranoError(Exception):
@@ -59,8 +70,9 @@ class Problem:
     line: int = 0
 
     def __str__(self) -> str:
-        place = f"{self.where}, line {self.line}" if self.line else self.where
-        return f"{place}: {self.message} [{self.rule}]"
+        where = quoted(self.where) if len(self.where) > _MAX_WHERE else shown(self.where)
+        place = f"{where}, line {self.line}" if self.line else where
+        return f"{place}: {shown(self.message)} [{self.rule}]"
 
 
 class InvalidPackage(GlareMuranoError, ValueError):
@@ -71,7 +83,10 @@ class InvalidPackage(GlareMuranoError, ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(str(problem) for problem in self.problems))
+        told = [str(problem) for problem in self.problems[:_MAX_TOLD]]
+        if len(self.problems) > _MAX_TOLD:
+            told.append(f"and {len(self.problems) - _MAX_TOLD} more")
+        super().__init__("; ".join(told))
 
 
 class InvalidManifest(InvalidPackage):

@@ -65,6 +65,7 @@ _KEYS = frozenset(
 )
 
 _MAX_NAME = 255
+_MAX_REQUIREMENTS = 256
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
 # Extension plug-ins are required by the name of their Python distribution,
 # which may hold hyphens.
@@ -178,7 +179,7 @@ class _Reader:
         ui = self._read("UI", "manifest-file", _relative_path)
         logo = self._read("Logo", "manifest-file", _relative_path)
         supplier_logo = self._supplier_logo(supplier)
-        requirements = self._mapping("Require", "manifest-require", _required_name, VersionSpec.of)
+        requirements = self._requirements()
         document = self._document()
         if self._problems or full_name is None or package_type is None:
             raise errors.InvalidManifest(self._problems)
@@ -260,6 +261,14 @@ class _Reader:
             if value is not None:
                 result[name] = value
         return result
+
+    def _requirements(self) -> dict[str, VersionSpec]:
+        node = self._nodes.get("Require")
+        if isinstance(node, yaml.MappingNode) and len(node.value) > _MAX_REQUIREMENTS:
+            message = f"{len(node.value)} packages, at most {_MAX_REQUIREMENTS} are allowed"
+            self._complain("manifest-require", "Require", message, node)
+            return {}
+        return self._mapping("Require", "manifest-require", _required_name, VersionSpec.of)
 
     def _supplier(self) -> dict[str, str]:
         node = self._nodes.get("Supplier")

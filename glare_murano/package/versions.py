@@ -40,6 +40,7 @@ _HIGHEST: _Number = (math.inf, 0, 0)
 
 # Nobody needs more, and the library takes long over very long ones.
 _MAX_LENGTH = 1024
+_MAX_CLAUSES = 32
 
 _PARTIAL_VERSION = re.compile(r"[0-9]+(\.[0-9]+)?\Z")
 _WHITESPACE = re.compile(r"\s+")
@@ -218,7 +219,7 @@ def _parse(text: str) -> VersionSpec:
     if compact[:1].isdigit():
         compact = f"=={compact}"
     try:
-        if len(compact) > _MAX_LENGTH:
+        if len(compact) > _MAX_LENGTH or compact.count(",") >= _MAX_CLAUSES:
             raise ValueError(compact)
         parsed = SimpleSpec(compact).clause
         clauses = list(parsed) if isinstance(parsed, semver.AllOf | semver.AnyOf) else [parsed]

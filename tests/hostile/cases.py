@@ -1,0 +1,775 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Packages that nobody must accept, as data: what each is, and the rule that it breaks.
+
+Each is the package of ``good`` but for one thing, so that nothing else can be
+the reason of a refusal. They are sorted by what shows that they are hostile:
+``DIRECTORY`` by the archive's directory alone, ``MANIFEST`` and ``CLASSES`` by
+those files, ``DATA`` only by every file's content, which unpacking reads.
+"""
+
+import dataclasses
+import io
+import random
+import stat
+import struct
+import tarfile
+from collections.abc import Callable
+
+from glare_murano.package import Limits
+from tests.hostile.zips import DOS
+from tests.hostile.zips import FOLDER
+from tests.hostile.zips import LINK
+from tests.hostile.zips import STORED
+from tests.hostile.zips import UTF_8
+from tests.hostile.zips import Member
+from tests.hostile.zips import closed
+from tests.hostile.zips import closed_64
+from tests.hostile.zips import gap_overlap
+from tests.hostile.zips import quoted_overlap
+from tests.hostile.zips import zipped
+
+NAME = "org.hostile"
+VERSION = "1.0.0"
+CLASS = f"{NAME}.Thing"
+CLASS_FILE = "Classes/Thing.yaml"
+CLASS_TEXT = f"Name: {CLASS}\n"
+
+# What a YAML file of a package may be long.
+_MEBIBYTE = 1024**2
+_SLACK = 4096
+_DEEP = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One hostile package.
+
+    :param name: what it is, for people.
+    :param rule: the rule that its refusal names.
+    :param build: makes the archive; the same bytes each time.
+    :param limits: smaller than the defaults where it would have to be large.
+    """
+
+    name: str
+    rule: str
+    build: Callable[[], bytes]
+    limits: Limits = dataclasses.field(default_factory=Limits)
+
+
+def good() -> bytes:
+    """The package that all cases start from, and that is fine."""
+    return with_members()
+
+
+def manifest(**keys: str | None) -> str:
+    """The text of a manifest; keys replace or add what follows the colon, or take it out."""
+    lines = {
+        "Format": "MuranoPL/1.4",
+        "Type": "Library",
+        "FullName": NAME,
+        "Version": VERSION,
+        "Classes": f"{{{CLASS}: Thing.yaml}}",
+        **keys,
+    }
+    return "".join(f"{key}: {value}\n" for key, value in lines.items() if value is not None)
+
+
+def with_members(*members: Member) -> bytes:
+    """The good package, and more."""
+    first = Member("manifest.yaml", manifest().encode())
+    return zipped((first, Member(CLASS_FILE, CLASS_TEXT.encode()), *members))
+
+
+def with_paths(*paths: str | bytes) -> bytes:
+    """The good package, and a file or a folder of each of these paths."""
+    return with_members(
+        *(Member(path, b"", FOLDER) if path[-1:] in ("/", b"/") else Member(path) for path in paths)
+    )
+
+
+def with_manifest(text: str | bytes) -> bytes:
+    """The good package with another manifest."""
+    data = text if isinstance(text, bytes) else text.encode()
+    return zipped((Member("manifest.yaml", data), Member(CLASS_FILE, CLASS_TEXT.encode())))
+
+
+def with_keys(**keys: str | None) -> bytes:
+    return with_manifest(manifest(**keys))
+
+
+def with_class(text: str | bytes) -> bytes:
+    """The good package with another class file."""
+    data = text if isinstance(text, bytes) else text.encode()
+    return zipped((Member("manifest.yaml", manifest().encode()), Member(CLASS_FILE, data)))
+
+
+def _paths() -> tuple[Case, ...]:
+    named: dict[str, tuple[str, str | bytes]] = {
+        "path that climbs": ("path-escape", "../hostile"),
+        "path that climbs far": ("path-escape", "../" * 20 + "tmp/hostile"),
+        "path that climbs from below": ("path-escape", "Resources/../../hostile"),
+        "path that climbs at its end": ("path-escape", "Resources/.."),
+        "path that is absolute": ("path-escape", "/tmp/hostile"),
+        "path that is absolute twice": ("path-escape", "//tmp/hostile"),
+        "path through the folder itself": ("path-escape", "./manifest.yaml"),
+        "path with an empty part": ("path-escape", "Resources//hostile"),
+        "path that is empty": ("path-escape", b""),
+        "folder that climbs": ("path-escape", "../hostile/"),
+        "folder that is absolute": ("path-escape", "/tmp/hostile/"),
+        "folder that is the root": ("path-escape", "/"),
+        "path that climbs by backslashes": ("path-characters", "..\\..\\hostile"),
+        "path on a drive": ("path-characters", "C:/hostile"),
+        "path relative to a drive": ("path-characters", "C:hostile"),
+        "path of an alternate stream": ("path-characters", "manifest.yaml:hostile"),
+        "path with a NUL": ("path-characters", b"Resources/run.sh\0.txt"),
+        "path with a line break": ("path-characters", "Resources/a\nINFO forged"),
+        "path with a terminal's escape": ("path-characters", "Resources/\x1b]0;hostile\x07"),
+        "path with an eighth-bit control": ("path-characters", "Resources/\x9b2J"),
+        "path written backwards": ("path-characters", "Resources/\u202egnp.exe"),
+        "path with isolated directions": ("path-characters", "Resources/\u2066a\u2069"),
+        "path with a zero-width space": ("path-characters", "manifest\u200b.yaml"),
+        "path with a zero-width joiner": ("path-characters", ".g\u200dit/config"),
+        "path with a byte order mark": ("path-characters", "\ufeffmanifest.yaml"),
+        "path with a soft hyphen": ("path-characters", "mani\u00adfest.yaml"),
+        "path with a line separator": ("path-characters", "Resources/a\u2028b"),
+        "path of private characters": ("path-characters", "Resources/\ue000"),
+        "path of many characters": ("path-length", "a/" * 16 + "b" * 250),
+        "path of very many characters": ("path-length", "b" * 0xFFFF),
+        "path with a name of 256 bytes": ("path-length", "Resources/" + "\u00e4" * 128),
+        "path with a name of 800 bytes": ("path-length", "Resources/" + "\U0001f600" * 200),
+        "path in too many folders": ("path-depth", "a/" * 33 + "b"),
+        "folder in too many folders": ("path-depth", "a/" * 34),
+    }
+    cases = [
+        Case(name, rule, lambda path=path: with_paths(path)) for name, (rule, path) in named.items()
+    ]
+    cases.append(
+        Case(
+            "path that is no text",
+            "archive-format",
+            lambda: with_members(Member(b"Resources/\xff\xfe", flags=UTF_8)),
+        )
+    )
+    return tuple(cases)
+
+
+def _collisions() -> tuple[Case, ...]:
+    named = {
+        "file twice": ("Resources/a", "Resources/a"),
+        "manifest twice": ("manifest.yaml",),
+        "manifest in capitals": ("MANIFEST.YAML",),
+        "class file in other letters": ("classes/thing.yaml",),
+        "folder in other letters": ("Resources/a", "resources/b"),
+        "file composed and decomposed": ("Resources/\u00e9", "Resources/e\u0301"),
+        "folder composed and decomposed": ("R\u00e9/a", "Re\u0301/b"),
+        "sharp s": ("Resources/stra\u00dfe", "Resources/STRASSE"),
+        "ligature": ("Resources/\ufb01le", "Resources/FILE"),
+        "Kelvin": ("Resources/\u212a", "Resources/k"),
+        "dotted capital i": ("Resources/\u0130", "Resources/i\u0307"),
+        # Folding letters takes apart what was composed before.
+        "composed only before letters are folded": ("Resources/\u0390", "Resources/\u03aa\u0301"),
+        "file and folder": ("Resources/a", "Resources/a/b"),
+        "folder and file": ("Resources/a/b", "Resources/a"),
+        "file and folder in other letters": ("Resources/A", "Resources/a/b"),
+        "manifest and folder": ("manifest.yaml/a",),
+        "manifest and empty folder": ("manifest.yaml/",),
+    }
+    return tuple(
+        Case(
+            f"collision: {name}",
+            "path-collision",
+            lambda paths=paths: with_paths(*paths),
+        )
+        for name, paths in named.items()
+    )
+
+
+def _kinds() -> tuple[Case, ...]:
+    outside = b"../../../../etc/passwd"
+    members = {
+        "symlink": (Member("Resources/link", outside, LINK),),
+        "symlink to write through": (
+            Member("Resources/link", b"/tmp", LINK),
+            Member("Resources/link/hostile"),
+        ),
+        "symlink in the place of the manifest's neighbour": (Member("UI/ui.yaml", outside, LINK),),
+        "symlink named like a folder": (Member("Resources/", b"/etc", LINK),),
+        "symlink made on DOS": (Member("Resources/link", outside, LINK, DOS),),
+        "symlink with setuid": (Member("Resources/link", outside, LINK | stat.S_ISUID),),
+        "character device": (Member("Resources/null", b"", stat.S_IFCHR | 0o666),),
+        "block device": (Member("Resources/sda", b"", stat.S_IFBLK | 0o666),),
+        "FIFO": (Member("Resources/fifo", b"", stat.S_IFIFO | 0o666),),
+        "FIFO named like a folder": (Member("Resources/fifo/", b"", stat.S_IFIFO | 0o666),),
+        "socket": (Member("Resources/socket", b"", stat.S_IFSOCK | 0o666),),
+        "kind that is none": (Member("Resources/a", b"", 0o170000 | 0o666),),
+        "file that says it is a folder": (Member("Resources/a", b"x", FOLDER),),
+        "folder that says it is a file": (Member("Resources/a/", b""),),
+    }
+    return tuple(
+        Case(name, "entry-type", lambda more=more: with_members(*more))
+        for name, more in members.items()
+    )
+
+
+def _unreadable() -> tuple[Case, ...]:
+    def resource(**fields: object) -> Callable[[], bytes]:
+        return lambda: with_members(Member("Resources/a", **fields))  # type: ignore[arg-type]
+
+    return (
+        Case("encrypted", "entry-encrypted", resource(flags=0x1)),
+        Case(
+            "encrypted manifest",
+            "entry-encrypted",
+            lambda: zipped([Member("manifest.yaml", manifest(Classes=None).encode(), flags=0x1)]),
+        ),
+        Case("strong encryption", "entry-encrypted", resource(flags=0x41)),
+        Case("strong encryption alone", "entry-encrypted", resource(flags=0x40)),
+        Case("patch data", "entry-encrypted", resource(flags=0x20)),
+        Case("masked header", "entry-encrypted", resource(flags=0x2000)),
+        Case("bzip2", "entry-compression", resource(method=12)),
+        Case("lzma", "entry-compression", resource(method=14)),
+        Case("deflate64", "entry-compression", resource(method=9)),
+        Case("zstandard", "entry-compression", resource(method=93)),
+        Case("compression 99", "entry-compression", resource(method=99)),
+        Case("compression 65535", "entry-compression", resource(method=0xFFFF)),
+    )
+
+
+def _bombs() -> tuple[Case, ...]:
+    def flat() -> bytes:
+        return with_members(Member("Resources/zeros", bytes(4 * _MEBIBYTE)))
+
+    def split() -> bytes:
+        return with_members(*(Member(f"Resources/{n}", bytes(900_000)) for n in range(8)))
+
+    def declared(*sizes: int) -> Callable[[], bytes]:
+        return lambda: with_members(
+            *(Member(f"Resources/{n}", size=size) for n, size in enumerate(sizes))
+        )
+
+    def many() -> bytes:
+        return with_members(*(Member(f"{n}", b"", method=STORED) for n in range(10_001)))
+
+    def many_folders() -> bytes:
+        return with_members(*(Member(f"{n}/", b"", FOLDER, method=STORED) for n in range(10_001)))
+
+    def many_alike() -> bytes:
+        """More entries than any reader's objects should be made for, all of one place."""
+        return closed(b"", Member("a", b"").directory_entry(0) * 60_000, 60_000)
+
+    def declared_64(size: int) -> bytes:
+        """The size in four bytes says that it stands in eight bytes elsewhere."""
+        extra = struct.pack("<HHQ", 1, 8, size)
+        return with_members(Member("Resources/a", size=0xFFFFFFFF, extra=extra))
+
+    names = [f"{n:03}" for n in range(200)]
+    content = bytes(100_000)
+    return (
+        Case("flat bomb", "archive-ratio", flat),
+        Case("bomb of several files", "archive-ratio", split),
+        Case("unpacks to 4 GiB by its own word", "unpacked-size", declared(0xFFFFFFFE)),
+        Case("unpacks to 8 EiB by its own word", "unpacked-size", lambda: declared_64(2**63)),
+        Case("unpacks to much in sum", "unpacked-size", declared(*[100 * _MEBIBYTE] * 6)),
+        Case(
+            "entries that quote each other", "entry-overlap", lambda: quoted_overlap(names, content)
+        ),
+        Case(
+            "entries with a gap to one kernel", "entry-overlap", lambda: gap_overlap(names, content)
+        ),
+        Case(
+            "entries in one place",
+            "entry-overlap",
+            lambda: with_members(Member("a", offset=0), Member("b", offset=0)),
+        ),
+        Case(
+            "entry in the midst of another",
+            "entry-overlap",
+            lambda: with_members(Member("a", offset=20)),
+        ),
+        Case(
+            "entry beyond the end", "entry-overlap", lambda: with_members(Member("a", offset=10**9))
+        ),
+        Case(
+            "entry over the directory",
+            "entry-overlap",
+            lambda: with_members(Member("a", packed_size=60, size=60)),
+        ),
+        Case("too many entries", "archive-entries", many),
+        Case("too many folders", "archive-entries", many_folders),
+        Case("huge directory", "archive-entries", many_alike),
+        Case(
+            "directory of 4 GiB by its own word",
+            "archive-entries",
+            lambda: closed(b"", b"", 1, 0xFFFFFFFE),
+        ),
+        Case(
+            "directory of 16 EiB by its own word", "archive-entries", lambda: closed_64(2**64 - 1)
+        ),
+        Case("large archive", "archive-size", good, Limits(archive_size=100)),
+        Case(
+            "large unpacked",
+            "unpacked-size",
+            lambda: with_members(Member("Resources/a", bytes(1000))),
+            Limits(unpacked_size=1000),
+        ),
+    )
+
+
+def _formats() -> tuple[Case, ...]:
+    def tar() -> bytes:
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+            info = tarfile.TarInfo("manifest.yaml")
+            info.size = len(manifest())
+            archive.addfile(info, io.BytesIO(manifest().encode()))
+        return stream.getvalue()
+
+    def cut_directory() -> bytes:
+        """Half of the directory is gone; the end record still tells of the whole."""
+        whole = good()
+        start = whole.index(b"PK\1\2")
+        return whole[: start + 40] + whole[-22:]
+
+    def shifted(by: int) -> Callable[[], bytes]:
+        def build() -> bytes:
+            whole = good()
+            start = whole.index(b"PK\1\2")
+            return closed(whole[:start], whole[start:-22], 2, offset=start + by)
+
+        return build
+
+    def no_directory_entry() -> bytes:
+        whole = good()
+        start = whole.index(b"PK\1\2")
+        return closed(whole[:start], b"JUNK" + whole[start + 4 : -22], 2)
+
+    return (
+        Case("empty file", "archive-format", lambda: b""),
+        Case("text", "archive-format", lambda: manifest().encode()),
+        Case("zeros", "archive-format", lambda: bytes(100_000)),
+        Case("tar", "archive-format", tar),
+        Case("cut off in its end record", "archive-format", lambda: good()[:-1]),
+        Case("cut off in its directory", "archive-format", lambda: good()[:-40]),
+        Case("cut off in its files", "archive-format", lambda: good()[:60]),
+        Case("directory with a hole", "archive-format", cut_directory),
+        Case("directory that is none", "archive-format", no_directory_entry),
+        Case(
+            "directory with a field cut off",
+            "archive-format",
+            lambda: with_members(Member("a", extra=struct.pack("<HH", 1, 0xFFFF))),
+        ),
+        Case(
+            "directory with a long size cut off",
+            "archive-format",
+            lambda: with_members(Member("a", size=0xFFFFFFFF, extra=struct.pack("<HHI", 1, 4, 1))),
+        ),
+        Case("directory elsewhere, behind", "entry-overlap", shifted(1)),
+        Case("directory elsewhere, far behind", "entry-overlap", shifted(0x7FFFFFFF)),
+        Case("no file at all", "manifest-missing", lambda: zipped([])),
+        Case("no manifest", "manifest-missing", lambda: zipped([Member(CLASS_FILE)])),
+        Case(
+            "manifest in a folder",
+            "manifest-missing",
+            lambda: zipped([Member(f"{NAME}/manifest.yaml", manifest().encode())]),
+        ),
+        Case(
+            "manifest in capitals",
+            "manifest-missing",
+            lambda: zipped([Member("MANIFEST.yaml", manifest().encode())]),
+        ),
+        Case(
+            "manifest that is a folder",
+            "manifest-missing",
+            lambda: zipped([Member("manifest.yaml/", b"", FOLDER)]),
+        ),
+    )
+
+
+def _damaged() -> tuple[Case, ...]:
+    content = bytes(range(256)) * 40
+
+    def resource(**fields: object) -> Callable[[], bytes]:
+        return lambda: with_members(Member("Resources/a", content, **fields))  # type: ignore[arg-type]
+
+    def no_header() -> bytes:
+        whole = with_members(Member("Resources/a", content))
+        start = whole.rindex(b"PK\3\4")
+        return whole[:start] + b"JUNK" + whole[start + 4 :]
+
+    def of_manifest(**fields: object) -> Callable[[], bytes]:
+        text = manifest(Classes=None).encode()
+        return lambda: zipped([Member("manifest.yaml", text, **fields)])  # type: ignore[arg-type]
+
+    cut = Member("Resources/a", content).data[:-20]
+    return (
+        Case("larger than declared, packed", "entry-data", resource(size=100)),
+        Case("larger than declared, stored", "entry-data", resource(size=100, method=STORED)),
+        Case("larger than an empty file", "entry-data", resource(size=0, checksum=0)),
+        Case("smaller than declared, packed", "entry-size", resource(size=len(content) + 1)),
+        Case(
+            "smaller than declared, stored",
+            "entry-size",
+            resource(size=len(content) + 1, method=STORED),
+        ),
+        Case("wrong checksum, packed", "entry-data", resource(checksum=1)),
+        Case("wrong checksum, stored", "entry-data", resource(checksum=1, method=STORED)),
+        Case("cut off, packed", "entry-data", resource(packed=cut)),
+        Case("cut off, stored", "entry-data", resource(packed=content[:-20], method=STORED)),
+        Case("no deflate stream", "entry-data", resource(packed=b"\xff" * 100)),
+        Case("another name in front", "entry-data", resource(header_name=b"../../../ab")),
+        Case("a long other name in front", "entry-data", resource(header_name=b"\1" * 0xFFFF)),
+        Case("no header in front", "entry-data", no_header),
+        Case("manifest with a wrong checksum", "entry-data", of_manifest(checksum=1)),
+        Case("manifest longer than declared", "entry-data", of_manifest(size=10)),
+        Case(
+            "manifest of another name in front",
+            "entry-data",
+            of_manifest(header_name=b"../manifest.y"),
+        ),
+    )
+
+
+def _laughs(levels: int, width: int = 10) -> str:
+    """Aliases that stand for ``width ** levels`` values."""
+    lines = ["Laughs:\n- &a0 [x]"]
+    for level in range(1, levels):
+        lines.append(f"- &a{level} [{', '.join([f'*a{level - 1}'] * width)}]")
+    return "\n".join(lines) + "\n"
+
+
+def _merging_laughs(levels: int, width: int = 10) -> str:
+    """Merge keys that copy one pair ``width ** levels`` times."""
+    lines = ["Laughs:\n- &a0 {x: y}"]
+    for level in range(1, levels):
+        lines.append(f"- &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * width)}]}}")
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(start: str, wrap: Callable[[str | bytes], bytes]) -> list[tuple[str, str, Callable]]:
+    """What no YAML file may hold, whichever it is.
+
+    :param start: what the file begins with.
+    :param wrap: makes a package with this file.
+    """
+    python = "!!python/object/apply:os.system ['touch /tmp/hostile']"
+
+    def after(text: str) -> Callable[[], bytes]:
+        return lambda: wrap(start + text)
+
+    return [
+        ("nested lists", "yaml-depth", after("Deep: " + "[" * _DEEP + "]" * _DEEP + "\n")),
+        ("nested mappings", "yaml-depth", after("Deep: " + "{a: " * _DEEP + "}" * _DEEP + "\n")),
+        ("nested lists without an end", "yaml-depth", after("Deep: " + "[" * _DEEP)),
+        ("nested block lists", "yaml-depth", after("Deep:\n " + "- " * _DEEP + "\n")),
+        ("nested complex keys", "yaml-depth", after("Deep:\n " + "? " * _DEEP + "\n")),
+        ("nested 65 levels", "yaml-depth", after("Deep: " + "[" * 64 + "]" * 64 + "\n")),
+        ("nested in other line breaks", "yaml-depth", after("Deep:\x85 " + "- " * _DEEP)),
+        ("nested after a separator", "yaml-depth", after("Deep:\u2028 " + "- ? " * (_DEEP // 2))),
+        ("nested after a byte order mark", "yaml-depth", lambda: wrap("\ufeff" + "- " * _DEEP)),
+        ("nested in UTF-16", "yaml-depth", lambda: wrap(("[" * _DEEP).encode("utf-16"))),
+        ("a billion laughs", "yaml-alias", after(_laughs(10))),
+        ("a billion merged laughs", "yaml-alias", after(_merging_laughs(10))),
+        ("quadratic laughs", "yaml-alias", after(f"A: &a [{'x,' * 900}]\nB: [{'*a,' * 900}]\n")),
+        ("list in itself", "yaml-alias", after("Loop: &a [*a]\n")),
+        ("mapping in itself", "yaml-alias", after("Loop: &a {b: {c: *a}}\n")),
+        ("mapping as its own key", "yaml-alias", after("Loop: &a {? *a : b}\n")),
+        ("mapping merged into itself", "yaml-alias", after("Loop: &a {<<: *a}\n")),
+        ("the whole in itself", "yaml-alias", lambda: wrap("&a\n" + start + "Loop: *a\n")),
+        ("python call", "yaml-tag", after(f"Call: {python}\n")),
+        ("python name", "yaml-tag", after("Call: !!python/name:os.system\n")),
+        ("python call as a key", "yaml-tag", after(f"? {python}\n: b\n")),
+        ("python call by a short hand", "yaml-tag",
+         lambda: wrap("%TAG !p! tag:yaml.org,2002:python/\n---\n" + start + "A: !p!tuple [1]\n")),
+        ("unknown tag", "yaml-tag", after("Call: !hostile x\n")),
+        ("verbatim tag", "yaml-tag", after("Call: !<tag:example.org,2026:hostile> x\n")),
+        ("alias of nothing", "yaml-syntax", after("A: *nothing\n")),
+        ("binary", "yaml-syntax", lambda: wrap(bytes(range(256)))),
+        ("control characters", "yaml-syntax", after("A: \x1b[2J\n")),
+        ("no UTF-8", "yaml-syntax", lambda: wrap(start.encode() + b"A: \xff\xfe\n")),
+        ("UTF-16 cut in half", "yaml-syntax", lambda: wrap(start.encode("utf-16") + b"x")),
+        ("UTF-32", "yaml-syntax", lambda: wrap(start.encode("utf-32"))),
+        ("UTF-16 of half characters", "yaml-syntax", lambda: wrap(b"\xff\xfeA\0:\0 \0\x00\xd8A\0")),
+        ("file too big", "entry-size", after(f"#{'x' * _MEBIBYTE}\n")),
+        # Each value takes some hundred bytes once it is read.
+        ("half a million values", "yaml-size",
+         after(f"Many: [{'a,' * ((_MEBIBYTE - _SLACK) // 2)}]\n")),
+        ("a hundred thousand keys", "yaml-size",
+         after("".join(f"{key:x}: 1\n" for key in range(0x10000, 0x10000 + 100_000)))),
+    ]  # fmt: skip
+
+
+def _stored(wrap: Callable[[str | bytes], bytes], name: str) -> Callable[[str | bytes], bytes]:
+    """Wrap a file, stored rather than packed, so that no ratio gives it away."""
+
+    def build(text: str | bytes) -> bytes:
+        data = text if isinstance(text, bytes) else text.encode()
+        if len(data) <= _MEBIBYTE:
+            return wrap(data)
+        members = {"manifest.yaml": manifest().encode(), CLASS_FILE: CLASS_TEXT.encode()}
+        members[name] = data
+        return zipped(Member(*item, method=STORED) for item in members.items())
+
+    return build
+
+
+def _manifests() -> tuple[Case, ...]:
+    inherited = "&a {FullName: org.hostile, Type: Library}"
+    keys: dict[str, tuple[str, dict[str, str | None]]] = {
+        "FullName: missing": ("manifest-name", {"FullName": None}),
+        "FullName: a path": ("manifest-name", {"FullName": "../../etc/passwd"}),
+        "FullName: absolute": ("manifest-name", {"FullName": "/etc/passwd"}),
+        "FullName: dots": ("manifest-name", {"FullName": "'..'"}),
+        "FullName: an empty part": ("manifest-name", {"FullName": "org..hostile"}),
+        "FullName: a line break": ("manifest-name", {"FullName": '"org.hostile\\n"'}),
+        "FullName: a NUL": ("manifest-name", {"FullName": '"org.hostile\\0"'}),
+        "FullName: a look-alike": ("manifest-name", {"FullName": "\u043erg.hostile"}),
+        "FullName: written backwards": ("manifest-name", {"FullName": '"org.\\u202ehostile"'}),
+        "FullName: long": ("manifest-name", {"FullName": "a" * 256}),
+        "FullName: very long": ("manifest-name", {"FullName": "a" * 500_000}),
+        "FullName: SQL": ("manifest-name", {"FullName": "\"a' OR '1'='1\""}),
+        "FullName: a list": ("manifest-name", {"FullName": "[org.hostile]"}),
+        "FullName: merged": ("manifest-name", {"FullName": None, "Base": inherited, "<<": "*a"}),
+        "Type: unknown": ("manifest-type", {"Type": "Hostile"}),
+        "Format: unknown": ("manifest-format", {"Format": "Hostile/1.0"}),
+        "Format: a path": ("manifest-format", {"Format": "../../MuranoPL/1.0"}),
+        "Format: enormous": ("manifest-format", {"Format": "9" * 5000}),
+        "Version: enormous": ("manifest-version", {"Version": "9" * 5000}),
+        "Version: enormous, in parts": ("manifest-version", {"Version": f"1.{'9' * 5000}.0"}),
+        "Version: four parts": ("manifest-version", {"Version": "1.2.3.4"}),
+        "Version: other digits": ("manifest-version", {"Version": "\u0661.\u0662.\u0663"}),
+        "Version: infinite": ("manifest-version", {"Version": ".inf"}),
+        "Version: exponential": ("manifest-version", {"Version": "1e999999999"}),
+        "Version: a mapping": ("manifest-version", {"Version": "{a: b}"}),
+        "Require: a path": ("manifest-require", {"Require": "{../../etc: 1}"}),
+        "Require: an empty name": ("manifest-require", {"Require": "{'': 1}"}),
+        "Require: a line break": ("manifest-require", {"Require": '{"org.base\\n": 1}'}),
+        "Require: a long name": ("manifest-require", {"Require": f"{{{'a' * 1000}: 1}}"}),
+        "Require: a key that is a list": ("manifest-key", {"Require": "{[org.base]: 1}"}),
+        "Require: a package twice": ("manifest-key", {"Require": "{org.base: 1, org.base: 2}"}),
+        "Require: a list": ("manifest-require", {"Require": "[org.base]"}),
+        "Require: a range that is a list": ("manifest-require", {"Require": "{org.base: [1]}"}),
+        "Require: an enormous number": ("manifest-require", {"Require": f"{{a: '{'9' * 5000}'}}"}),
+        "Require: thousands of clauses": (
+            "manifest-require",
+            {"Require": "{a: '" + ",".join(f"!={n}.0.0" for n in range(5000)) + "'}"},
+        ),
+        # Each of them short enough; to read a range takes its length squared.
+        "Require: hundreds of long ranges": (
+            "manifest-require",
+            {"Require": "{" + ", ".join(f"a{n}: '{_long_range(n)}'" for n in range(900)) + "}"},
+        ),
+        "Require: thousands of packages": (
+            "manifest-require",
+            {"Require": "{" + ", ".join(f"a{n}: {n}" for n in range(40_000)) + "}"},
+        ),
+        "Classes: a list": ("manifest-classes", {"Classes": "[Thing.yaml]"}),
+        "Classes: a name that is a path": ("manifest-classes", {"Classes": "{../x: Thing.yaml}"}),
+        "Classes: a file above": ("manifest-classes", {"Classes": f"{{{CLASS}: ../../x}}"}),
+        "Classes: a file aside": ("manifest-classes", {"Classes": f"{{{CLASS}: ../a.yaml}}"}),
+        "Classes: a folder above": ("manifest-classes", {"Classes": f"{{{CLASS}: a/../..}}"}),
+        "Classes: an absolute file": ("manifest-classes", {"Classes": f"{{{CLASS}: /etc/passwd}}"}),
+        "Classes: backslashes": ("manifest-classes", {"Classes": f"{{{CLASS}: '..\\..\\x'}}"}),
+        "Classes: an empty file": ("manifest-classes", {"Classes": f"{{{CLASS}: ''}}"}),
+        "Classes: no file": ("manifest-classes", {"Classes": f"{{{CLASS}: [a]}}"}),
+        "Classes: a class twice": (
+            "manifest-key",
+            {"Classes": f"{{{CLASS}: Thing.yaml, {CLASS}: Other.yaml}}"},
+        ),
+        "Classes: a missing file": ("class-file", {"Classes": f"{{{CLASS}: Other.yaml}}"}),
+        "Classes: a folder": ("class-file", {"Classes": f"{{{CLASS}: Resources}}"}),
+        "Classes: a missing file that would forge a log": (
+            "class-file",
+            {"Classes": f'{{{CLASS}: "x\\nINFO forged \\e[2J"}}'},
+        ),
+        "Classes: thousands of missing files": (
+            "class-file",
+            {"Classes": "{" + ", ".join(f"a{n}: b{n}" for n in range(20_000)) + "}"},
+        ),
+        "Logo: a file above": ("manifest-file", {"Logo": "../../etc/passwd"}),
+        "Logo: an absolute file": ("manifest-file", {"Logo": "/etc/passwd"}),
+        "UI: a file above": ("manifest-file", {"UI": "../manifest.yaml"}),
+        "UI: an absolute file": ("manifest-file", {"UI": "/etc/passwd"}),
+        "UI: a file above from below": ("manifest-file", {"UI": "a/../../../x"}),
+        "Supplier: a logo above": ("manifest-file", {"Supplier": "{Logo: ../../etc/passwd}"}),
+        "Supplier: a logo absolute": ("manifest-file", {"Supplier": "{Logo: /etc/passwd}"}),
+        "Supplier: a list": ("manifest-supplier", {"Supplier": "[a]"}),
+        "Supplier: a key that would forge a log": (
+            "manifest-supplier",
+            {"Supplier": '{"a\\nINFO forged \\e[2J": [b]}'},
+        ),
+        "Supplier: a long key": ("manifest-supplier", {"Supplier": f"{{? {'a' * 500_000} : [b]}}"}),
+        "Tags: a mapping": ("manifest-tags", {"Tags": "{a: b}"}),
+        "Meta: a key that is a list": ("manifest-value", {"Meta": "{[a]: b}"}),
+    }  # fmt: skip
+    texts: dict[str, tuple[str, str]] = {
+        "empty": ("manifest-mapping", ""),
+        "a comment": ("manifest-mapping", "# nothing\n"),
+        "a list": ("manifest-mapping", "- a\n- b\n"),
+        "a text": ("manifest-mapping", "FullName"),
+        "a number": ("manifest-mapping", "1"),
+        "two documents": ("yaml-syntax", manifest() + "---\n" + manifest()),
+        "a key twice": ("manifest-key", manifest() + "FullName: org.other\n"),
+        "a key that is a mapping": ("manifest-key", manifest() + "? {a: b}\n: c\n"),
+        "a key thousands of times": ("manifest-key", manifest() + "A: 1\n" * 40_000),
+    }
+    cases = [
+        Case(f"manifest: {name}", rule, build)
+        for name, rule, build in _yaml(manifest(), _stored(with_manifest, "manifest.yaml"))
+    ]
+    cases += [
+        Case(f"manifest, {name}", rule, lambda changed=changed: with_keys(**changed))
+        for name, (rule, changed) in keys.items()
+    ]
+    cases += [
+        Case(f"manifest: {name}", rule, lambda text=text: with_manifest(text))
+        for name, (rule, text) in texts.items()
+    ]
+    return tuple(cases)
+
+
+def _long_range(number: int) -> str:
+    return ",".join(f">{n}" for n in range(200)) + f",<{number + 1000}"
+
+
+def _class_files() -> tuple[Case, ...]:
+    unnamed = "Extends: io.murano.Object\n"
+    texts = {
+        "empty": ("class-missing", ""),
+        "a list": ("class-syntax", "- a\n"),
+        "a text": ("class-syntax", "a\n"),
+        "of another class": ("class-missing", "Name: org.hostile.Other\n"),
+        "of the class in another namespace": (
+            "class-missing",
+            "Namespaces: {=: org.other}\nName: Thing\n",
+        ),
+        "namespaces alone": ("class-missing", "Namespaces: {=: org.hostile}\n"),
+        "two classes without a name": ("class-name", f"{unnamed}---\n{unnamed}"),
+        "a name that is a path": ("class-syntax", "Name: ../../x\n"),
+        "a name that is a list": ("class-syntax", "Name: [org.hostile.Thing]\n"),
+        "a name with a line break": ("class-syntax", 'Name: "org.hostile.Thing\\n"\n'),
+        "an undeclared prefix of a name": ("class-syntax", "Name: x:Thing\n"),
+        "an undeclared prefix of a base": ("class-syntax", CLASS_TEXT + "Extends: x:Y\n"),
+        "an undeclared prefix in a list": ("class-syntax", CLASS_TEXT + "Extends: [a.B, x:Y]\n"),
+        "a base that is a path": ("class-syntax", CLASS_TEXT + "Extends: ../../x\n"),
+        "a base that is a mapping": ("class-syntax", CLASS_TEXT + "Extends: {a: b}\n"),
+        "namespaces that are a list": ("class-syntax", CLASS_TEXT + "Namespaces: [a]\n"),
+        "a namespace that is a path": (
+            "class-syntax",
+            CLASS_TEXT + "Namespaces: {x: ../../etc}\nExtends: x:passwd\n",
+        ),
+        "a namespace that would forge a log": (
+            "class-syntax",
+            'Namespaces: {x: "a\\nINFO forged \\e[2J"}\nName: x:Thing\n',
+        ),
+        # Each base class would take as much.
+        "thousands of bases in a long namespace": (
+            "class-syntax",
+            f"Namespaces: {{=: {'a' * 500_000}}}\n"
+            f"Name: {CLASS}\nExtends: [{_numbered('a', 10_000)}]\n",
+        ),
+        "a base with a long name": ("class-syntax", CLASS_TEXT + f"Extends: {'a' * 256}\n"),
+        # Each document stands for nearly as many values as one may hold.
+        "many laughs, one a document": (
+            "yaml-alias",
+            CLASS_TEXT + "---\n" + f"---\n{_laughs(5, 14)}" * 1000,
+        ),
+        "many documents that are texts": ("class-syntax", CLASS_TEXT + "--- a\n" * 40_000),
+    }
+    cases = [
+        Case(f"class file: {name}", rule, build)
+        for name, rule, build in _yaml(CLASS_TEXT, _stored(with_class, CLASS_FILE))
+    ]
+    cases += [
+        Case(f"class file: {name}", rule, lambda text=text: with_class(text))
+        for name, (rule, text) in texts.items()
+    ]
+    cases.append(Case("class file: missing classes by many others", "class-missing", _long_lists))
+    cases.append(Case("class file: thousands of heirs of thousands", "class-syntax", _many_heirs))
+    cases.append(Case("class files: many large ones", "yaml-size", _many_large))
+    return tuple(cases)
+
+
+def _long_lists() -> bytes:
+    """Many classes that a file does not define, and many that it does."""
+    classes = "{" + ", ".join(f"b{n}: Thing.yaml" for n in range(500)) + "}"
+    text = "---\n".join(f"Name: a{n}\n" for n in range(20_000))
+    return zipped(
+        [
+            Member("manifest.yaml", manifest(Classes=classes).encode()),
+            Member(CLASS_FILE, text.encode()),
+        ]
+    )
+
+
+def _many_heirs() -> bytes:
+    """One class of many bases, under many names."""
+    classes = "{" + ", ".join(f"b{n}: Thing.yaml" for n in range(5000)) + "}"
+    text = f"Extends: [{_numbered('a', 5000)}]\n"
+    return zipped(
+        [
+            Member("manifest.yaml", manifest(Classes=classes).encode()),
+            Member(CLASS_FILE, text.encode()),
+        ]
+    )
+
+
+def _numbered(name: str, count: int) -> str:
+    return ", ".join(f"{name}{number}" for number in range(count))
+
+
+def _many_large() -> bytes:
+    """Class files that are each fine, and that together take minutes to read."""
+    count = 300
+    classes = "{" + ", ".join(f"a{n}: {n}.yaml" for n in range(count)) + "}"
+    members = [Member("manifest.yaml", manifest(Classes=classes).encode())]
+    body = f"Values: [{'a,' * 45_000}]\n"
+    members += [Member(f"Classes/{n}.yaml", f"Name: a{n}\n{body}".encode()) for n in range(count)]
+    # So that the ratio does not give it away.
+    noise = random.Random(0).randbytes(400_000)
+    return zipped((*members, Member("Resources/noise", noise, method=STORED)))
+
+
+def _harmless() -> tuple[tuple[str, Callable[[], bytes]], ...]:
+    special = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
+    return (
+        ("good", good),
+        (
+            "setuid",
+            lambda: with_members(Member("Resources/run.sh", mode=stat.S_IFREG | special | 0o777)),
+        ),
+        ("no mode", lambda: with_members(Member("Resources/a", mode=0, system=DOS))),
+        ("folder", lambda: with_members(Member("Resources/", b"", FOLDER))),
+        ("stored", lambda: with_members(Member("Resources/a", method=STORED))),
+        ("archive in the archive", lambda: with_members(Member("Resources/a.zip", good()))),
+        ("bytes in front", lambda: b"#!/bin/sh\nexit\n" + good()),
+        ("yaql", lambda: with_class(CLASS_TEXT + "Methods: {run: {Body: !yaql $.a}}\n")),
+        ("alias", lambda: with_class(CLASS_TEXT + "A: &a [x]\nB: *a\n")),
+        ("nested 64 levels", lambda: with_class(CLASS_TEXT + f"A: {'[' * 63}{']' * 63}\n")),
+        (
+            "unusual names",
+            lambda: with_paths(*("\u65e5\u672c", "-rf", "a b", "...")),
+        ),
+    )
+
+
+DIRECTORY = (*_paths(), *_collisions(), *_kinds(), *_unreadable(), *_bombs(), *_formats())
+MANIFEST = _manifests()
+CLASSES = _class_files()
+DATA = _damaged()
+CASES = (*DIRECTORY, *MANIFEST, *CLASSES, *DATA)
+
+# Name and archive of packages that only look hostile, and must be accepted.
+HARMLESS = _harmless()
+
+__all__ = ["CASES", "CLASSES", "DATA", "DIRECTORY", "HARMLESS", "MANIFEST", "Case"]
