@@ -129,6 +129,8 @@ def _is_nothing(node: yaml.Node | None) -> bool:
 
 def _merged(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
     """The pairs of a mapping, those that it merges first."""
+    if not any(key.tag == documents.MERGE for key, _ in node.value):
+        return list(node.value)
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
     for key, value in node.value:
         if key.tag != documents.MERGE:

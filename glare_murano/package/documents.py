@@ -17,6 +17,7 @@ out. It returns nodes, not values, since the text as written counts in a
 manifest and a node knows its line.
 """
 
+import itertools
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -50,15 +51,13 @@ _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {"!yaql"}
 
 # libyaml's binding composes recursively, in C, and ends the process where
-# nesting outgrows the stack. Each level takes one of these characters, in
-# every encoding that YAML has; where they are few, nothing has to be counted
-# more exactly.
-_OPENING_CHARACTERS = (b"[", b"{", b"-", b"?", b":")
-_SAFE_DEPTH = 4000
+# nesting outgrows the stack. Each level takes one of these characters but the
+# last two, in every encoding that YAML has, and beside each of them stand three
+# nodes at the most; where they are few, nothing has to be counted more exactly.
+_NODE_CHARACTERS = b"[{-?:,."
+_SAFE_COUNT = 4000
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _NODE = (yaml.ScalarEvent, yaml.AliasEvent, *_OPENING)
-# Beside each stand three nodes at the most.
-_NODE_CHARACTERS = (*_OPENING_CHARACTERS, b",", b".")
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
@@ -109,7 +108,7 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
     if len(data) > MAX_SIZE:
         raise _refusal("yaml-size", name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
     try:
-        if _deepest_possible(data) > _SAFE_DEPTH or _most_nodes_possible(data) > MAX_EXPANDED:
+        if _count(data, _NODE_CHARACTERS) > _SAFE_COUNT:
             _check_events(data, name)
         nodes = list(yaml.compose_all(data, Loader=_Loader))
     except errors.InvalidPackage:
@@ -176,12 +175,8 @@ def line_of(mark: Any) -> int:
     return int(mark.line) + 1 if mark is not None else 0
 
 
-def _deepest_possible(data: bytes) -> int:
-    return sum(map(data.count, _OPENING_CHARACTERS))
-
-
-def _most_nodes_possible(data: bytes) -> int:
-    return 3 * sum(map(data.count, _NODE_CHARACTERS))
+def _count(data: bytes, characters: bytes) -> int:
+    return len(data) - len(data.translate(None, characters))
 
 
 def _check_events(data: bytes, name: str) -> None:
@@ -199,18 +194,18 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _check_depth(root: yaml.Node, name: str) -> None:
-    level = [root]
+    level = [] if isinstance(root, yaml.ScalarNode) else [root]
     depth = 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise _too_deep(name, level[0].start_mark)
-        level = [
-            child
-            for node in level
-            for child in _children(node)
-            if type(child) is not yaml.ScalarNode
-        ]
+        inner: list[yaml.Node] = []
+        for node in level:
+            # Without a call for each child: it is done for every class.
+            parts = itertools.chain(*node.value) if type(node) is yaml.MappingNode else node.value
+            inner += [part for part in parts if type(part) is not yaml.ScalarNode]
+        level = inner
 
 
 def _check_tags(root: yaml.Node, name: str) -> None:
