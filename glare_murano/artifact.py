@@ -35,6 +35,7 @@ from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
+from glare_murano import uploads
 from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.entries import Limits
 from glare_murano.package.manifest import check_full_name
@@ -196,6 +197,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             max_blob_size=DEFAULT_LIMITS.archive_size,
             description="The package as a ZIP file; the other fields are read from it.",
         ),
+        **{
+            blob.name: wrappers.BlobField.init(
+                required_on_activate=False,
+                description=f"{blob.description} Taken from the archive.",
+            )
+            for blob in table.BLOBS
+        },
     }
 
     artifact_type_opts = OPTIONS
@@ -253,6 +261,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
         :returns: the archive as a file, for Glare to store.
         """
+        if field_name != table.ARCHIVE:
+            raise exception.Forbidden(
+                message=f"{field_name} cannot be uploaded: it is taken from the archive"
+            )
         upload, digest = _spool(fd)
         try:
             with package.Archive.open(upload, _limits()) as archive:
@@ -264,26 +276,36 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.BadRequest(message=str(error)) from error
         for warning in contents.manifest.warnings:
             LOG.warning("The manifest of %s %s: %s", af.name, af.version, warning)
-        # Nothing is written yet: update_blob writes the fields in the same
+        # Nothing is visible yet: update_blob writes the fields in the same
         # transaction that makes the stored archive visible.
-        context.murano_upload = (digest, contents)
+        context.murano_upload = uploads.prepare(context, af, digest, contents)
         upload.seek(0)
         return upload
 
     @classmethod
     def update_blob(cls, context: Any, af_id: str, field_name: str, values: Any) -> Any:
         """Save what is known of a blob; with a new archive, all that it says."""
-        digest, contents = getattr(context, "murano_upload", (None, None))
-        stored = values["sha256"] if values else None
-        if field_name != table.ARCHIVE or contents is None or stored != digest:
+        upload: uploads.Upload | None = getattr(context, "murano_upload", None)
+        if field_name != table.ARCHIVE or upload is None:
             return super().update_blob(context, af_id, field_name, values)
+        context.murano_upload = None
+        if not values or values["sha256"] != upload.digest:
+            # The archive was not stored; what was there before stays.
+            upload.discard(context)
+            return super().update_blob(context, af_id, field_name, values)
+        contents = upload.contents
         changes = {
-            "blobs": {field_name: values},
+            "blobs": {field_name: values, **upload.blobs},
             "properties": dict(table.from_contents(contents)),
             "description": contents.manifest.description,
             "tags": list(contents.manifest.tags),
         }
-        saved = database.create_or_update(context, af_id, changes, database.get_session())
+        try:
+            saved = database.create_or_update(context, af_id, changes, database.get_session())
+        except Exception:
+            upload.discard(context)
+            raise
+        upload.finish(context)
         return cls.init_artifact(context, saved)
 
 

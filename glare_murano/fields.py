@@ -60,6 +60,19 @@ class Field:
         return self.fill is not None and not self.mutable
 
 
+@dataclasses.dataclass(frozen=True)
+class Blob:
+    """A blob that is taken out of the archive.
+
+    :param fill: its content; None if the package has none.
+    """
+
+    name: str
+    description: str
+    content_type: str
+    fill: Callable[[Contents], bytes | None]
+
+
 def _keywords(contents: Contents) -> list[str]:
     manifest = contents.manifest
     words = [*_WORD.findall(manifest.display_name), *manifest.tags]
@@ -116,6 +129,19 @@ FIELDS = (
         "FQN of a required package -> range of its versions, implicit ones included.",
         lambda c: {name: spec.text for name, spec in c.manifest.requirements.items()},
     ),
+)
+
+
+# Images are told by their content, which every browser does as well.
+BLOBS = (
+    Blob("logo", "Logo of the package.", "application/octet-stream", lambda c: c.logo),
+    Blob(
+        "supplier_logo",
+        "Logo of who supplies the package.",
+        "application/octet-stream",
+        lambda c: c.supplier_logo,
+    ),
+    Blob("ui_definition", "Form definition, in YAML.", "application/x-yaml", lambda c: c.ui),
 )
 
 

@@ -104,6 +104,13 @@ class Archive:
         """The paths of all files, with slashes, as they stand in the archive."""
         return tuple(self._entries)
 
+    def size(self, path: str) -> int:
+        """The declared size of a file, in bytes.
+
+        :raises KeyError: if there is no such file.
+        """
+        return self._entries[path].size
+
     def read(self, path: str, limit: int) -> bytes:
         """Read one file.
 

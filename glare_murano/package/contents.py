@@ -26,11 +26,13 @@ from glare_murano.package.archive import Archive
 from glare_murano.package.classes import ClassDefinition
 from glare_murano.package.classes import read_classes
 from glare_murano.package.documents import MAX_SIZE
+from glare_murano.package.images import read_image
 from glare_murano.package.manifest import FILE_NAME
 from glare_murano.package.manifest import MURANO_PL
 from glare_murano.package.manifest import Manifest
 
 CLASSES = "Classes"
+FORMS = "UI"
 # Of all class files together; Murano's core library has 140 KB of them.
 MAX_CLASSES_SIZE = MAX_SIZE
 
@@ -44,10 +46,16 @@ class Contents:
 
     :param classes: the classes that its manifest names, as its files define
         them; of other formats than MuranoPL the names alone.
+    :param logo: the content of its logo, if it has one.
+    :param supplier_logo: the content of its supplier's logo, likewise.
+    :param ui: its form definition, likewise; not looked into.
     """
 
     manifest: Manifest
     classes: tuple[ClassDefinition, ...]
+    logo: bytes | None = None
+    supplier_logo: bytes | None = None
+    ui: bytes | None = None
 
     @property
     def inherits(self) -> Mapping[str, tuple[str, ...]]:
@@ -76,16 +84,29 @@ def read_manifest(archive: Archive) -> Manifest:
 
 
 def read_contents(archive: Archive) -> Contents:
-    """Read a package's manifest and its classes.
+    """Read a package's manifest, its classes, and what is shown of it.
 
     :raises InvalidPackage: with all that is wrong: of the manifest, or else
         of the files that it names.
     """
     manifest = read_manifest(archive)
+    form = f"{FORMS}/{manifest.ui}"
+    return Contents(
+        manifest,
+        _read_classes(archive, manifest),
+        logo=read_image(archive, manifest.logo, "logo.png", "Logo"),
+        supplier_logo=read_image(
+            archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo"
+        ),
+        ui=archive.read(form, MAX_SIZE) if form in archive.paths else None,
+    )
+
+
+def _read_classes(archive: Archive, manifest: Manifest) -> tuple[ClassDefinition, ...]:
     if manifest.format.name != MURANO_PL:
         made_up = tuple(manifest.classes) or (manifest.full_name,)
         bases = _MADE_UP_BASES.get(manifest.format.name, ())
-        return Contents(manifest, tuple(ClassDefinition(name, bases) for name in made_up))
+        return tuple(ClassDefinition(name, bases) for name in made_up)
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
         files[f"{CLASSES}/{file}"].append(name)
@@ -110,4 +131,4 @@ def read_contents(archive: Archive) -> Contents:
         problems += wrong
     if problems:
         raise errors.InvalidPackage(problems)
-    return Contents(manifest, tuple(definitions))
+    return tuple(definitions)

@@ -17,6 +17,8 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
+from glare.common import exception
+from glare.common import store_api
 from oslo_config import cfg
 
 from glare_murano.package import Archive
@@ -346,3 +348,104 @@ def test_the_operator_sets_the_limits(
     assert refused.status_code == status
     assert rule in message(refused)
     assert glare.upload(artifact_id, packages.package(name)).status_code == 200
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
+GIF = b"GIF89a" + b"\0" * 50
+FORM = b"Version: 2.3\nForms: []\n"
+
+
+def _shown_package(name: str, **files: bytes) -> bytes:
+    content = packages.files(packages.manifest(name, Logo="brand.gif"))
+    shown = {"brand.gif": GIF, "supplier_logo.png": PNG, "UI/ui.yaml": FORM}
+    return packages.zipped({**content, **shown, **files})
+
+
+def test_logos_and_form_are_taken_out_of_the_archive(glare: Client, name: str) -> None:
+    artifact = glare.publish(name, "1.0.0", _shown_package(name))
+
+    for blob, content in (("logo", GIF), ("supplier_logo", PNG), ("ui_definition", FORM)):
+        assert artifact[blob]["sha256"] == hashlib.sha256(content).hexdigest()
+        assert glare.request("GET", f"/{artifact['id']}/{blob}").content == content
+
+
+def test_a_package_without_logos_and_form_has_none(glare: Client, name: str) -> None:
+    artifact = glare.publish(name, "1.0.0", packages.package(name))
+
+    assert [artifact[blob] for blob in ("logo", "supplier_logo", "ui_definition")] == [None] * 3
+
+
+@pytest.mark.parametrize("blob", ["logo", "supplier_logo", "ui_definition"])
+def test_a_client_cannot_upload_what_the_archive_holds(glare: Client, name: str, blob: str) -> None:
+    artifact_id = _draft(glare, name)
+
+    answer = glare.upload(artifact_id, PNG, blob)
+
+    assert answer.status_code == 403
+    assert blob in message(answer)
+    assert glare.show(artifact_id)[blob] is None
+
+
+@pytest.mark.parametrize(
+    ("files", "rule"),
+    [
+        ({"brand.gif": b"<svg/>"}, "image-type"),
+        ({"brand.gif": GIF + b"\0" * 500 * 1024}, "image-size"),
+        ({"supplier_logo.png": b"GIF is no PNG"}, "image-type"),
+    ],
+)
+def test_an_image_that_is_none_is_refused(
+    glare: Client, name: str, state_dir: pathlib.Path, files: dict[str, bytes], rule: str
+) -> None:
+    artifact_id = _draft(glare, name)
+    stored = set((state_dir / "blobs").iterdir())
+
+    answer = glare.upload(artifact_id, _shown_package(name, **files))
+
+    assert answer.status_code == 400
+    assert f"[{rule}]" in message(answer)
+    assert set((state_dir / "blobs").iterdir()) == stored
+
+
+def test_what_an_upload_replaces_is_deleted_from_the_store(
+    glare: Client, name: str, state_dir: pathlib.Path
+) -> None:
+    before = set((state_dir / "blobs").iterdir())
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, _shown_package(name))
+    assert len(set((state_dir / "blobs").iterdir()) - before) == 4
+
+    second = packages.package(name)
+    assert glare.upload(artifact_id, second).status_code == 200
+
+    left = set((state_dir / "blobs").iterdir()) - before
+    assert [path.read_bytes() for path in left] == [second]
+    assert glare.show(artifact_id)["logo"] is None
+    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert set((state_dir / "blobs").iterdir()) == before
+
+
+def test_an_archive_that_cannot_be_stored_leaves_nothing(
+    glare: Client, name: str, state_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, shown by Glare's own store: its driver finds no room for the archive."""
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, _shown_package(name))
+    before = glare.show(artifact_id)
+    stored = set((state_dir / "blobs").iterdir())
+    save = store_api.save_blob_to_store
+
+    def refuse_archives(blob_id: str, blob: object, *args: object, **kwargs: object) -> object:
+        if kwargs["store_type"] and len(stored) + 3 <= len(set((state_dir / "blobs").iterdir())):
+            raise exception.Forbidden(message="There is no room left.")
+        return save(blob_id, blob, *args, **kwargs)
+
+    monkeypatch.setattr(store_api, "save_blob_to_store", refuse_archives)
+    answer = glare.upload(artifact_id, _shown_package(name, **{"UI/ui.yaml": b"Other: 1\n"}))
+    monkeypatch.undo()
+
+    assert answer.status_code == 403
+    after = glare.show(artifact_id)
+    assert {**after, "updated_at": None} == {**before, "updated_at": None}
+    assert set((state_dir / "blobs").iterdir()) == stored
+    assert glare.request("GET", f"/{artifact_id}/ui_definition").content == FORM

@@ -1,0 +1,49 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The images of a package: what a logo may be, as Murano has it."""
+
+from glare_murano.package import errors
+from glare_murano.package.archive import Archive
+
+MAX_SIZE = 500 * 1024
+
+# By the first bytes of a file, whatever its name is.
+_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+
+
+def read_image(archive: Archive, named: str | None, default: str, key: str) -> bytes | None:
+    """Read an image that a manifest names, or the one that is there by default.
+
+    :param named: the file that the manifest names, if it does.
+    :param default: the file that is taken otherwise, if it is there.
+    :param key: the manifest's key, for messages.
+    :returns: its content, or None where there is none.
+    :raises InvalidPackage: if the file named is missing, larger than 500 KiB,
+        or neither PNG nor JPEG nor GIF.
+    """
+    path = named or default
+    if path not in archive.paths:
+        if named:
+            raise _refusal("image-missing", key, f"there is no file {named}")
+        return None
+    if archive.size(path) > MAX_SIZE:
+        message = f"{path} has {archive.size(path)} bytes, at most {MAX_SIZE} are allowed"
+        raise _refusal("image-size", key, message)
+    data = archive.read(path, MAX_SIZE)
+    if not data.startswith(_SIGNATURES):
+        raise _refusal("image-type", key, f"{path} is neither PNG nor JPEG nor GIF")
+    return data
+
+
+def _refusal(rule: str, where: str, message: str) -> errors.InvalidPackage:
+    return errors.InvalidPackage([errors.Problem(rule, where, message)])

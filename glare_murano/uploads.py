@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What one upload of an archive brings into Glare's store beside the archive.
+
+Logos and the form are taken out of the archive and stored as blobs of their
+own, before the archive itself is stored; they become visible together with
+it, in one transaction, or are deleted again. What they replace is deleted
+after that.
+"""
+
+import dataclasses
+import io
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+from glare.common import exception
+from glare.common import store_api
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_utils import uuidutils
+
+from glare_murano import fields
+from glare_murano.package import Contents
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Upload:
+    """An archive that has been read and checked, but is not stored yet.
+
+    :param digest: its SHA-256, in hexadecimal.
+    :param blobs: name of a field -> what Glare keeps of the blob, or None
+        where the package has none.
+    :param replaced: where the blobs lie that the artifact had before.
+    """
+
+    digest: str
+    contents: Contents
+    blobs: Mapping[str, Mapping[str, Any] | None]
+    replaced: tuple[str, ...]
+
+    def discard(self, context: Any) -> None:
+        """Delete what was stored for it."""
+        delete(context, (blob["url"] for blob in self.blobs.values() if blob))
+
+    def finish(self, context: Any) -> None:
+        """Delete what it has replaced."""
+        delete(context, self.replaced)
+
+
+def prepare(context: Any, af: Any, digest: str, contents: Contents) -> Upload:
+    """Store what is taken out of an archive.
+
+    :raises glare.common.exception.GlareException: if the store refuses it;
+        nothing is left there then.
+    """
+    blobs: dict[str, Mapping[str, Any] | None] = {}
+    names = (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS))
+    before = [getattr(af, name) for name in names]
+    upload = Upload(digest, contents, blobs, tuple(b["url"] for b in before if b and b["url"]))
+    try:
+        for blob in fields.BLOBS:
+            data = blob.fill(contents)
+            blobs[blob.name] = None if data is None else _store(context, data, blob.content_type)
+    except Exception:
+        upload.discard(context)
+        raise
+    return upload
+
+
+def delete(context: Any, urls: Iterable[str]) -> None:
+    """Delete blobs; one that cannot be deleted is left, and the log says so."""
+    for url in urls:
+        try:
+            store_api.delete_blob(url, context=context)
+        except exception.NotFound:
+            LOG.debug("The blob %s was deleted already", url)
+        except exception.GlareException as error:
+            LOG.warning("The blob %s is not used any more, but was not deleted: %s", url, error)
+
+
+def _store(context: Any, data: bytes, content_type: str) -> dict[str, Any]:
+    identifier = uuidutils.generate_uuid()
+    options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
+    url, size, checksums = store_api.save_blob_to_store(
+        identifier,
+        io.BytesIO(data),
+        context,
+        len(data),
+        store_type=options.default_store or cfg.CONF.glance_store.default_store,
+    )
+    return {
+        "id": identifier,
+        "url": url,
+        "size": size,
+        "status": "active",
+        "external": False,
+        "content_type": content_type,
+        **checksums,
+    }
