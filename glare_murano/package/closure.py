@@ -1,0 +1,339 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Planning: which releases a set of requirements comes to, all the way down.
+
+The rule is the design's ("The engine's rules"): a pinned version wherever it
+satisfies; else of each package the fewest versions that together satisfy
+every range upon it, and among equally few the newest. Glare and the loader
+plan by this code, so that both give the same answer. It asks a source for
+versions and requirements and knows nothing of where they come from.
+
+One thing is added to the rule. Where a choice leads round in a circle (a
+version rules itself out by what it requires, and is wanted again without it),
+the rule alone would end by refusing ranges that can be satisfied. There, what
+was required on the way round stays required, so that versions are taken side by
+side.
+"""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Protocol
+
+from glare_murano.package.errors import GlareMuranoError
+from glare_murano.package.versions import Version
+from glare_murano.package.versions import VersionSpec
+
+Requirements = Mapping[str, VersionSpec]
+
+# How many combinations of versions may be tried for one package. Ranges that
+# people write need a handful.
+_MAX_STEPS = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """One version of one package."""
+
+    fqn: str
+    version: Version
+
+    def __str__(self) -> str:
+        return f"{self.fqn} {self.version}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Demand:
+    """A range upon a package, and who states it.
+
+    :param requirer: the release that requires it; None for a root.
+    """
+
+    fqn: str
+    spec: VersionSpec
+    requirer: Release | None
+
+    def __str__(self) -> str:
+        return f"{self.fqn} {self.spec}"
+
+
+class Source(Protocol):
+    """What is asked while a closure is planned; each package once."""
+
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
+        """The versions that there are of each of the packages."""
+
+    def requirements(self, releases: Collection[Release]) -> Mapping[Release, Requirements]:
+        """What each of the releases requires."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Unsatisfied:
+    """A range that no version is in.
+
+    :param chain: the demands from a root down to this one.
+    :param available: the versions that there are, the newest first.
+    """
+
+    demand: Demand
+    chain: tuple[Demand, ...]
+    available: tuple[Version, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Closure:
+    """What a set of requirements comes to.
+
+    :param releases: release -> the demands that it answers.
+    :param unsatisfied: what could not be answered.
+    """
+
+    releases: Mapping[Release, tuple[Demand, ...]]
+    unsatisfied: tuple[Unsatisfied, ...]
+
+
+class TooManyVersions(GlareMuranoError):
+    """So many ranges upon a package that the fewest versions cannot be told."""
+
+
+def plan(roots: Requirements, pins: Mapping[str, Collection[Version]], source: Source) -> Closure:
+    """Plan the closure of a set of requirements.
+
+    :param roots: FQN -> range.
+    :param pins: FQN -> versions that an environment was deployed with.
+    :raises TooManyVersions: if a package cannot be decided upon.
+    """
+    return _Planner(roots, pins, source).closure()
+
+
+_Choice = frozenset[Release]
+
+
+class _Planner:
+    """Repeats the choice of versions until nothing changes."""
+
+    def __init__(
+        self, roots: Requirements, pins: Mapping[str, Collection[Version]], source: Source
+    ) -> None:
+        self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in sorted(roots.items()))
+        self._pins = pins
+        self._source = source
+        self._versions: dict[str, tuple[Version, ...]] = {}
+        self._requirements: dict[Release, Requirements] = {}
+        self._reached_by: dict[Release, Demand] = {}
+        # A package and the set of ranges upon it -> versions that were chosen
+        # for them and given up again. They are not taken for the same ranges
+        # a second time, so that it ends; but rather a second time than not at
+        # all.
+        self._given_up: dict[tuple[str, frozenset[str]], set[Version]] = collections.defaultdict(
+            set
+        )
+        # What was required once, and stays so, since it goes round in a circle.
+        self._kept: dict[str, dict[Demand, None]] | None = None
+
+    def closure(self) -> Closure:
+        taken: dict[str, _Choice] = {}
+        demands: dict[str, tuple[Demand, ...]] = {}
+        seen: set[tuple[_Choice, int]] = set()
+        while True:
+            before, before_demands = taken, demands
+            demands = self._demands(taken)
+            self._learn_versions(demands)
+            taken = {fqn: self._choose(fqn, upon) for fqn, upon in demands.items()}
+            self._learn_requirements(taken)
+            if taken == before and demands.keys() == before_demands.keys():
+                return self._result(taken)
+            for fqn in taken.keys() & before.keys():
+                given_up = {release.version for release in before[fqn] - taken[fqn]}
+                self._given_up[fqn, _ranges(before_demands[fqn])] |= given_up
+            state = (
+                frozenset(itertools.chain(*taken.values())),
+                sum(map(len, self._given_up.values())),
+            )
+            if state in seen and self._kept is None:
+                self._kept = collections.defaultdict(dict)
+            seen.add(state)
+
+    def _demands(self, taken: Mapping[str, _Choice]) -> dict[str, tuple[Demand, ...]]:
+        """The ranges upon each package that can be reached from the roots."""
+        kept = self._kept
+        found: dict[str, dict[Demand, None]]
+        found = collections.defaultdict(dict) if kept is None else kept
+        queue = collections.deque(self._roots)
+        self._reached_by = {}
+        while queue:
+            demand = queue.popleft()
+            found[demand.fqn][demand] = None
+            for release in sorted(taken.get(demand.fqn, ()), key=str):
+                if release not in self._reached_by and demand.spec.match(release.version):
+                    self._reached_by[release] = demand
+                    queue.extend(self._required_by(release))
+        return {fqn: tuple(upon) for fqn, upon in found.items()}
+
+    def _required_by(self, release: Release) -> Iterable[Demand]:
+        for fqn, spec in sorted(self._requirements[release].items()):
+            # A package satisfies a requirement on itself by itself.
+            if fqn != release.fqn or not spec.match(release.version):
+                yield Demand(fqn, spec, release)
+
+    def _choose(self, fqn: str, demands: Sequence[Demand]) -> _Choice:
+        pinned: dict[Demand, Version] = {}
+        pins = self._pins.get(fqn, ())
+        for demand in demands:
+            pin = demand.spec.select(pins)
+            if pin is not None:
+                pinned[demand] = pin
+        specs = tuple({d.spec: None for d in demands if d not in pinned})
+        chosen = fewest_newest(self._candidates(fqn, specs, _ranges(demands)), specs)
+        available = set(self._versions[fqn])
+        chosen_pins = available.intersection(pinned.values())
+        return frozenset(Release(fqn, version) for version in {*chosen, *chosen_pins})
+
+    def _candidates(
+        self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
+    ) -> Sequence[Version]:
+        versions = self._versions[fqn]
+        given_up = self._given_up.get((fqn, ranges), ())
+        left = [version for version in versions if version not in given_up]
+        if self._kept is None and _satisfiable(specs, left) == _satisfiable(specs, versions):
+            return left
+        return versions
+
+    def _learn_versions(self, fqns: Collection[str]) -> None:
+        unknown = sorted(fqn for fqn in fqns if fqn not in self._versions)
+        if unknown:
+            found = self._source.versions(unknown)
+            for fqn in unknown:
+                self._versions[fqn] = newest_first(found.get(fqn, ()))
+
+    def _learn_requirements(self, taken: Mapping[str, _Choice]) -> None:
+        releases = {release for choice in taken.values() for release in choice}
+        unknown = sorted(releases - self._requirements.keys(), key=str)
+        if unknown:
+            self._requirements.update(self._source.requirements(unknown))
+
+    def _result(self, taken: Mapping[str, _Choice]) -> Closure:
+        """What the roots come to: who requires what, and which version answers."""
+        answers: dict[Release, list[Demand]] = collections.defaultdict(list)
+        unsatisfied = []
+        self._reached_by = {}
+        queue = collections.deque(self._roots)
+        while queue:
+            demand = queue.popleft()
+            version = self._answer(demand, taken[demand.fqn])
+            if version is None:
+                available = self._versions[demand.fqn]
+                unsatisfied.append(Unsatisfied(demand, self._chain(demand), available))
+                continue
+            release = Release(demand.fqn, version)
+            answers[release].append(demand)
+            if release not in self._reached_by:
+                self._reached_by[release] = demand
+                queue.extend(self._required_by(release))
+        ordered = {release: tuple(answers[release]) for release in sorted(answers, key=str)}
+        return Closure(ordered, tuple(unsatisfied))
+
+    def _answer(self, demand: Demand, choice: _Choice) -> Version | None:
+        """The version that a demand gets: the pinned one, or the newest taken."""
+        pin = demand.spec.select(self._pins.get(demand.fqn, ()))
+        if pin is not None:
+            return pin if Release(demand.fqn, pin) in choice else None
+        return demand.spec.select(newest_first(release.version for release in choice))
+
+    def _chain(self, demand: Demand) -> tuple[Demand, ...]:
+        chain = [demand]
+        while chain[-1].requirer is not None:
+            chain.append(self._reached_by[chain[-1].requirer])
+        return tuple(reversed(chain))
+
+
+def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) -> int:
+    return sum(any(map(spec.match, versions)) for spec in specs)
+
+
+def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
+    """Versions in one fixed order, the newest first."""
+    return tuple(sorted(set(versions), key=lambda v: v.precedence_key, reverse=True))
+
+
+def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> tuple[Version, ...]:
+    """The fewest versions that together satisfy all ranges that can be satisfied.
+
+    Among equally few the newest, compared from the newest down: a minimum
+    hitting set, the greatest of them.
+
+    :param versions: the newest first.
+    :returns: the newest first.
+    :raises TooManyVersions: if it takes too long to tell.
+    """
+    if len(specs) == 1:
+        newest = specs[0].select(versions)
+        return () if newest is None else (newest,)
+    # Of versions that satisfy the same ranges, only the newest matters.
+    kinds: dict[int, Version] = {}
+    for version in versions:
+        satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
+        if satisfied:
+            kinds.setdefault(satisfied, version)
+    wanted = 0
+    for satisfied in kinds:
+        wanted |= satisfied
+    search = _Search(tuple(kinds))
+    for size in range(len(specs) + 1):
+        found = search.cover(0, wanted, size)
+        if found is not None:
+            newest_of = list(kinds.values())
+            return tuple(newest_of[index] for index in found)
+    raise AssertionError("as many versions as ranges always suffice")
+
+
+class _Search:
+    """Finds the first sets, in the order given, whose union holds all bits."""
+
+    def __init__(self, sets: Sequence[int]) -> None:
+        self._sets = sets
+        self._rest = [0] * (len(sets) + 1)
+        for index in range(len(sets) - 1, -1, -1):
+            self._rest[index] = self._rest[index + 1] | sets[index]
+        self._failed: set[tuple[int, int, int]] = set()
+        self._steps = 0
+
+    def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
+        """The first ``size`` sets, from ``start`` on, that hold the wanted bits."""
+        if not wanted:
+            return ()
+        if not size or (start, wanted, size) in self._failed:
+            return None
+        for index in range(start, len(self._sets)):
+            if wanted & ~self._rest[index]:
+                break
+            self._steps += 1
+            if self._steps > _MAX_STEPS:
+                raise TooManyVersions(
+                    "the ranges upon a package cannot be satisfied by few versions; "
+                    "write them less strictly"
+                )
+            if self._sets[index] & wanted:
+                rest = self.cover(index + 1, wanted & ~self._sets[index], size - 1)
+                if rest is not None:
+                    return (index, *rest)
+        self._failed.add((start, wanted, size))
+        return None
+
+
+def _ranges(demands: Iterable[Demand]) -> frozenset[str]:
+    return frozenset(demand.spec.canonical for demand in demands)
