@@ -38,6 +38,7 @@ from glare_murano import package
 from glare_murano import uploads
 from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.entries import Limits
+from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
 
 LOG = logging.getLogger(__name__)
@@ -53,6 +54,8 @@ _MAX_PRERELEASE_DIGITS = 6
 # lock has 255 characters.
 _MAX_NAME = 140
 _MAX_VERSION = 60
+
+_CLAIMED = ("name", "version")
 
 _CHUNK = 128 * 1024
 
@@ -237,8 +240,15 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Keep name and version as they were claimed at creation."""
         super().pre_update_hook_with_patch(context, af, json_patch)
         for operation in json_patch:
+            if operation["op"] == "move":
+                # Glare would try, and fail in the middle.
+                raise exception.BadRequest(message="move is not supported; use copy and replace")
+            if not operation["path"].startswith("/"):
+                raise exception.BadRequest(
+                    message=f"{quoted(operation['path'])} is no JSON pointer to a field"
+                )
             field = operation["path"].split("/")[1]
-            if field in ("name", "version"):
+            if field in _CLAIMED and operation["op"] != "test":
                 raise exception.Forbidden(
                     message=f"{field} was claimed when the artifact was created and cannot "
                     f"change; create another artifact"

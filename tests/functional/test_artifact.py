@@ -212,6 +212,39 @@ def test_what_was_claimed_cannot_change(glare: Client, name: str, field: str, va
     assert glare.show(artifact_id)[field] != value
 
 
+@pytest.mark.parametrize(
+    ("operation", "status"),
+    [
+        ({"op": "replace", "path": "", "value": {}}, 400),
+        ({"op": "replace", "path": "/", "value": {}}, 400),
+        ({"op": "move", "from": "/keywords", "path": "/categories"}, 400),
+        ({"op": "move", "from": "/version", "path": "/display_name"}, 400),
+        ({"op": "copy", "from": "/display_name", "path": "/name"}, 403),
+        ({"op": "remove", "path": "/version"}, 403),
+        ({"op": "add", "path": "/requirements/a.b", "value": "1"}, 403),
+        ({"op": "add", "path": "/class_definitions/-", "value": "a.B"}, 403),
+        ({"op": "replace", "path": "/archive", "value": None}, 400),
+        ({"op": "test", "path": "/name", "value": "another"}, 400),
+    ],
+)
+def test_no_patch_changes_what_the_package_says(
+    glare: Client, name: str, operation: dict[str, object], status: int
+) -> None:
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, packages.package(name))
+    before = glare.show(artifact_id)
+
+    answer = glare.request(
+        "PATCH",
+        f"/{artifact_id}",
+        json=[operation],
+        headers={"Content-Type": "application/json-patch+json"},
+    )
+
+    assert answer.status_code == status, answer.text
+    assert glare.show(artifact_id) == before
+
+
 def test_a_refused_archive_can_be_followed_by_a_right_one(glare: Client, name: str) -> None:
     artifact_id = _draft(glare, name)
     assert glare.upload(artifact_id, b"no").status_code == 400
