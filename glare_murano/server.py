@@ -81,7 +81,7 @@ config_file = {state}/glare-paste.ini
 # Glare's own file names filters that today's oslo.middleware no longer has.
 _PASTE = """\
 [pipeline:glare-api]
-pipeline = requestid faultwrapper http_proxy_to_wsgi versionnegotiation trustedauth glarev1api
+pipeline = requestid faultwrapper proxy versionnegotiation trustedauth murano glarev1api
 
 [app:glarev1api]
 paste.app_factory = glare.api.v1.router:API.factory
@@ -92,11 +92,14 @@ paste.filter_factory = oslo_middleware:RequestId.factory
 [filter:faultwrapper]
 paste.filter_factory = glare.api.middleware.fault:GlareFaultWrapperFilter.factory
 
-[filter:http_proxy_to_wsgi]
+[filter:proxy]
 paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
 
 [filter:versionnegotiation]
 paste.filter_factory = {negotiation}:GlareVersionNegotiationFilter.factory
+
+[filter:murano]
+paste.filter_factory = glare_murano.api:DependenciesFilter.factory
 
 [filter:trustedauth]
 paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factory

@@ -110,10 +110,14 @@ class TooManyVersions(GlareMuranoError):
     """So many ranges upon a package that the fewest versions cannot be told."""
 
 
-def plan(roots: Requirements, pins: Mapping[str, Collection[Version]], source: Source) -> Closure:
+def plan(
+    roots: Iterable[tuple[str, VersionSpec]],
+    pins: Mapping[str, Collection[Version]],
+    source: Source,
+) -> Closure:
     """Plan the closure of a set of requirements.
 
-    :param roots: FQN -> range.
+    :param roots: FQNs and ranges; there may be several of a package.
     :param pins: FQN -> versions that an environment was deployed with.
     :raises TooManyVersions: if a package cannot be decided upon.
     """
@@ -127,9 +131,13 @@ class _Planner:
     """Repeats the choice of versions until nothing changes."""
 
     def __init__(
-        self, roots: Requirements, pins: Mapping[str, Collection[Version]], source: Source
+        self,
+        roots: Iterable[tuple[str, VersionSpec]],
+        pins: Mapping[str, Collection[Version]],
+        source: Source,
     ) -> None:
-        self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in sorted(roots.items()))
+        ordered = sorted(roots, key=lambda root: (root[0], root[1].canonical))
+        self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in ordered)
         self._pins = pins
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}

@@ -334,15 +334,20 @@ class TestStack:
             "tosca_templates,images,murano",
         }
 
-    def test_the_pipelines_lose_only_what_no_library_offers(self, host: Host) -> None:
+    def test_the_pipelines_lose_what_no_library_offers_and_gain_our_filter(
+        self, host: Host
+    ) -> None:
         paste = host.glare["paste_deploy"]["config_file"]
         assert host.glare["paste_deploy"]["flavor"] == "keystone"
         assert host.conf(paste) == {
             "pipeline:glare-api": {
-                "pipeline": "cors faultwrapper http_proxy_to_wsgi trustedauth glarev1api"
+                "pipeline": "cors faultwrapper http_proxy_to_wsgi trustedauth murano glarev1api"
             },
-            "pipeline:glare-api-keystone": {"pipeline": "cors authtoken context glarev1api"},
+            "pipeline:glare-api-keystone": {"pipeline": "cors authtoken context murano glarev1api"},
             "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
+            "filter:murano": {
+                "paste.filter_factory": "glare_murano.api:DependenciesFilter.factory"
+            },
         }
         assert (host.top / "etc/glare/glare-paste.ini").read_text() == STOCK_PASTE
 

@@ -53,7 +53,7 @@ def planned(packages, roots, pins=None):
     """The closure, and the catalogue that was asked for it."""
     catalogue = Catalogue(packages)
     found = closure.plan(
-        {fqn: VersionSpec.of(text) for fqn, text in roots.items()},
+        [(fqn, VersionSpec.of(text)) for fqn, text in roots.items()],
         {fqn: [parse_version(v) for v in versions] for fqn, versions in (pins or {}).items()},
         catalogue,
     )

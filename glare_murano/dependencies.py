@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a closure is planned from, asked of Glare's own database.
+
+A level of the graph takes two statements, one for versions and one for
+requirements, however many packages and versions there are; the releases that
+come out take two more. What the caller could not list is not there.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+from glare.common import semver_db
+from glare.db.sqlalchemy import api as database
+from glare.db.sqlalchemy import models
+
+from glare_murano import fields
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package.closure import Release
+from glare_murano.package.closure import Requirements
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """An active artifact that the caller can use."""
+
+    id: str
+    release: Release
+    owner: str
+    visibility: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Details:
+    """What a loader needs to know of an artifact.
+
+    :param digest: the SHA-256 of its archive, in hexadecimal.
+    :param size: of its archive, in bytes.
+    """
+
+    classes: tuple[str, ...]
+    digest: str
+    size: int
+
+
+class GlareSource:
+    """Versions and requirements that one caller can see.
+
+    :ivar found: every artifact that was asked for so far.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        context: Any,
+        *,
+        see_all: bool,
+        project_id: str | None,
+        prereleases: bool,
+    ) -> None:
+        """Make a source; nothing is asked yet.
+
+        :param session: a session of Glare's database, in a transaction.
+        :param see_all: whether a list call of the caller would show the
+            artifacts of all projects.
+        :param project_id: whose private packages may be used, if not all
+            that the caller sees.
+        :param prereleases: whether pre-releases count.
+        """
+        self._context = context
+        self._see_all = see_all
+        self._project_id = project_id
+        self._prereleases = prereleases
+        self._session = session
+        self._requirements: dict[Release, dict[str, VersionSpec]] = {}
+        self.found: dict[Release, Found] = {}
+
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
+        """See the protocol ``Source``."""
+        return self._learn(models.Artifact.name.in_(list(fqns)))
+
+    def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[Release]]:
+        """The releases that define each of the classes."""
+        rows = self._session.query(
+            models.ArtifactProperty.string_value, models.ArtifactProperty.artifact_id
+        ).filter(
+            models.ArtifactProperty.name == "class_definitions",
+            models.ArtifactProperty.string_value.in_(list(class_names)),
+        )
+        defined = collections.defaultdict(set)
+        for class_name, artifact_id in rows:
+            defined[artifact_id].add(class_name)
+        self._learn(models.Artifact.id.in_(list(defined)))
+        found: dict[str, set[Release]] = collections.defaultdict(set)
+        for artifact in self.found.values():
+            for class_name in defined.get(artifact.id, ()):
+                found[class_name].add(artifact.release)
+        return found
+
+    def requirements(self, releases: Collection[Release]) -> Mapping[Release, Requirements]:
+        """See the protocol ``Source``."""
+        unknown = [release for release in releases if release not in self._requirements]
+        if unknown:
+            by_id = {self.found[release].id: release for release in unknown}
+            self._requirements.update({release: {} for release in unknown})
+            for row in self._properties(by_id, "requirements"):
+                spec = VersionSpec.of(row.string_value)
+                self._requirements[by_id[row.artifact_id]][row.key_name] = spec
+        return {release: self._requirements[release] for release in releases}
+
+    def details(self, releases: Collection[Release]) -> Mapping[Release, Details]:
+        """What a loader needs to know of each of the releases."""
+        by_id = {self.found[release].id: release for release in releases}
+        classes: dict[str, list[str]] = collections.defaultdict(list)
+        for row in self._properties(by_id, "class_definitions"):
+            classes[row.artifact_id].append(row.string_value)
+        blobs = self._session.query(models.ArtifactBlob).filter(
+            models.ArtifactBlob.artifact_id.in_(list(by_id)),
+            models.ArtifactBlob.name == fields.ARCHIVE,
+        )
+        return {
+            by_id[blob.artifact_id]: Details(
+                tuple(sorted(classes[blob.artifact_id])), blob.sha256, blob.size
+            )
+            for blob in blobs
+        }
+
+    def _properties(self, ids: Iterable[str], name: str) -> Any:
+        return self._session.query(models.ArtifactProperty).filter(
+            models.ArtifactProperty.artifact_id.in_(list(ids)),
+            models.ArtifactProperty.name == name,
+        )
+
+    def _learn(self, condition: Any) -> dict[str, set[Version]]:
+        """Find active artifacts, and remember the best of each release."""
+        query = self._session.query(
+            models.Artifact.id,
+            models.Artifact.name,
+            models.Artifact.version_prefix,
+            models.Artifact.version_suffix,
+            models.Artifact.version_meta,
+            models.Artifact.owner,
+            models.Artifact.visibility,
+        ).filter(
+            condition,
+            models.Artifact.type_name == fields.TYPE_NAME,
+            models.Artifact.status == "active",
+        )
+        # Glare's own rule of what a caller can list.
+        query = database._apply_query_base_filters(query, self._context, self._see_all)
+        versions: dict[str, set[Version]] = collections.defaultdict(set)
+        for row in query:
+            number = semver_db.DBVersion(row.version_prefix, row.version_suffix, row.version_meta)
+            release = Release(row.name, number.version)
+            artifact = Found(row.id, release, row.owner, row.visibility)
+            if self._is_usable(artifact):
+                versions[row.name].add(number.version)
+                best = self.found.get(release)
+                if best is None or self._preference(artifact) > self._preference(best):
+                    self.found[release] = artifact
+        return versions
+
+    def _is_usable(self, artifact: Found) -> bool:
+        if artifact.release.version.prerelease and not self._prereleases:
+            return False
+        return self._project_id is None or (
+            artifact.visibility == "public" or artifact.owner == self._project_id
+        )
+
+    def _preference(self, artifact: Found) -> tuple[bool, bool, str]:
+        """The project's own before a public one, and that before another's."""
+        project = self._project_id or self._context.project_id
+        return artifact.owner == project, artifact.visibility == "public", artifact.id

@@ -1,0 +1,235 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Dependency queries, answered by the real Glare."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from glare.db.sqlalchemy import api as database
+from sqlalchemy import event
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.client import message
+
+PATH = "/murano/dependencies"
+
+
+def _ask(client: Client, **body: Any) -> requests.Response:
+    return requests.post(
+        client.url + PATH, json=body, headers={"X-Auth-Token": client.token}, timeout=60
+    )
+
+
+def _closure(client: Client, **body: Any) -> dict[str, list[str]]:
+    """FQN -> versions of the answer, the newest first; nothing may be missing."""
+    answer = _ask(client, **body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["unsatisfied"] == []
+    found: dict[str, list[str]] = {}
+    for release in answer.json()["releases"]:
+        found.setdefault(release["name"], []).insert(0, release["version"])
+    return found
+
+
+@pytest.fixture
+def core(glare: Client) -> None:
+    """The core library of the test's project, which everything requires."""
+    glare.publish("io.murano", "0.9.0", packages.package("io.murano", "0.9.0"))
+
+
+@pytest.fixture
+def publish(glare: Client, core: None) -> Callable[..., Any]:
+    def publish_package(name: str, version: str = "1.0.0", **requirements: str) -> Any:
+        require = {fqn.replace("__", "."): text for fqn, text in requirements.items()}
+        data = packages.package(name, version, Require=require)
+        return glare.publish(name, version, data)
+
+    return publish_package
+
+
+def test_the_whole_closure_comes_in_one_answer(glare: Client, publish: Callable[..., Any]) -> None:
+    for version in ("1.0.0", "1.2.0", "1.3.0", "2.0.0"):
+        publish("org.db", version)
+    publish("org.wiki", org__db=">=1.0,<1.3")
+    publish("org.shop", org__db="2")
+    publish("org.portal", org__wiki="1", org__shop="1")
+
+    assert _closure(glare, requirements={"org.portal": "1"}) == {
+        "io.murano": ["0.9.0"],
+        "org.db": ["2.0.0", "1.2.0"],
+        "org.portal": ["1.0.0"],
+        "org.shop": ["1.0.0"],
+        "org.wiki": ["1.0.0"],
+    }
+
+
+def test_a_release_is_told_with_all_that_a_loader_needs(
+    glare: Client, project: str, publish: Callable[..., Any]
+) -> None:
+    published = publish("org.db", "1.2.0")
+    publish("org.wiki", org__db="1")
+
+    releases = _ask(glare, requirements={"org.wiki": "1"}).json()["releases"]
+
+    (db,) = [release for release in releases if release["name"] == "org.db"]
+    assert db == {
+        "id": published["id"],
+        "name": "org.db",
+        "version": "1.2.0",
+        "owner": project,
+        "visibility": "private",
+        "requirements": {"io.murano": "0", "org.db": "1"},
+        "class_definitions": ["org.db.Thing"],
+        "sha256": published["archive"]["sha256"],
+        "size": published["archive"]["size"],
+        "required_by": [
+            {"name": "org.db", "range": "1", "requirer": {"name": "org.wiki", "version": "1.0.0"}}
+        ],
+    }
+
+
+def test_pins_come_first(glare: Client, publish: Callable[..., Any]) -> None:
+    for version in ("1.0.0", "1.2.0"):
+        publish("org.db", version)
+
+    found = _closure(glare, requirements={"org.db": "1"}, pins={"org.db": ["1.0.0"]})
+
+    assert found["org.db"] == ["1.0.0"]
+
+
+def test_pre_releases_count_unless_told_otherwise(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    for version in ("1.0.0", "1.1.0-rc.1"):
+        publish("org.db", version)
+
+    assert _closure(glare, requirements={"org.db": "1"})["org.db"] == ["1.1.0-rc.1"]
+    without = _closure(glare, requirements={"org.db": "1"}, prereleases=False)
+    assert without["org.db"] == ["1.0.0"]
+
+
+def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    for version in ("1.0.0", "1.2.0", "2.0.0"):
+        publish("org.db", version)
+    wanted = [{"class": "org.db.Thing", "version": "1.2.7"}, {"class": "org.db.Thing"}]
+
+    answer = _ask(glare, objects=wanted).json()
+
+    assert [r["version"] for r in answer["releases"] if r["name"] == "org.db"] == ["1.2.0"]
+    (missing,) = answer["unsatisfied"]
+    assert missing["class"] == "org.db.Thing"
+    assert missing["range"] == "0"
+    assert missing["available"] == ["org.db 2.0.0", "org.db 1.2.0", "org.db 1.0.0"]
+
+
+def test_what_is_missing_is_told_with_its_chain(glare: Client, publish: Callable[..., Any]) -> None:
+    publish("org.db", "1.0.0")
+    publish("org.wiki", org__db=">=3")
+
+    (missing,) = _ask(glare, requirements={"org.wiki": "*"}).json()["unsatisfied"]
+
+    assert (missing["name"], missing["range"]) == ("org.db", ">=3")
+    assert missing["available"] == ["1.0.0"]
+    assert [(step["name"], step["range"]) for step in missing["chain"]] == [
+        ("org.wiki", "*"),
+        ("org.db", ">=3"),
+    ]
+
+
+def test_a_caller_sees_what_a_list_call_would_show(
+    glare: Client, admin: Client, as_user: Callable[[str], Client], name: str, project: str
+) -> None:
+    glare.publish(name, "1.0.0", packages.package(name))
+
+    def versions(client: Client, **more: Any) -> list[str]:
+        releases = _ask(client, requirements={name: "1"}, **more).json()["releases"]
+        return [release["version"] for release in releases if release["name"] == name]
+
+    assert versions(glare) == ["1.0.0"]
+    assert versions(as_user("strangers")) == []
+    assert versions(admin) == ["1.0.0"]
+    assert versions(admin, project_id="strangers") == []
+
+
+def test_the_project_own_package_comes_before_a_public_one(
+    glare: Client, admin: Client, name: str, project: str
+) -> None:
+    admin.publish(name, "1.0.0", packages.package(name, Author="public"), public=True)
+    own = glare.publish(name, "1.0.0", packages.package(name, Author="own"))
+
+    releases = _ask(glare, requirements={name: "1"}).json()["releases"]
+
+    assert [r["id"] for r in releases if r["name"] == name] == [own["id"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"requirements": {"a": ">>1"}},
+        {"requirements": {"a": 1}},
+        {"requirements": []},
+        {"pins": {"a": ["x"]}},
+        {"objects": [{"version": "1"}]},
+        {"nonsense": True},
+        [],
+        "text",
+        None,
+    ],
+)
+def test_a_bad_query_is_refused(glare: Client, body: Any) -> None:
+    answer = requests.post(
+        glare.url + PATH, json=body, headers={"X-Auth-Token": glare.token}, timeout=60
+    )
+
+    assert answer.status_code == 400
+    assert message(answer)
+
+
+def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
+    assert requests.post(glare_url + PATH, json={}, timeout=60).status_code == 401
+
+
+def _statements(client: Client, **body: Any) -> int:
+    """How many SQL statements a query takes."""
+    statements = []
+
+    def remember(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    event.listen(database.get_engine(), "before_cursor_execute", remember)
+    try:
+        assert _ask(client, **body).status_code == 200
+    finally:
+        event.remove(database.get_engine(), "before_cursor_execute", remember)
+    return len(statements)
+
+
+def test_the_statements_grow_with_the_depth_alone(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    for number in range(12):
+        publish(f"org.leaf{number}")
+        publish(f"org.leaf{number}", "1.1.0")
+    publish("org.narrow", org__leaf0="1")
+    publish("org.wide", **{f"org__leaf{number}": "1" for number in range(12)})
+    publish("org.deep", org__wide="1")
+
+    narrow = _statements(glare, requirements={"org.narrow": "1"})
+
+    assert _statements(glare, requirements={"org.wide": "1"}) == narrow
+    assert _statements(glare, requirements={"org.deep": "1"}) == narrow + 2
