@@ -199,8 +199,8 @@ function configure_glare_murano_policy {
 }
 
 # Glare: leave out of the pipelines what today's libraries do not offer as a
-# filter any more, and put in ours, which answers dependency queries. Glare's own
-# file stays as it is.
+# filter any more, and put in ours, which answers dependency queries. Glare's
+# own file stays as it is.
 function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
