@@ -25,6 +25,7 @@ from glare_murano.package.entries import Limits
 from glare_murano.package.errors import GlareMuranoError
 from glare_murano.package.errors import InvalidArchive
 from glare_murano.package.errors import InvalidManifest
+from glare_murano.package.errors import InvalidName
 from glare_murano.package.errors import InvalidPackage
 from glare_murano.package.errors import InvalidRange
 from glare_murano.package.errors import InvalidVersion
@@ -40,6 +41,7 @@ __all__ = [
     "GlareMuranoError",
     "InvalidArchive",
     "InvalidManifest",
+    "InvalidName",
     "InvalidPackage",
     "InvalidRange",
     "InvalidVersion",

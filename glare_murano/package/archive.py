@@ -40,6 +40,7 @@ from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.entries import Entry
 from glare_murano.package.entries import Limits
 from glare_murano.package.entries import refusal
+from glare_murano.package.manifest import FILE_NAME
 
 Source = str | os.PathLike[str] | IO[bytes]
 
@@ -149,9 +150,21 @@ class Archive:
         Entries are sorted and bear one fixed time, so that the same files
         give the same digest.
 
-        :param target: an open file that can seek.
+        :param target: an open file that can seek; it is left as it was if
+            something goes wrong.
         :raises InvalidArchive: if an entry is not what was declared.
+        :raises OSError: if a file cannot be read, or the target not written.
         """
+        start = target.tell()
+        try:
+            self._pack(target)
+        except BaseException:
+            # The library ends what it has begun, so that it looks whole.
+            target.seek(start)
+            target.truncate()
+            raise
+
+    def _pack(self, target: IO[bytes]) -> None:
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             for entry in sorted(self._entries.values(), key=lambda e: e.path):
                 info = zipfile.ZipInfo(entry.path, _PACKED_TIME)
@@ -165,7 +178,8 @@ class Archive:
 
     def _write_all(self, root: pathlib.Path) -> None:
         made = {""}
-        for entry in self._entries.values():
+        # The manifest last: a folder without one is no package, whenever we are killed.
+        for entry in sorted(self._entries.values(), key=lambda e: e.path == FILE_NAME):
             folder = entry.path.rpartition("/")[0]
             if folder not in made:
                 (root / folder).mkdir(parents=True, exist_ok=True)
@@ -217,10 +231,11 @@ class _Zip(_Container):
         self._zip = _opened(source, limits)
         try:
             infos = self._zip.infolist()
-            _check_layout(infos, self._zip.start_dir)
             folders = [info.filename.rstrip("/") for info in infos if _is_folder(info)]
             files = [info for info in infos if not _is_folder(info)]
             self.entries = tuple(map(_zip_entry, files))
+            if self._zip.fp is not None:
+                _check_layout(infos, self._zip.start_dir, self._zip.fp)
             entries.check_entries(self.entries, folders, size, limits)
             self._infos = {info.filename: info for info in files}
             for info in files:
@@ -306,7 +321,7 @@ def _is_folder(info: zipfile.ZipInfo) -> bool:
     return info.filename.endswith("/")
 
 
-def _check_layout(infos: list[zipfile.ZipInfo], end: int) -> None:
+def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> None:
     """Refuse entries without a name, of a wrong kind, or that share bytes.
 
     Of entries that overlap, a small archive unpacks to a huge one.
@@ -323,7 +338,22 @@ def _check_layout(infos: list[zipfile.ZipInfo], end: int) -> None:
         least = _LOCAL_HEADER_SIZE + len(info.orig_filename) + info.compress_size
         if info.header_offset < 0 or info.header_offset + least > end:
             raise refusal("entry-overlap", info.filename, "shares its bytes with another entry")
+        _check_local_header(info, end, stream)
         end = info.header_offset
+
+
+def _check_local_header(info: zipfile.ZipInfo, end: int, stream: IO[bytes]) -> None:
+    """Refuse an entry whose own header contradicts the directory."""
+    stream.seek(info.header_offset)
+    header = stream.read(_LOCAL_HEADER_SIZE)
+    if not header.startswith(b"PK\3\4"):
+        return  # told when the entry is read
+    flags, method = struct.unpack_from("<2H", header, 6)
+    if method != info.compress_type or (flags ^ info.flag_bits) & _UNSUPPORTED_FLAGS:
+        raise refusal("entry-data", info.filename, "contradicts the archive's directory")
+    size = _LOCAL_HEADER_SIZE + sum(struct.unpack_from("<2H", header, 26)) + info.compress_size
+    if info.header_offset + size > end:
+        raise refusal("entry-overlap", info.filename, "shares its bytes with another entry")
 
 
 def _zip_entry(info: zipfile.ZipInfo) -> Entry:

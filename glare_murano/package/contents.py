@@ -36,8 +36,9 @@ FORMS = "UI"
 # Of all class files together; Murano's core library has 140 KB of them.
 MAX_CLASSES_SIZE = MAX_SIZE
 
-# Base classes of what a package type makes up, as far as it is known here.
-_MADE_UP_BASES = {"Heat.HOT": ("io.murano.Application",)}
+# The package type whose one class is made from a template.
+HEAT = "Heat.HOT"
+HEAT_TEMPLATE = "template.yaml"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,29 +91,44 @@ def read_contents(archive: Archive) -> Contents:
         of the files that it names.
     """
     manifest = read_manifest(archive)
-    form = f"{FORMS}/{manifest.ui}"
-    return Contents(
-        manifest,
-        _read_classes(archive, manifest),
-        logo=read_image(archive, manifest.logo, "logo.png", "Logo"),
-        supplier_logo=read_image(
-            archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo"
-        ),
-        ui=archive.read(form, MAX_SIZE) if form in archive.paths else None,
+    classes, problems = _read_classes(archive, manifest)
+    logo, wrong = read_image(archive, manifest.logo, "logo.png", "Logo")
+    problems += wrong
+    supplier_logo, wrong = read_image(
+        archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo"
     )
+    problems += wrong
+    if problems:
+        raise errors.InvalidPackage(problems)
+    form = f"{FORMS}/{manifest.ui}"
+    ui = archive.read(form, MAX_SIZE) if form in archive.paths else None
+    return Contents(manifest, classes, logo=logo, supplier_logo=supplier_logo, ui=ui)
 
 
-def _read_classes(archive: Archive, manifest: Manifest) -> tuple[ClassDefinition, ...]:
+def _read_classes(
+    archive: Archive, manifest: Manifest
+) -> tuple[tuple[ClassDefinition, ...], list[errors.Problem]]:
+    if manifest.format.name == HEAT:
+        definition = ClassDefinition(manifest.full_name, ("io.murano.Application",))
+        if HEAT_TEMPLATE in archive.paths:
+            return (definition,), []
+        message = "is not at the top of the archive"
+        return (definition,), [errors.Problem("template-missing", HEAT_TEMPLATE, message)]
     if manifest.format.name != MURANO_PL:
         made_up = tuple(manifest.classes) or (manifest.full_name,)
-        bases = _MADE_UP_BASES.get(manifest.format.name, ())
-        return tuple(ClassDefinition(name, bases) for name in made_up)
+        return tuple(ClassDefinition(name, ()) for name in made_up), []
+    return _read_class_files(archive, manifest)
+
+
+def _read_class_files(
+    archive: Archive, manifest: Manifest
+) -> tuple[tuple[ClassDefinition, ...], list[errors.Problem]]:
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
         files[f"{CLASSES}/{file}"].append(name)
     paths = frozenset(archive.paths)
     definitions = []
-    problems = []
+    problems: list[errors.Problem] = []
     total = 0
     for file, names in files.items():
         if file not in paths:
@@ -129,6 +145,4 @@ def _read_classes(archive: Archive, manifest: Manifest) -> tuple[ClassDefinition
         found, wrong = read_classes(data, file, names)
         definitions += found
         problems += wrong
-    if problems:
-        raise errors.InvalidPackage(problems)
-    return tuple(definitions)
+    return tuple(definitions), problems

@@ -143,6 +143,20 @@ def plain(node: yaml.Node) -> Any:
     return _scalar(node.tag, str(node.value))
 
 
+def texts(node: yaml.Node) -> Any:
+    """As ``plain``, but with every scalar as the text that is written, or None.
+
+    In a list, what is null is left out.
+
+    :raises ValueError: if a key of a mapping is no text.
+    """
+    if isinstance(node, yaml.MappingNode):
+        return {_key(key): texts(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [texts(item) for item in node.value if item.tag != NULL]
+    return None if node.tag == NULL else str(node.value)
+
+
 def _scalar(tag: str, text: str) -> Any:
     if tag == NULL:
         return None
@@ -158,6 +172,8 @@ def _scalar(tag: str, text: str) -> Any:
 def _key(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise ValueError(f"line {line_of(node.start_mark)}: a key is {kind(node)}, not a text")
+    if node.tag == MERGE:
+        raise ValueError("merge keys are not understood; write out what is merged")
     return str(node.value)
 
 

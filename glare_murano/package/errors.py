@@ -47,6 +47,10 @@ class InvalidVersion(GlareMuranoError, ValueError):
     """A text that is no SemVer version."""
 
 
+class InvalidName(GlareMuranoError, ValueError):
+    """A text that can name neither a package nor a class."""
+
+
 class InvalidRange(GlareMuranoError, ValueError):
     """A text that is no range of versions."""
 

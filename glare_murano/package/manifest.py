@@ -64,6 +64,9 @@ _KEYS = frozenset(
     }
 )
 
+# Those whose values are texts, also within; the others are Meta and unknown.
+_TEXTS = _KEYS - {"Meta"}
+
 _MAX_NAME = 255
 _MAX_REQUIREMENTS = 256
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
@@ -115,8 +118,8 @@ class Manifest:
     :param meta: the metadata attached to the package, as plain YAML values.
     :param classes: fully qualified class name -> file below ``Classes``.
     :param requirements: FQN -> range; the implicit ones included.
-    :param document: the manifest as plain YAML values, for package-type
-        plug-ins; ``Version``, ``Format`` and ``Require`` as text.
+    :param document: the manifest for package-type plug-ins: texts as written,
+        ``Meta`` and unknown keys as plain YAML values, what is null left out.
     :param warnings: what is odd but does no harm, such as an unknown key.
     """
 
@@ -268,7 +271,7 @@ class _Reader:
             message = f"{len(node.value)} packages, at most {_MAX_REQUIREMENTS} are allowed"
             self._complain("manifest-require", "Require", message, node)
             return {}
-        return self._mapping("Require", "manifest-require", _required_name, VersionSpec.of)
+        return self._mapping("Require", "manifest-require", check_required_name, VersionSpec.of)
 
     def _supplier(self) -> dict[str, str]:
         node = self._nodes.get("Supplier")
@@ -315,6 +318,9 @@ class _Reader:
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._complain("manifest-key", where, "a key is no text", key_node)
+            elif key_node.tag == documents.MERGE:
+                message = "merge keys are not understood; write out what is merged"
+                self._complain("manifest-key", where, message, key_node)
             elif key_node.value in seen:
                 self._complain(
                     "manifest-key", where, f"{quoted(key_node.value)} stands twice", key_node
@@ -324,22 +330,15 @@ class _Reader:
                 yield key_node.value, value_node
 
     def _document(self) -> dict[str, Any]:
+        """The manifest for plug-ins: what it says as text stays text; null is left out."""
         document = {}
         for key, node in self._nodes.items():
+            if node.tag == documents.NULL:
+                continue
             try:
-                document[key] = documents.plain(node)
+                document[key] = documents.texts(node) if key in _TEXTS else documents.plain(node)
             except ValueError as error:
                 self._complain("manifest-value", key, str(error), node)
-        for key in ("Version", "Format"):
-            if document.get(key) is not None:
-                document[key] = self._nodes[key].value
-        require = self._nodes.get("Require")
-        if isinstance(require, yaml.MappingNode):
-            document["Require"] = {
-                key.value: None if node.tag == documents.NULL else node.value
-                for key, node in require.value
-                if isinstance(key, yaml.ScalarNode)
-            }
         return document
 
     def _complain(self, rule: str, where: str, message: str, node: yaml.Node | None) -> None:
@@ -386,19 +385,23 @@ def registered_formats() -> dict[str, str]:
 def check_full_name(text: str) -> str:
     """Tell that a text can name a package or a class, and return it.
 
-    :raises ValueError: if it is not letters, digits and underscores, joined
+    :raises InvalidName: if it is not letters, digits and underscores, joined
         by single dots, 255 characters at most.
     """
     return _checked_name(text, _NAME, "letters, digits and underscores")
 
 
-def _required_name(text: str) -> str:
+def check_required_name(text: str) -> str:
+    """As ``check_full_name``, for a package that is required: hyphens are allowed.
+
+    :raises InvalidName: if it can name no package.
+    """
     return _checked_name(text, _REQUIRED_NAME, "letters, digits, underscores and hyphens")
 
 
 def _checked_name(text: str, pattern: re.Pattern[str], what: str) -> str:
     if len(text) > _MAX_NAME or not pattern.match(text):
-        raise ValueError(
+        raise errors.InvalidName(
             f"{quoted(text)} is no fully qualified name: expected {what} joined by single "
             f"dots, at most {_MAX_NAME} characters"
         )

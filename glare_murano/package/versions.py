@@ -74,18 +74,35 @@ class VersionSpec:
     Immutable and hashable; equal if it selects by the same clauses.
     """
 
+    text: str
+    _clauses: tuple[semver.Range, ...]
+    _excluded: "frozenset[_Number]"
+    _high: "_Number"
+    _low: "_Number"
+    _spec: SimpleSpec
+    _targets: "frozenset[_Number]"
+
     __slots__ = ("_clauses", "_excluded", "_high", "_low", "_spec", "_targets", "text")
 
     def __init__(self, text: str, clauses: tuple[semver.Range, ...]) -> None:
-        self.text = text
-        self._clauses = clauses
-        self._spec = SimpleSpec(",".join(str(c) for c in clauses) or "*")
         intervals = [_interval(clause) for clause in clauses]
-        self._low = max((low for low, _, _ in intervals), default=_LOWEST)
-        self._high = min((high for _, high, _ in intervals), default=_HIGHEST)
-        # Only there do pre-releases and build metadata make a difference.
-        self._targets = frozenset((c.target.major, c.target.minor, c.target.patch) for c in clauses)
-        self._excluded = frozenset(number for _, _, number in intervals if number is not None)
+        values = {
+            "text": text,
+            "_clauses": clauses,
+            "_spec": SimpleSpec(",".join(str(c) for c in clauses) or "*"),
+            "_low": max((low for low, _, _ in intervals), default=_LOWEST),
+            "_high": min((high for _, high, _ in intervals), default=_HIGHEST),
+            # Only there do pre-releases and build metadata make a difference.
+            "_targets": frozenset(
+                (c.target.major, c.target.minor, c.target.patch) for c in clauses
+            ),
+            "_excluded": frozenset(number for _, _, number in intervals if number is not None),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a range cannot change: {name}")
 
     @classmethod
     def of(cls, text: str | None) -> "VersionSpec":

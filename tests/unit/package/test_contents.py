@@ -173,7 +173,10 @@ class TestOtherFormats:
         assert contents(None, {}, Format="TOSCA/1.0").inherits == {}
 
     def test_a_heat_template_is_an_application(self):
-        found = contents(None, {}, Format="Heat.HOT/1.0", Type="Application")
+        files = package(None, {}, Format="Heat.HOT/1.0", Type="Application")
+        template = {"template.yaml": b"heat_template_version: 2013-05-23\n"}
+        with Archive.open(io.BytesIO(packages.zipped({**files, **template}))) as archive:
+            found = read_contents(archive)
         assert found.classes == (ClassDefinition(NAME, ("io.murano.Application",)),)
         assert found.inherits == {"io.murano.Application": (NAME,)}
 
