@@ -20,6 +20,7 @@ is. Glare finds the type by its option ``custom_artifact_types_modules``.
 
 import hashlib
 import tempfile
+from collections.abc import Mapping
 from typing import IO
 from typing import Any
 
@@ -44,11 +45,6 @@ from glare_murano.package.manifest import check_full_name
 LOG = logging.getLogger(__name__)
 
 MAX_LIST_SIZE = 4096
-
-# Glare keeps each part of a version in 16 bits, and sorts numeric parts of a
-# pre-release as six digits.
-_MAX_COMPONENT = 2**16 - 1
-_MAX_PRERELEASE_DIGITS = 6
 
 # Glare locks "murano:NAME:VERSION:OWNER" when an artifact is created, and its
 # lock has 255 characters.
@@ -150,28 +146,29 @@ def _checked_version() -> Any:
     coerce = field.coerce
 
     def checked_coerce(obj: Any, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            # 1.10 as a number is 1.1.
+            raise exception.BadRequest(message=f"{name}: expected a text, found {value!r}")
         try:
-            _check_version(str(value))
+            return coerce(obj, name, _check_version(value))
         except ValueError as error:
             raise exception.BadRequest(message=f"{name}: {error}") from error
-        return coerce(obj, name, value)
 
     field.coerce = checked_coerce
     return field
 
 
-def _check_version(text: str) -> None:
+def _check_version(text: str) -> str:
+    """Read a version as the project reads it, and check that Glare can keep it."""
     version = package.parse_version(text)
     if len(text) > _MAX_VERSION:
-        raise ValueError(f"{text!r}: longer than {_MAX_VERSION} characters")
-    if max(version.major, version.minor, version.patch) > _MAX_COMPONENT:
-        raise ValueError(f"{text!r}: a part is greater than {_MAX_COMPONENT}")
-    for part in version.prerelease:
-        if part.isdigit() and len(part) > _MAX_PRERELEASE_DIGITS:
-            raise ValueError(
-                f"{text!r}: a number in the pre-release has more than "
-                f"{_MAX_PRERELEASE_DIGITS} digits"
-            )
+        raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")
+    if not table.can_hold(version):
+        raise ValueError(
+            f"{quoted(text)}: Glare can keep numbers up to {table.MAX_COMPONENT}, and up to "
+            f"{table.MAX_PRERELEASE_DIGITS} digits in a pre-release"
+        )
+    return str(version)
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
@@ -280,6 +277,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             with package.Archive.open(upload, _limits()) as archive:
                 contents = package.read_contents(archive)
             _check_claim(af, contents.manifest)
+            cls._check_values(context, contents)
         except package.InvalidPackage as error:
             rules = ", ".join(sorted({problem.rule for problem in error.problems}))
             LOG.info("Refused an archive for %s %s: %s", af.name, af.version, rules)
@@ -303,12 +301,11 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             # The archive was not stored; what was there before stays.
             upload.discard(context)
             return super().update_blob(context, af_id, field_name, values)
-        contents = upload.contents
+        properties, common = _values(upload.contents)
         changes = {
             "blobs": {field_name: values, **upload.blobs},
-            "properties": dict(table.from_contents(contents)),
-            "description": contents.manifest.description,
-            "tags": list(contents.manifest.tags),
+            "properties": properties,
+            **common,
         }
         try:
             saved = database.create_or_update(context, af_id, changes, database.get_session())
@@ -317,6 +314,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise
         upload.finish(context)
         return cls.init_artifact(context, saved)
+
+    @classmethod
+    def _check_values(cls, context: Any, contents: package.Contents) -> None:
+        """Refuse what Glare would store but could not read again."""
+        problems = []
+        properties, common = _values(contents)
+        for field, value in {**properties, **common}.items():
+            try:
+                setattr(cls(context), field, value)
+                _check_characters(value)
+            except (exception.GlareException, ValueError) as error:
+                problems.append(package.Problem("manifest-limit", field, str(error)))
+        if problems:
+            raise package.InvalidManifest(problems)
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:
@@ -332,6 +343,22 @@ def _limits() -> Limits:
         entries=options.max_archive_entries,
         ratio=options.max_archive_ratio,
     )
+
+
+def _values(contents: package.Contents) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What an archive says: in this type's own fields, and in Glare's common ones."""
+    manifest = contents.manifest
+    common = {"description": manifest.description, "tags": list(manifest.tags)}
+    return dict(table.from_contents(contents)), common
+
+
+def _check_characters(value: Any) -> None:
+    """Refuse what Glare's database layer cannot hold: characters of four bytes."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    for text in [value] if isinstance(value, str) else value:
+        if any(character > "\uffff" for character in text):
+            raise ValueError("a character beyond U+FFFF, which Glare cannot store")
 
 
 def _spool(source: Any) -> tuple[IO[bytes], str]:

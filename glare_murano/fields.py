@@ -27,6 +27,7 @@ from typing import Any
 from typing import Literal
 
 from glare_murano.package import Contents
+from glare_murano.package import Version
 
 TYPE_NAME = "murano"
 ARCHIVE = "archive"
@@ -148,3 +149,16 @@ BLOBS = (
 def from_contents(contents: Contents) -> Mapping[str, Any]:
     """The values of all fields that a package fills, by name of the field."""
     return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
+
+
+# Glare keeps each number of a version in 16 bits, and sorts numbers of a
+# pre-release as six digits.
+MAX_COMPONENT = 2**16 - 1
+MAX_PRERELEASE_DIGITS = 6
+
+
+def can_hold(version: Version) -> bool:
+    """Whether Glare can keep a version, and filter by it."""
+    return max(version.major, version.minor, version.patch) <= MAX_COMPONENT and all(
+        not part.isdigit() or len(part) <= MAX_PRERELEASE_DIGITS for part in version.prerelease
+    )
