@@ -21,6 +21,7 @@ operators run it, and only the artifact type is ours.
 
 import argparse
 import contextlib
+import os
 import pathlib
 import signal
 import sys
@@ -32,6 +33,8 @@ from warnings import filterwarnings
 
 # Glare imports eventlet, which says at each start that it is to be replaced.
 filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
+# SQLite has no decimal numbers; Glare's are small.
+filterwarnings("ignore", message=r"Dialect sqlite\+pysqlite does \*not\* support Decimal")
 
 import fasteners
 import waitress
@@ -51,6 +54,8 @@ LOG = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 DEFAULT_PORT = 9494
 _THREADS = 8
+_MAX_PORT = 65535
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TOKEN = "admin:admin:admin"  # noqa: S105 - the public token of a service that trusts everybody
 
 _CONF = """\
@@ -143,7 +148,7 @@ class Server:
         self.url = f"http://{HOST}:{self._server.effective_port}"
 
     def run(self) -> None:
-        """Answer requests until ``close``, SystemExit or KeyboardInterrupt."""
+        """Answer requests until ``close``."""
         try:
             while not self._stopping.is_set():
                 wasyncore.loop(timeout=1, map=self._sockets, count=1)
@@ -152,7 +157,7 @@ class Server:
             wasyncore.close_all(self._sockets)
 
     def close(self) -> None:
-        """Let ``run`` end, from another thread, after the running requests."""
+        """Let ``run`` end, from another thread or a signal handler, after the running requests."""
         self._stopping.set()
         self._server.pull_trigger()
 
@@ -165,18 +170,22 @@ def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
         uses it.
     """
     state = state_dir.expanduser().resolve()
+    if unusable := sorted(set("$%?\n") & set(str(state))):
+        raise ServerError(
+            f"cannot use {state}: Glare's configuration cannot hold "
+            f"{' '.join(map(repr, unusable))} in a path"
+        )
     try:
         for folder in (state, state / "blobs"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = fasteners.InterProcessLock(state / ".lock")
-        held = lock.acquire(blocking=False)
+        if not lock.acquire(blocking=False):
+            raise ServerError(f"{state} is in use by another glare-murano-server")
         (state / "glare.conf").write_text(_CONF.format(state=state, type_name=fields.TYPE_NAME))
         (state / "glare-paste.ini").write_text(_PASTE.format(negotiation=_NEGOTIATION))
         (state / "policy.yaml").write_text(yaml.safe_dump(_POLICY))
     except OSError as error:
         raise ServerError(f"cannot use {state}: {error.strerror or error}") from error
-    if not held:
-        raise ServerError(f"{state} is in use by another glare-murano-server")
     try:
         yield _application(state)
     finally:
@@ -203,6 +212,13 @@ def clouds_entry(url: str, name: str = "glare-murano") -> str:
     return yaml.safe_dump({"clouds": {name: cloud}}, sort_keys=False)
 
 
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{port} is not between 0 and {_MAX_PORT}")
+    return port
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="glare-murano-server",
@@ -219,7 +235,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--port",
-        type=int,
+        type=_port,
         default=DEFAULT_PORT,
         metavar="P",
         help="port to listen on (default: %(default)s; 0 takes a free one)",
@@ -233,25 +249,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: the exit code: 0, or 1 if it could not start.
     """
     arguments = _parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    running: list[Server] = []
+
+    def stop(*_: object) -> None:
+        # No exception: Python drops what is raised in a finalizer. Until the
+        # server runs, there is nothing that has to end well.
+        if not running:
+            os._exit(0)
+        running[0].close()
+
+    for number in _SIGNALS:
+        signal.signal(number, stop)
     try:
         with prepared(arguments.state_dir) as application:
             server = Server(application, arguments.port)
+            running.append(server)
             print(f"Glare listens on {server.url}\n\n{clouds_entry(server.url)}", flush=True)
             server.run()
     except ServerError as error:
         print(f"glare-murano-server: {error}", file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, SystemExit):
-        pass
     except Exception as error:
-        LOG.exception("The server ended")
+        if cfg.CONF.log_file:
+            LOG.exception("The server ended")
         print(
-            f"glare-murano-server: {type(error).__name__}: {error}; "
+            f"glare-murano-server: {type(error).__name__}: {' '.join(str(error).split())}; "
             f"{arguments.state_dir}/glare.log tells more",
             file=sys.stderr,
         )
         return 1
+    finally:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
     return 0
 
 
