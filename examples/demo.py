@@ -19,12 +19,13 @@ loads every class from Glare. The engine runs in this process as
 """
 
 import argparse
-import contextlib
 import copy
 import dataclasses
 import json
+import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +33,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +47,7 @@ from loader import Counters
 from loader import engine
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LIBRARY = "org.example.db"
 NEWER = PACKAGES / LIBRARY / "1.3.0"
 
@@ -202,20 +203,31 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
         )
 
 
-@contextlib.contextmanager
-def embedded_glare(work: pathlib.Path) -> Iterator[str]:
-    """Run ``glare-murano-server``, and give its URL."""
-    command = [sys.executable, "-W", "ignore", "-m", "glare_murano.server", "--port", "0"]
-    command += ["--state-dir", str(work / "glare")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            found = re.search(r"http://\S+", server.stdout.readline() if server.stdout else "")
-            if found is None:
-                raise DemoError("the embedded Glare did not start")
-            yield found[0]
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(timeout=30)
+class EmbeddedGlare:
+    """``glare-murano-server`` in a process of its own; enter it for its URL."""
+
+    def __init__(self, work: pathlib.Path) -> None:
+        self._command = [sys.executable, "-W", "ignore", "-m", "glare_murano.server"]
+        self._command += ["--port", "0", "--state-dir", str(work / "glare")]
+        self._server: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> str:
+        self._server = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        line = self._server.stdout.readline() if self._server.stdout else ""
+        found = re.search(r"http://\S+", line)
+        if found is None:
+            self.stop()
+            raise DemoError("the embedded Glare did not start")
+        return found[0]
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server, if it was started."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(timeout=30)
 
 
 def configure_engine(work: pathlib.Path, url: str) -> None:
@@ -242,20 +254,37 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("core_library", type=pathlib.Path, help="the folder 'meta' of Murano")
     arguments = parser.parse_args()
-    # make and a shell's kill send SIGTERM; let it clean up as Ctrl-C does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     try:
-        with contextlib.ExitStack() as stack:
-            work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="demo-")))
-            demonstrate(arguments.core_library, work, stack.enter_context(embedded_glare(work)))
+        with tempfile.TemporaryDirectory(prefix="demo-") as folder:
+            work = pathlib.Path(folder)
+            glare = EmbeddedGlare(work)
+            end_on_signals(glare, work)
+            with glare as url:
+                demonstrate(arguments.core_library, work, url)
     except (DemoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     print(f"\nThe demo took {time.monotonic() - start:.1f} seconds.")
     return 0
+
+
+def end_on_signals(glare: EmbeddedGlare, work: pathlib.Path) -> None:
+    """Clean up and end at once when interrupted.
+
+    No exception is raised for it: the engine collects garbage all the time,
+    and Python drops what is raised in a finalizer.
+    """
+
+    def end(number: int, _: object) -> None:
+        for other in SIGNALS:
+            signal.signal(other, signal.SIG_IGN)
+        glare.stop()
+        shutil.rmtree(work, ignore_errors=True)
+        os._exit(128 + number)
+
+    for number in SIGNALS:
+        signal.signal(number, end)
 
 
 def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> None:
