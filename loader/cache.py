@@ -20,7 +20,6 @@ package. The store knows digests, not names or versions.
 
 import contextlib
 import hashlib
-import logging
 import os
 import pathlib
 import re
@@ -37,10 +36,9 @@ import fasteners
 from glare_murano.package import Archive
 from glare_murano.package import Limits
 from glare_murano.package.entries import DEFAULT_LIMITS
+from glare_murano.package.entries import check_size
 from loader import errors
 from loader.counters import Counters
-
-LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -94,7 +92,10 @@ class Cache:
         try:
             with tempfile.TemporaryFile(dir=self.folder) as archive:
                 found = hashlib.sha256()
+                size = 0
                 for chunk in fetch():
+                    size += len(chunk)
+                    check_size(size, self._limits)
                     found.update(chunk)
                     archive.write(chunk)
                 if found.hexdigest() != digest:

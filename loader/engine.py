@@ -159,7 +159,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
         :param required_by: the package that asks, for messages.
         """
-        spec = VersionSpec.of(str(version_spec))
+        spec = _range(version_spec)
         registered = self._select_registered(spec, lambda p: bool(p.name == package_name))
         if registered is not None:
             return registered
@@ -176,7 +176,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     def load_class_package(self, class_name: str, version_spec: Any) -> Any:
         """See Murano's interface."""
-        spec = VersionSpec.of(str(version_spec))
+        spec = _range(version_spec)
         registered = self._select_registered(spec, lambda p: class_name in p.classes)
         if registered is not None:
             return registered
@@ -238,6 +238,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         if key not in self._packages:
             self._packages[key] = EnginePackage(self._root_loader, package)
         return self._packages[key]
+
+
+def _range(version_spec: Any) -> VersionSpec:
+    """The engine's range, which it writes in any order, as a message shows it."""
+    return VersionSpec.of(VersionSpec.of(str(version_spec)).canonical)
 
 
 class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]

@@ -45,11 +45,14 @@ class NoSuchPackage(NotFound):
         available: Iterable[Version],
         catalogs: Iterable[str],
         required_by: str | None = None,
+        pinned: Version | None = None,
     ) -> None:
         self.fqn = fqn
         self.spec = spec
         self.available = tuple(available)
         asker = f", required by {required_by}," if required_by else ""
+        if pinned is not None:
+            asker += f" which is pinned to {pinned},"
         versions = ", ".join(str(version) for version in self.available)
         there = f"there is {versions}" if versions else "there is no version of it at all"
         super().__init__(

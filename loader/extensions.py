@@ -161,7 +161,8 @@ def _requirements(classes: Iterable[type]) -> dict[str, VersionSpec]:
     ranges: dict[str, dict[str, None]] = collections.defaultdict(dict)
     for found in classes:
         for fqn, text in getattr(found, "murano_requirements", {}).items():
-            ranges[fqn][VersionSpec.of(text).canonical] = None
+            spec = VersionSpec.of(None if text is None else str(text))
+            ranges[fqn][spec.canonical] = None
     return {fqn: VersionSpec.of(",".join(texts)) for fqn, texts in ranges.items()}
 
 

@@ -23,8 +23,11 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from glare_murano.package import InvalidPackage
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package.manifest import check_full_name
+from glare_murano.package.manifest import check_required_name
 from loader import errors
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
@@ -71,10 +74,12 @@ class PackageLoader:
         """Load a package: a pinned version in the range, one already loaded, or the newest.
 
         :param required_by: who asks, for messages.
+        :raises InvalidName: if no package can have the name.
         :raises NoSuchPackage: if there is none.
         :raises LoaderError: if it cannot be fetched.
         :raises InvalidPackage: if it is not what a package must be.
         """
+        check_required_name(fqn)
         pinned = self.pins.select(fqn, spec)
         wanted = VersionSpec.exactly(pinned) if pinned is not None else spec
         loaded = wanted.select(self._loaded.get(fqn, ()))
@@ -83,7 +88,7 @@ class PackageLoader:
         package = self._find(lambda catalog: catalog.newest(fqn, wanted))
         if package is None:
             raise errors.NoSuchPackage(
-                fqn, wanted, self._versions(fqn), self._catalog_names(), required_by
+                fqn, spec, self._versions(fqn), self._catalog_names(), required_by, pinned
             )
         LOG.info(
             "Package %s %s was chosen for the range %s%s%s",
@@ -115,10 +120,12 @@ class PackageLoader:
         ``load_object_package`` holds here, too.
 
         :param spec: the range that the package's version must be in.
+        :raises InvalidName: if no class can have the name.
         :raises NoSuchClass: if there is none.
         :raises LoaderError: if it cannot be fetched.
         :raises InvalidPackage: if it is not what a package must be.
         """
+        check_full_name(class_name)
         return self._first(spec, lambda wanted: self._load_defining(class_name, wanted))
 
     def _first(self, spec: VersionSpec, load: Callable[[VersionSpec], Package]) -> Package:
@@ -184,10 +191,14 @@ class PackageLoader:
             self._seconds += time.monotonic() - start
 
     def _load(self, catalog: Catalog, release: Release) -> Package:
-        folder = release.folder or self._cache.package(
-            release.digest, lambda: catalog.fetch(release)
-        )
-        package = self._package_types.load(folder)
+        try:
+            folder = release.folder or self._cache.package(
+                release.digest, lambda: catalog.fetch(release)
+            )
+            package = self._package_types.load(folder)
+        except (InvalidPackage, errors.DigestMismatch, errors.CacheError) as error:
+            error.args = (f"{release} of {catalog.name} cannot be loaded: {error}",)
+            raise
         self._loaded.setdefault(release.fqn, {})[release.version] = package
         self.pins.use(release.fqn, release.version)
         return package

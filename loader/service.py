@@ -15,6 +15,8 @@
 It takes the options and the configuration of ``murano-engine``.
 """
 
+import sys
+
 
 def main() -> None:
     """Run the engine's service."""
@@ -25,6 +27,8 @@ def main() -> None:
     from loader import engine
 
     engine.install()
+    # By this name oslo.config looks for configuration files.
+    sys.argv[0] = "murano-engine"
     command.main()
 
 

@@ -67,7 +67,8 @@ def _package_folders(root: pathlib.Path) -> Iterator[pathlib.Path]:
         if FILE_NAME in files:
             subfolders.clear()
             yield pathlib.Path(folder)
-        subfolders.sort()
+        # A hidden folder may be one that is being unpacked.
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
 
 
 def _read(folder: pathlib.Path) -> base.Release | None:

@@ -19,7 +19,6 @@ by the bounds of a range; the exact range is checked here.
 """
 
 import itertools
-import logging
 import urllib.parse
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -40,8 +39,6 @@ from glare_murano.package import parse_version
 from loader import errors
 from loader.catalogs import base
 
-LOG = logging.getLogger(__name__)
-
 SERVICE_TYPE = "artifact"
 
 _PATH = f"/artifacts/{fields.TYPE_NAME}"
@@ -53,6 +50,7 @@ _NEXT_PAGES = 25
 
 _FAILURES = (
     glance_exceptions.BaseException,
+    glance_exceptions.HTTPException,
     ksa_exceptions.ClientException,
     requests.RequestException,
 )
@@ -102,19 +100,19 @@ class GlareCatalog(base.Catalog):
 
     def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
         """See the interface."""
-        return self._newest([("name", fqn)], spec)
+        return self._newest([("name", f"eq:{fqn}")], spec)
 
     def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
         """See the interface."""
-        return self._newest([("class_definitions", class_name)], spec)
+        return self._newest([("class_definitions", f"eq:{class_name}")], spec)
 
     def releases(self, fqn: str) -> Iterable[base.Release]:
         """See the interface."""
-        return self._releases([("name", fqn)])
+        return self._releases([("name", f"eq:{fqn}")])
 
     def releases_defining(self, class_name: str) -> Iterable[base.Release]:
         """See the interface."""
-        return self._releases([("class_definitions", class_name)])
+        return self._releases([("class_definitions", f"eq:{class_name}")])
 
     def fetch(self, release: base.Release) -> Iterator[bytes]:
         """See the interface."""
@@ -134,7 +132,11 @@ class GlareCatalog(base.Catalog):
             ) from error
 
     def _newest(self, filters: _Filters, spec: VersionSpec) -> base.Release | None:
-        bounds = [("version", f"{operator}:{version}") for operator, version in spec.bounds]
+        bounds = [
+            ("version", f"{operator}:{version}")
+            for operator, version in spec.bounds
+            if fields.can_hold(version)
+        ]
         artifacts = self._list([*filters, *bounds])
         inside = (found for found in map(_Found.of, artifacts) if spec.match(found.release.version))
         best = next(inside, None)
@@ -211,7 +213,7 @@ class _Found:
                 },
                 classes=frozenset(artifact["class_definitions"]),
                 reference=artifact["id"],
-                digest=artifact[fields.ARCHIVE]["sha256"],
+                digest=str(artifact[fields.ARCHIVE]["sha256"]),
             )
             return cls(release, artifact["owner"])
         except (KeyError, TypeError, AttributeError, GlareMuranoError) as error:

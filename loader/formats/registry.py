@@ -25,6 +25,7 @@ from typing import Any
 from stevedore import named
 
 from glare_murano.package import Archive
+from glare_murano.package import InvalidManifest
 from glare_murano.package import read_manifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from glare_murano.package.manifest import Format
@@ -57,8 +58,13 @@ class PackageTypes:
         :raises InvalidPackage: if its manifest breaks a rule.
         :raises UnsupportedFormat: naming the formats that are installed.
         """
-        with Archive.open(folder) as archive:
-            manifest = read_manifest(archive)
+        try:
+            with Archive.open(folder) as archive:
+                manifest = read_manifest(archive)
+        except InvalidManifest as error:
+            if {problem.rule for problem in error.problems} == {"manifest-format"}:
+                raise errors.UnsupportedFormat(f"the package in {folder}: {error}") from error
+            raise
         package_type = self._find(manifest.format, f"{manifest.full_name} {manifest.version}")
         return package_type(
             manifest.format.name, manifest.format.version, str(folder), dict(manifest.document)

@@ -42,7 +42,7 @@ def core_library() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with demo.embedded_glare(tmp_path_factory.mktemp("state")) as url:
+    with demo.EmbeddedGlare(tmp_path_factory.mktemp("state")) as url:
         yield url
 
 
