@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How things are measured: two in turn, so that a noisy machine is fair to both."""
+"""How things are measured: two in turn, so that a noisy machine is fair to both.
+
+What counts is this process's own time on a processor, so that other processes
+do not count.
+"""
 
 import dataclasses
 import gc
@@ -54,13 +58,13 @@ def ratio(
 
 
 def seconds(action: Callable[[], object], before: Callable[[], object]) -> float:
-    """How long an action takes, without the garbage collector in between."""
+    """How much processor time an action takes, without the garbage collector in between."""
     before()
     gc.collect()
     gc.disable()
     try:
-        start = time.perf_counter()
+        start = time.process_time()
         action()
-        return time.perf_counter() - start
+        return time.process_time() - start
     finally:
         gc.enable()
