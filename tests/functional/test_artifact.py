@@ -170,6 +170,48 @@ def test_bad_input_is_refused_in_the_same_words_on_both_sides(
 
 
 @pytest.mark.parametrize(
+    "keys",
+    [
+        {"Author": "a" * 300},
+        {"Name": "a" * 300},
+        {"Description": "a" * 5000},
+        {"Description": "\U0001f600"},
+        {"Author": "\U0001f600"},
+        {"Tags": ["a/b"]},
+        {"Tags": [""]},
+        {"Tags": [f"tag{number}" for number in range(300)]},
+        {"Supplier": {"": "x"}},
+        {"Supplier": {"Name": "\U0001f600"}},
+    ],
+)
+def test_what_glare_cannot_keep_is_refused_and_the_draft_can_be_used_or_deleted(
+    glare: Client, name: str, keys: dict[str, object]
+) -> None:
+    artifact_id = _draft(glare, name)
+
+    answer = glare.upload(artifact_id, packages.package(name, **keys))
+
+    assert answer.status_code == 400
+    assert "[manifest-limit]" in message(answer)
+    assert glare.names(name=name) == [(name, "1.0.0")]
+    assert glare.upload(artifact_id, packages.package(name)).status_code == 200
+    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+
+
+@pytest.mark.parametrize("version", [1.1, 1, "", "1.0.0 ", " 1.0.0"])
+def test_a_version_that_is_no_text_or_odd_is_read_as_written_or_refused(
+    glare: Client, name: str, version: object
+) -> None:
+    answer = glare.request("POST", "", json={"name": name, "version": version})
+
+    if isinstance(version, str):
+        assert answer.json()["version"] == ("1.0.0" if version else "0.0.0")
+    else:
+        assert answer.status_code == 400
+        assert "expected a text" in message(answer)
+
+
+@pytest.mark.parametrize(
     ("bad_name", "bad_version"),
     [
         ("a..b", "1.0.0"),

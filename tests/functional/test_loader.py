@@ -14,12 +14,19 @@
 
 import multiprocessing
 import pathlib
+import time
 from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 
 import loader
+from glare_murano.package import Archive
+from glare_murano.package import InvalidArchive
+from glare_murano.package import InvalidName
+from glare_murano.package import Limits
 from glare_murano.package import VersionSpec
+from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional.client import Client
@@ -264,3 +271,84 @@ def test_a_catalogue_that_cannot_be_asked_is_told(cache: loader.Cache) -> None:
 def test_a_refused_token_is_told(glare_url: str, cache: loader.Cache) -> None:
     with pytest.raises(loader.CatalogError, match="401"):
         _load(Client(glare_url, "nonsense"), "b", cache, "org.test", "1")
+
+
+@pytest.mark.parametrize("odd", ["like:%", "neq:zzz", "in:a,b", "a b", "", "a\nb", "a..b"])
+def test_a_name_is_a_name_and_never_a_filter(
+    glare: Client, project: str, publish: Publish, cache: loader.Cache, odd: str
+) -> None:
+    publish("1.0.0")
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+
+    with pytest.raises(InvalidName):
+        package_loader.load_package(odd, VersionSpec.of("*"))
+    with pytest.raises(InvalidName):
+        package_loader.load_class_package(odd, VersionSpec.of("*"))
+    assert _catalog(glare, project).newest("neq:zzz", VersionSpec.of("*")) is None
+
+
+@pytest.mark.parametrize("text", [">=1,<100000", ">=1.0.0-20240101", "!=1.70000.0"])
+def test_bounds_that_glare_cannot_hold_are_checked_here(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache, text: str
+) -> None:
+    publish("1.0.0", "1.2.0")
+
+    assert _load(glare, project, cache, name, text) == "1.2.0"
+
+
+def test_what_cannot_be_loaded_is_named(
+    glare: Client, project: str, name: str, cache: loader.Cache, state_dir: pathlib.Path
+) -> None:
+    data = packages.package(name)
+    glare.publish(name, "1.0.0", data)
+    stored = next(p for p in (state_dir / "blobs").iterdir() if p.read_bytes() == data)
+    stored.write_bytes(bytes(reversed(data)))
+
+    with pytest.raises(loader.DigestMismatch, match=rf"{name} 1\.0\.0 of Glare at"):
+        _load(glare, project, cache, name, "1")
+
+
+def test_an_archive_without_end_is_not_written_to_the_disk(tmp_path: pathlib.Path) -> None:
+    cache = loader.Cache(tmp_path, Limits(archive_size=1000))
+    written = 0
+
+    def fetch() -> Iterator[bytes]:
+        nonlocal written
+        while True:
+            written += 100
+            yield b"\0" * 100
+
+    with pytest.raises(InvalidArchive, match="archive-size"):
+        cache.package("0" * 64, fetch)
+    assert written <= 1100
+    assert list((tmp_path / "packages").iterdir()) == []
+
+
+def test_a_package_that_is_being_unpacked_is_no_package(tmp_path: pathlib.Path) -> None:
+    """Killed at random moments, unpacking leaves nothing that a catalogue offers."""
+    files = packages.files(packages.manifest("org.killed"))
+    files.update({f"Resources/{number}": b"x" * 100 for number in range(800)})
+    (tmp_path / "package.zip").write_bytes(packages.zipped(files))
+    for moment in range(25):
+        folder = tmp_path / f"try{moment}"
+        folder.mkdir()
+        process = multiprocessing.get_context("fork").Process(
+            target=_unpack, args=(tmp_path / "package.zip", folder / "package")
+        )
+        process.start()
+        time.sleep(moment * 0.004)
+        process.kill()
+        process.join()
+
+        found = DirectoryCatalog(folder).releases("org.killed")
+        assert [release.folder for release in found] in ([], [folder / "package"])
+        for hidden in folder.glob(".*"):
+            assert (
+                not (hidden / "manifest.yaml").exists()
+                or len(list((hidden / "Resources").iterdir())) == 800
+            )
+
+
+def _unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
+    with Archive.open(archive) as package:
+        package.unpack(target)

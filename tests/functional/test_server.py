@@ -127,3 +127,42 @@ def test_a_folder_that_another_server_uses_is_one_clear_line(tmp_path: pathlib.P
 
     assert len(lines) == 1
     assert "in use" in lines[0]
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "http"])
+def test_a_port_that_is_none_is_refused(tmp_path: pathlib.Path, port: str) -> None:
+    finished = subprocess.run(
+        [COMMAND, "--state-dir", tmp_path, "--port", port],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert finished.returncode == 2
+    assert "--port" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize("name", ["a$b{c}", "a%b", "a#b?c=d"])
+def test_a_folder_that_configuration_cannot_name_is_one_clear_line(
+    tmp_path: pathlib.Path, name: str
+) -> None:
+    (line,) = _refusal("--state-dir", str(tmp_path / name), "--port", "0")
+
+    assert name in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_spaces_is_used(tmp_path: pathlib.Path) -> None:
+    with _running(tmp_path / "state of affairs") as (_, printed):
+        assert Client(printed.split()[3], "a:b:member").names() == []
+
+
+def test_two_signals_in_a_row_stop_it_cleanly(tmp_path: pathlib.Path) -> None:
+    with _running(tmp_path) as (process, _):
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        _, complaints = process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert "Traceback" not in complaints

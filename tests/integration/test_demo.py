@@ -18,6 +18,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -52,9 +53,10 @@ def test_the_demo_shows_what_the_whole_is_for(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0, 0.13, 0.37, 0.61])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_demo_leaves_nothing_behind(
-    core_library: pathlib.Path, tmp_path: pathlib.Path, number: signal.Signals
+    core_library: pathlib.Path, tmp_path: pathlib.Path, number: signal.Signals, delay: float
 ) -> None:
     with subprocess.Popen(
         [*COMMAND, core_library],
@@ -67,6 +69,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(
         while "Deploying" not in (line := demo.stdout.readline()):
             assert line, "the demo ended too early"
         children = psutil.Process(demo.pid).children(recursive=True)
+        time.sleep(delay)
         demo.send_signal(number)
         output, _ = demo.communicate(timeout=60)
 

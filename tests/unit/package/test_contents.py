@@ -180,6 +180,10 @@ class TestOtherFormats:
         assert found.classes == (ClassDefinition(NAME, ("io.murano.Application",)),)
         assert found.inherits == {"io.murano.Application": (NAME,)}
 
+    def test_a_heat_template_that_is_missing_is_told(self):
+        with pytest.raises(InvalidPackage, match="template-missing"):
+            contents({"x.y.Z": "z.yaml"}, {}, Format="Heat.HOT/1.0", Type="Application")
+
     @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2", "1.3", "MuranoPL/1.4", "1"])
     def test_every_version_of_muranopl_is_read(self, version):
         found = contents({"a.B": "B.yaml"}, {"B.yaml": "Extends: c.D\n"}, Format=version)

@@ -776,6 +776,23 @@ class TestDocument:
         found = parse(MINIMAL).document
         assert dict(found) == {"FullName": "org.app", "Type": "Application"}
 
+    def test_texts_are_as_they_are_written(self):
+        found = parse_with(
+            "Name: 1.10\nAuthor: yes\nTags: [1, 1.10, ~]\nUI: 2.0\nSupplier: {Name: on}\n"
+        )
+        expected = {"Name": "1.10", "Author": "yes", "Tags": ["1", "1.10"], "UI": "2.0"}
+        assert {key: found.document[key] for key in expected} == expected
+        assert found.document["Supplier"] == {"Name": "on"}
+
+    @pytest.mark.parametrize(
+        "lines",
+        ["x: &x {Version: 2}\n<<: *x\n", "Require: {<<: {a.b: 1}}\n", "Meta: {<<: {a: 1}}\n"],
+    )
+    def test_merge_keys_are_refused_since_they_would_be_lost(self, lines):
+        found, problems = outcome(f"{MINIMAL}{lines}".encode())
+        assert found is None
+        assert "merge keys" in problems[0].message
+
     def test_null_is_left_out(self):
         found = parse_with("Version:\nFormat: ~\nRequire:\n").document
         assert dict(found) == {"FullName": "org.app", "Type": "Application"}

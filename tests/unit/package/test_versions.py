@@ -506,3 +506,24 @@ class TestProperties:
             again = VersionSpec.of(spec.canonical)
             assert again == spec
             assert again.match(version) == spec.match(version)
+
+
+def test_a_range_cannot_change():
+    with pytest.raises(AttributeError):
+        VersionSpec.of("1").text = "2"
+    assert VersionSpec.of("1").text == "1"
+
+
+class TestWithFallbacks:
+    @pytest.mark.parametrize(
+        ("text", "ranges"),
+        [
+            ("1.2.3", ["1.2.3", "1.2", "1"]),
+            ("==1.2.3-rc.1", ["==1.2.3-rc.1", "1.2", "1"]),
+            ("1.2", ["1.2"]),
+            (">=1.2.3", [">=1.2.3"]),
+            (None, ["0"]),
+        ],
+    )
+    def test_one_version_gives_way_to_its_minor_and_its_major(self, text, ranges):
+        assert [str(spec) for spec in VersionSpec.of(text).with_fallbacks()] == ranges
