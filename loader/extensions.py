@@ -24,6 +24,7 @@ import collections
 import dataclasses
 import importlib.metadata
 import inspect
+import itertools
 import logging
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -33,6 +34,7 @@ from typing import Any
 
 from packaging import version as pep440
 from stevedore import extension
+from stevedore import named
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.package import Version
@@ -75,10 +77,7 @@ def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPac
     owners = plugins.owners(NAMESPACE)
     classes: dict[str, dict[str, type]] = collections.defaultdict(dict)
     distributions = {}
-    manager: extension.ExtensionManager[Any] = extension.ExtensionManager(
-        NAMESPACE, on_load_failure_callback=_warn
-    )
-    for found in manager:
+    for found in itertools.chain.from_iterable(map(_imported, sorted(owners))):
         distribution = _owner(found.name, owners.get(found.name, []))
         if distribution is None or (enabled is not None and distribution.name not in enabled):
             continue
@@ -129,6 +128,15 @@ def _initialized(found: "extension.Extension[Any]") -> bool:
         LOG.warning("Left out the extension %s: %s", found.name, error)
         return False
     return True
+
+
+def _imported(name: str) -> "list[extension.Extension[Any]]":
+    """The plug-in of a name, imported; stevedore lets it end the process."""
+    try:
+        return list(named.NamedExtensionManager(NAMESPACE, [name], on_load_failure_callback=_warn))
+    except SystemExit as error:
+        LOG.warning("Left out the extension %s, which would end the process: %s", name, error)
+        return []
 
 
 def _owner(

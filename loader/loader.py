@@ -85,7 +85,10 @@ class PackageLoader:
         loaded = wanted.select(self._loaded.get(fqn, ()))
         if loaded is not None:
             return self._loaded[fqn][loaded]
-        package = self._find(lambda catalog: catalog.newest(fqn, wanted))
+        asked = f"package {fqn} in the range {spec}"
+        if required_by:
+            asked += f", required by {required_by}"
+        package = self._find(asked, lambda catalog: catalog.newest(fqn, wanted))
         if package is None:
             raise errors.NoSuchPackage(
                 fqn, spec, self._versions(fqn), self._catalog_names(), required_by, pinned
@@ -157,7 +160,8 @@ class PackageLoader:
         loaded = spec.select(defining)
         if loaded is not None:
             return defining[loaded]
-        package = self._find(lambda catalog: catalog.newest_defining(class_name, spec))
+        asked = f"a package in the range {spec} that defines class {class_name}"
+        package = self._find(asked, lambda catalog: catalog.newest_defining(class_name, spec))
         if package is None:
             raise errors.NoSuchClass(
                 class_name, spec, self._defining(class_name), self._catalog_names()
@@ -179,7 +183,7 @@ class PackageLoader:
             total.add(part)
         return total
 
-    def _find(self, ask: Callable[[Catalog], Release | None]) -> Package | None:
+    def _find(self, asked: str, ask: Callable[[Catalog], Release | None]) -> Package | None:
         start = time.monotonic()
         try:
             for catalog in self._catalogs:
@@ -187,6 +191,9 @@ class PackageLoader:
                 if release is not None:
                     return self._load(catalog, release)
             return None
+        except errors.CatalogError as error:
+            error.args = (f"{asked} cannot be found: {error}",)
+            raise
         finally:
             self._seconds += time.monotonic() - start
 

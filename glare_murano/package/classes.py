@@ -95,6 +95,7 @@ def _definitions(
     found = []
     problems = []
     namespaces: Mapping[str, str] = {}
+    without_namespaces = False
     for node in nodes:
         if not isinstance(node, yaml.MappingNode):
             if kind(node) != "nothing":
@@ -102,8 +103,11 @@ def _definitions(
             continue
         try:
             keys = {key.value: value for key, value in _merged(node) if isinstance(key.value, str)}
+            if without_namespaces:
+                raise ValueError("the engine reads no document after one with empty Namespaces")
             if "Namespaces" in keys:
                 namespaces = _namespaces(keys["Namespaces"])
+                without_namespaces = kind(keys["Namespaces"]) == "nothing"
             if keys and keys.keys() != {"Namespaces"}:
                 found.append(_definition(keys, namespaces))
         except ValueError as error:
@@ -176,6 +180,9 @@ def _resolve(node: yaml.Node | None, namespaces: Mapping[str, str]) -> str:
     if kind(node) == "nothing":
         raise ValueError("a class: expected a text, found nothing")
     name = _text(node, "a class")
+    if node is not None and node.tag not in (documents.STR, documents.YAQL):
+        # The engine would take the value, such as True for yes.
+        raise ValueError(f"{quoted(name)} is no text for YAML; write it in quotes")
     if not _TYPE_NAME.match(name):
         raise ValueError(f"{quoted(name)} is no name of a class")
     prefix, colon, rest = name.rpartition(":")

@@ -33,10 +33,11 @@ MAX_SIZE = 1024 * 1024
 MAX_EXPANDED = 100_000
 
 NULL = "tag:yaml.org,2002:null"
+YAQL = "!yaql"
 MERGE = "tag:yaml.org,2002:merge"
 _MAP = "tag:yaml.org,2002:map"
 _SEQ = "tag:yaml.org,2002:seq"
-_STR = "tag:yaml.org,2002:str"
+STR = "tag:yaml.org,2002:str"
 _BOOL = "tag:yaml.org,2002:bool"
 _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
@@ -48,7 +49,7 @@ _DECIMAL = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]{0,18}([eE][-+]?[0-9]{1,3})?\Z")
 _COLLECTIONS = ("map", "omap", "pairs", "seq", "set")
 _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp", "value")
 # YAML's own, and what MuranoPL adds.
-_KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {"!yaql"}
+_KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {YAQL}
 
 # libyaml's binding composes recursively, in C, and ends the process where
 # nesting outgrows the stack. Each level takes one of these characters but the
@@ -81,7 +82,7 @@ class _Loader(yaml.CSafeLoader):
             for tag, pattern in self.yaml_implicit_resolvers.get(value[:1], ()):
                 if pattern.match(value):
                     return str(tag)
-        return _STR
+        return STR
 
 
 def compose(data: bytes, name: str) -> yaml.Node | None:

@@ -298,7 +298,9 @@ class _Reader:
         try:
             return _relative_path(logo)
         except ValueError as error:
-            self._complain("manifest-file", "Supplier.Logo", str(error), self._nodes["Supplier"])
+            supplier_node = self._nodes["Supplier"]
+            place = next(v for k, v in supplier_node.value if k.value == "Logo")
+            self._complain("manifest-file", "Supplier.Logo", str(error), place)
             return None
 
     def _unknown_keys(self) -> tuple[errors.Problem, ...]:

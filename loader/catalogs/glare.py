@@ -188,10 +188,10 @@ class GlareCatalog(base.Catalog):
         try:
             _, answer = self._client.get(path)
         except _FAILURES as error:
-            raise errors.CatalogError(f"{self.name} did not answer {path}: {error}") from error
+            raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):
-            raise errors.CatalogError(f"{self.name} answered {path} with no list of artifacts")
+            raise errors.CatalogError(f"{self.name} answered with no list of artifacts")
         return page
 
 

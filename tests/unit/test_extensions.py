@@ -86,6 +86,7 @@ def test_a_distributions_version_becomes_semver(python: str, semver: str) -> Non
     ("point", "code"),
     [
         ("org.bad.Class=broken:Mail", "raise ImportError('no smtplib')"),
+        ("org.bad.Class=broken:Mail", "raise SystemExit(3)"),
         ("org..bad=broken:Mail", CODE),
         ("org.bad.Class=broken:Missing", CODE),
         (
