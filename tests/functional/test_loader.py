@@ -352,3 +352,45 @@ def test_a_package_that_is_being_unpacked_is_no_package(tmp_path: pathlib.Path) 
 def _unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
     with Archive.open(archive) as package:
         package.unpack(target)
+
+
+@pytest.mark.parametrize(
+    ("header", "used"),
+    [
+        ("1.2.0", "1.2.0"),
+        ("1.2.9", "1.2.5"),
+        ("1.7.0", "1.3.0"),
+        ("1", "1.3.0"),
+        ("2.1.1", "2.0.0"),
+    ],
+)
+def test_an_objects_version_that_is_gone_gives_way_to_a_near_one(
+    glare: Client,
+    project: str,
+    name: str,
+    publish: Publish,
+    cache: loader.Cache,
+    header: str,
+    used: str,
+) -> None:
+    publish("1.2.0", "1.2.5", "1.3.0", "2.0.0")
+    spec = VersionSpec.of(header)
+
+    def fresh() -> loader.PackageLoader:
+        return loader.PackageLoader([_catalog(glare, project)], cache)
+
+    assert str(fresh().load_object_package(name, spec).version) == used
+    assert str(fresh().load_class_package(f"{name}.Thing", spec).version) == used
+    if header != used and header != "1":
+        with pytest.raises(loader.NoSuchPackage):
+            fresh().load_package(name, spec)
+
+
+def test_an_objects_version_without_a_near_one_is_an_error(
+    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+) -> None:
+    publish("1.2.0")
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+
+    with pytest.raises(loader.NoSuchPackage, match=r"range 3\.0\.0"):
+        package_loader.load_object_package(name, VersionSpec.of("3.0.0"))
