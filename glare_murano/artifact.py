@@ -320,9 +320,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Refuse what Glare would store but could not read again."""
         problems = []
         properties, common = _values(contents)
+        af = cls(context)
         for field, value in {**properties, **common}.items():
             try:
-                setattr(cls(context), field, value)
+                setattr(af, field, value)
                 _check_characters(value)
             except (exception.GlareException, ValueError) as error:
                 problems.append(package.Problem("manifest-limit", field, str(error)))
