@@ -34,6 +34,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_versionedobjects import fields as ovo_fields
 
+from glare_murano import claims
 from glare_murano import fields as table
 from glare_murano import package
 from glare_murano import uploads
@@ -50,8 +51,6 @@ MAX_LIST_SIZE = 4096
 # lock has 255 characters.
 _MAX_NAME = 140
 _MAX_VERSION = 60
-
-_CLAIMED = ("name", "version")
 
 _CHUNK = 128 * 1024
 
@@ -122,7 +121,6 @@ def _declare(field: table.Field) -> Any:
     common = {
         "description": field.description,
         "mutable": field.mutable,
-        "system": field.by_server,
         "required_on_activate": False,
     }
     length = validators.MaxStrLen(field.max_length)
@@ -174,7 +172,9 @@ def _check_version(text: str) -> str:
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     """A version of a Murano package."""
 
-    VERSION = "1.0"
+    # 1.0: the first.
+    # 1.1: a client may send what the package says, and is held to it.
+    VERSION = "1.1"
 
     fields = {  # noqa: RUF012 - oslo.versionedobjects expects it so
         "name": wrappers.Field.init(
@@ -234,22 +234,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: Any, af: Any, json_patch: Any) -> None:
-        """Keep name and version as they were claimed at creation."""
+        """Keep what was claimed at creation, and what the package says."""
         super().pre_update_hook_with_patch(context, af, json_patch)
-        for operation in json_patch:
-            if operation["op"] == "move":
-                # Glare would try, and fail in the middle.
-                raise exception.BadRequest(message="move is not supported; use copy and replace")
-            if not operation["path"].startswith("/"):
-                raise exception.BadRequest(
-                    message=f"{quoted(operation['path'])} is no JSON pointer to a field"
-                )
-            field = operation["path"].split("/")[1]
-            if field in _CLAIMED and operation["op"] != "test":
-                raise exception.Forbidden(
-                    message=f"{field} was claimed when the artifact was created and cannot "
-                    f"change; create another artifact"
-                )
+        claims.check_patch(af, json_patch)
 
     @classmethod
     def pre_add_location_hook(
@@ -276,7 +263,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         try:
             with package.Archive.open(upload, _limits()) as archive:
                 contents = package.read_contents(archive)
-            _check_claim(af, contents.manifest)
+            claims.check_upload(af, contents)
             cls._check_values(context, contents)
         except package.InvalidPackage as error:
             rules = ", ".join(sorted({problem.rule for problem in error.problems}))
@@ -301,11 +288,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             # The archive was not stored; what was there before stays.
             upload.discard(context)
             return super().update_blob(context, af_id, field_name, values)
-        properties, common = _values(upload.contents)
         changes = {
             "blobs": {field_name: values, **upload.blobs},
-            "properties": properties,
-            **common,
+            "properties": dict(table.from_contents(upload.contents)),
+            **table.common_from_contents(upload.contents),
         }
         try:
             saved = database.create_or_update(context, af_id, changes, database.get_session())
@@ -319,9 +305,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def _check_values(cls, context: Any, contents: package.Contents) -> None:
         """Refuse what Glare would store but could not read again."""
         problems = []
-        properties, common = _values(contents)
         af = cls(context)
-        for field, value in {**properties, **common}.items():
+        values = {**table.from_contents(contents), **table.common_from_contents(contents)}
+        for field, value in values.items():
             try:
                 setattr(af, field, value)
                 _check_characters(value)
@@ -344,13 +330,6 @@ def _limits() -> Limits:
         entries=options.max_archive_entries,
         ratio=options.max_archive_ratio,
     )
-
-
-def _values(contents: package.Contents) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What an archive says: in this type's own fields, and in Glare's common ones."""
-    manifest = contents.manifest
-    common = {"description": manifest.description, "tags": list(manifest.tags)}
-    return dict(table.from_contents(contents)), common
 
 
 def _check_characters(value: Any) -> None:
@@ -378,19 +357,3 @@ def _spool(source: Any) -> tuple[IO[bytes], str]:
         digest.update(chunk)
         upload.write(chunk)
     return upload, digest.hexdigest()
-
-
-def _check_claim(af: Any, manifest: package.Manifest) -> None:
-    claims = {"name": ("FullName", manifest.full_name), "version": ("Version", manifest.version)}
-    problems = [
-        package.Problem(
-            f"claim-{field}",
-            key,
-            f"the manifest says {said}, but the artifact was created with {field} "
-            f"{getattr(af, field)}",
-        )
-        for field, (key, said) in claims.items()
-        if str(said) != getattr(af, field)
-    ]
-    if problems:
-        raise package.InvalidManifest(problems)

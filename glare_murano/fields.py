@@ -56,8 +56,8 @@ class Field:
     max_length: int = 255
 
     @property
-    def by_server(self) -> bool:
-        """Whether the package alone decides, so that no client may set it."""
+    def by_package(self) -> bool:
+        """Whether the package alone decides, so that no client may change it."""
         return self.fill is not None and not self.mutable
 
 
@@ -149,6 +149,12 @@ BLOBS = (
 def from_contents(contents: Contents) -> Mapping[str, Any]:
     """The values of all fields that a package fills, by name of the field."""
     return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
+
+
+def common_from_contents(contents: Contents) -> Mapping[str, Any]:
+    """What a package says in the fields that every type of Glare has."""
+    manifest = contents.manifest
+    return {"description": manifest.description, "tags": list(manifest.tags)}
 
 
 # Glare keeps each number of a version in 16 bits, and sorts numbers of a

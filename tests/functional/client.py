@@ -19,6 +19,7 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 ARTIFACTS = "/artifacts/murano"
+DEPENDENCIES = "/murano/dependencies"
 
 
 class Client:
@@ -43,6 +44,10 @@ class Client:
     def upload(self, artifact_id: str, data: bytes, blob: str = "archive") -> requests.Response:
         headers = {"Content-Type": "application/octet-stream"}
         return self.request("PUT", f"/{artifact_id}/{blob}", data=data, headers=headers)
+
+    def ask(self, **body: Any) -> requests.Response:
+        """Send a dependency query."""
+        return self._http.post(f"{self.url}{DEPENDENCIES}", json=body, timeout=60)
 
     def set(self, artifact_id: str, field: str, value: Any) -> requests.Response:
         headers = {"Content-Type": "application/json-patch+json"}

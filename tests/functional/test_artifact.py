@@ -13,6 +13,7 @@
 """The artifact type in the real Glare."""
 
 import hashlib
+import json
 import pathlib
 from collections.abc import Callable
 
@@ -340,23 +341,76 @@ def test_an_archive_that_lies_elsewhere_is_refused(glare: Client, name: str) -> 
     assert "must be uploaded" in message(answer)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("type", "Library"),
-        ("author", "Mallory"),
-        ("format", "MuranoPL/1.0.0"),
-        ("class_definitions", ["io.murano.Object"]),
-        ("requirements", {"a.b": "1"}),
-    ],
-)
-def test_a_client_cannot_set_what_the_manifest_says(
-    glare: Client, name: str, field: str, value: object
+_CONTRADICTIONS = [
+    ("type", "Application", "Library"),
+    ("display_name", "Another Thing", "A Thing"),
+    ("description", "Another thing.", ""),
+    ("author", "Mallory", "Somebody"),
+    ("supplier", {"Name": "Mallory"}, {}),
+    ("keywords", ["other"], ["a", "thing"]),
+    ("tags", ["other"], []),
+    ("format", "MuranoPL/1.0.0", "MuranoPL/1.4.0"),
+    ("class_definitions", ["io.murano.Object"], ["{name}.Thing"]),
+    ("inherits", {"io.murano.Object": "a.B"}, {}),
+    ("requirements", {"a.b": "1"}, {"io.murano": "0", "{name}": "1"}),
+]
+
+_MUTABLE = ("display_name", "description", "keywords", "tags")
+
+
+@pytest.mark.parametrize(("field", "claimed", "said"), _CONTRADICTIONS)
+def test_what_contradicts_the_package_is_refused_with_both_values(
+    glare: Client, name: str, field: str, claimed: object, said: object
 ) -> None:
-    answer = glare.create(name, **{field: value})
+    artifact_id = glare.create(name, **{field: claimed}).json()["id"]
+
+    answer = glare.upload(artifact_id, packages.package(name))
+
+    assert answer.status_code == 400
+    assert f"[claim-{field}]" in message(answer)
+    assert _told(claimed) in message(answer)
+    assert _told(said).replace("{name}", name) in message(answer)
+    assert glare.show(artifact_id)["archive"] is None
+    assert glare.set(artifact_id, field, _with_name(said, name)).status_code == 200
+    assert glare.upload(artifact_id, packages.package(name)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "claimed", "said"),
+    [case for case in _CONTRADICTIONS if case[0] not in _MUTABLE],
+)
+def test_an_uploaded_package_is_contradicted_by_no_patch(
+    glare: Client, name: str, field: str, claimed: object, said: object
+) -> None:
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, packages.package(name))
+
+    answer = glare.set(artifact_id, field, claimed)
 
     assert answer.status_code == 403
     assert field in message(answer)
+    assert _told(claimed) in message(answer)
+    assert _told(said).replace("{name}", name) in message(answer)
+    assert glare.set(artifact_id, field, _with_name(said, name)).status_code == 200
+
+
+def _told(value: object) -> str:
+    return repr(value if isinstance(value, str) else json.dumps(value))
+
+
+def _with_name(value: object, name: str) -> object:
+    return json.loads(json.dumps(value).replace("{name}", name))
+
+
+def test_what_agrees_with_the_package_may_be_sent(glare: Client, name: str) -> None:
+    claims = {"author": "Alice", "tags": ["web", "wiki"], "type": "Application"}
+    artifact_id = glare.create(name, **claims, categories=["Web"]).json()["id"]
+    data = packages.package(name, Author="Alice", Tags=["wiki", "web"], Type="Application")
+
+    answer = glare.upload(artifact_id, data)
+
+    assert answer.status_code == 200
+    assert answer.json()["categories"] == ["Web"]
 
 
 def test_an_active_package_cannot_change(glare: Client, name: str) -> None:

@@ -21,21 +21,14 @@ from glare.db.sqlalchemy import api as database
 from sqlalchemy import event
 
 from tests import packages
+from tests.functional.client import DEPENDENCIES
 from tests.functional.client import Client
 from tests.functional.client import message
-
-PATH = "/murano/dependencies"
-
-
-def _ask(client: Client, **body: Any) -> requests.Response:
-    return requests.post(
-        client.url + PATH, json=body, headers={"X-Auth-Token": client.token}, timeout=60
-    )
 
 
 def _closure(client: Client, **body: Any) -> dict[str, list[str]]:
     """FQN -> versions of the answer, the newest first; nothing may be missing."""
-    answer = _ask(client, **body)
+    answer = client.ask(**body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["unsatisfied"] == []
     found: dict[str, list[str]] = {}
@@ -82,7 +75,7 @@ def test_a_release_is_told_with_all_that_a_loader_needs(
     published = publish("org.db", "1.2.0")
     publish("org.wiki", org__db="1")
 
-    releases = _ask(glare, requirements={"org.wiki": "1"}).json()["releases"]
+    releases = glare.ask(requirements={"org.wiki": "1"}).json()["releases"]
 
     (db,) = [release for release in releases if release["name"] == "org.db"]
     assert db == {
@@ -128,7 +121,7 @@ def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
         publish("org.db", version)
     wanted = [{"class": "org.db.Thing", "version": "1.2.7"}, {"class": "org.db.Thing"}]
 
-    answer = _ask(glare, objects=wanted).json()
+    answer = glare.ask(objects=wanted).json()
 
     assert [r["version"] for r in answer["releases"] if r["name"] == "org.db"] == ["1.2.0"]
     (missing,) = answer["unsatisfied"]
@@ -141,7 +134,7 @@ def test_what_is_missing_is_told_with_its_chain(glare: Client, publish: Callable
     publish("org.db", "1.0.0")
     publish("org.wiki", org__db=">=3")
 
-    (missing,) = _ask(glare, requirements={"org.wiki": "*"}).json()["unsatisfied"]
+    (missing,) = glare.ask(requirements={"org.wiki": "*"}).json()["unsatisfied"]
 
     assert (missing["name"], missing["range"]) == ("org.db", ">=3")
     assert missing["available"] == ["1.0.0"]
@@ -157,7 +150,7 @@ def test_a_caller_sees_what_a_list_call_would_show(
     glare.publish(name, "1.0.0", packages.package(name))
 
     def versions(client: Client, **more: Any) -> list[str]:
-        releases = _ask(client, requirements={name: "1"}, **more).json()["releases"]
+        releases = client.ask(requirements={name: "1"}, **more).json()["releases"]
         return [release["version"] for release in releases if release["name"] == name]
 
     assert versions(glare) == ["1.0.0"]
@@ -172,7 +165,7 @@ def test_the_project_own_package_comes_before_a_public_one(
     admin.publish(name, "1.0.0", packages.package(name, Author="public"), public=True)
     own = glare.publish(name, "1.0.0", packages.package(name, Author="own"))
 
-    releases = _ask(glare, requirements={name: "1"}).json()["releases"]
+    releases = glare.ask(requirements={name: "1"}).json()["releases"]
 
     assert [r["id"] for r in releases if r["name"] == name] == [own["id"]]
 
@@ -193,7 +186,7 @@ def test_the_project_own_package_comes_before_a_public_one(
 )
 def test_a_bad_query_is_refused(glare: Client, body: Any) -> None:
     answer = requests.post(
-        glare.url + PATH, json=body, headers={"X-Auth-Token": glare.token}, timeout=60
+        glare.url + DEPENDENCIES, json=body, headers={"X-Auth-Token": glare.token}, timeout=60
     )
 
     assert answer.status_code == 400
@@ -201,7 +194,7 @@ def test_a_bad_query_is_refused(glare: Client, body: Any) -> None:
 
 
 def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
-    assert requests.post(glare_url + PATH, json={}, timeout=60).status_code == 401
+    assert requests.post(glare_url + DEPENDENCIES, json={}, timeout=60).status_code == 401
 
 
 def _statements(client: Client, **body: Any) -> int:
@@ -213,7 +206,7 @@ def _statements(client: Client, **body: Any) -> int:
 
     event.listen(database.get_engine(), "before_cursor_execute", remember)
     try:
-        assert _ask(client, **body).status_code == 200
+        assert client.ask(**body).status_code == 200
     finally:
         event.remove(database.get_engine(), "before_cursor_execute", remember)
     return len(statements)
