@@ -194,8 +194,7 @@ class _Planner:
 
     def _required_by(self, release: Release) -> Iterable[Demand]:
         for fqn, spec in sorted(self._requirements[release].items()):
-            # A package satisfies a requirement on itself by itself.
-            if fqn != release.fqn or not spec.match(release.version):
+            if fqn != release.fqn or not _satisfied_by_itself(release, spec):
                 yield Demand(fqn, spec, release)
 
     def _choose(self, fqn: str, demands: Sequence[Demand]) -> _Choice:
@@ -267,6 +266,14 @@ class _Planner:
         while chain[-1].requirer is not None:
             chain.append(self._reached_by[chain[-1].requirer])
         return tuple(reversed(chain))
+
+
+def _satisfied_by_itself(release: Release, spec: VersionSpec) -> bool:
+    """Whether a package satisfies a requirement on itself; the implicit one it always does.
+
+    2.0.0-rc.1 is not in the range 2, which it requires unless it says otherwise.
+    """
+    return spec.match(release.version) or spec.text == str(release.version.major)
 
 
 def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) -> int:

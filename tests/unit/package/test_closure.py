@@ -137,6 +137,14 @@ class TestPlan:
         packages = {"a": {"1.0": {"a": "1"}, "1.1": {"a": "1"}}}
         assert taken(packages, {"a": "1.0"}) == {"a": ["1.0.0"]}
 
+    def test_a_pre_release_satisfies_its_implicit_requirement_on_itself(self):
+        packages = {"a": {"2.0.0-rc.1": {"a": "2"}, "2.1": {"a": "2"}}}
+        assert taken(packages, {"a": "2.0.0-rc.1"}) == {"a": ["2.0.0-rc.1"]}
+
+    def test_another_range_upon_itself_is_a_requirement(self):
+        packages = {"a": {"1.0": {"a": "1"}, "2.0": {"a": "1"}}}
+        assert taken(packages, {"a": "2"}) == {"a": ["2.0.0", "1.0.0"]}
+
     def test_what_is_missing_is_told_with_the_chain_and_what_there_is(self):
         packages = {"a": {"1": {"b": "*"}}, "b": {"1": {"db": ">=3"}}, "db": DB}
         found, _ = planned(packages, {"a": "1"})
