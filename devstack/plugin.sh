@@ -208,7 +208,7 @@ function configure_glare_murano_paste {
         -e '/^pipeline[ =]/s/ +glarev1api\>/ murano&/' \
         "$GLARE_PASTE_INI" > "$file"
     iniset "$file" filter:murano paste.filter_factory \
-        glare_murano.api:DependenciesFilter.factory
+        glare_murano.api:MuranoFilter.factory
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"
 }
 

@@ -241,12 +241,10 @@ def configure_engine(work: pathlib.Path, url: str) -> None:
 
 def publish_all(glare: Any, folders: Iterable[pathlib.Path]) -> str:
     """Publish folders for every project."""
-    count = 0
-    for folder in folders:
-        artifact = publish.publish(glare, folder, public=True)
+    artifacts = publish.publish(glare, folders, public=True)
+    for artifact in artifacts:
         print(f"    {artifact['name']} {artifact['version']}")
-        count += 1
-    return f"{count} published"
+    return f"{len(artifacts)} published"
 
 
 def main() -> int:

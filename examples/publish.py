@@ -20,9 +20,14 @@ from the archive by the server.
 """
 
 import argparse
+import collections
+import contextlib
+import graphlib
 import pathlib
 import sys
 import tempfile
+from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import openstack.config
@@ -40,12 +45,44 @@ def client(session: Any, endpoint: str | None = None) -> adapter.Adapter:
     return adapter.Adapter(session, service_type="artifact", endpoint_override=endpoint)
 
 
-def publish(glare: adapter.Adapter, folder: pathlib.Path, public: bool) -> Any:
-    """Publish the package in a folder, and return the artifact.
+class PublishError(Exception):
+    """A package that cannot be published; the message names its folder."""
 
-    :raises keystoneauth1.exceptions.ClientException: if Glare refuses it;
-        nothing is left in Glare then.
+
+def publish(glare: adapter.Adapter, folders: Iterable[pathlib.Path], public: bool) -> list[Any]:
+    """Publish the packages in folders, and return the artifacts.
+
+    All are uploaded, then all are activated, so that they may require each
+    other; they become public in the order in which they require each other.
+
+    :raises PublishError: if Glare refuses one; those that did not become
+        active are deleted again.
     """
+    drafts: list[Any] = []
+    active: list[Any] = []
+    try:
+        for folder in folders:
+            with _named(folder):
+                _upload(glare, folder, drafts)
+        while drafts:
+            with _named(drafts[0]["name"]):
+                active.append(_set(glare, drafts[0], "status", "active"))
+            drafts.pop(0)
+    except PublishError:
+        for draft in drafts:
+            glare.delete(_path(draft))
+        raise
+    if not public:
+        return active
+    published = []
+    for artifact in _required_first(active):
+        with _named(artifact["name"]):
+            published.append(_set(glare, artifact, "visibility", "public"))
+    return published
+
+
+def _upload(glare: adapter.Adapter, folder: pathlib.Path, drafts: list[Any]) -> None:
+    """Make a draft of the package in a folder, and add it to those that there are."""
     with package.Archive.open(folder) as archive, tempfile.TemporaryFile() as packed:
         manifest = package.read_manifest(archive)
         for warning in manifest.warnings:
@@ -53,22 +90,47 @@ def publish(glare: adapter.Adapter, folder: pathlib.Path, public: bool) -> Any:
         archive.pack(packed)
         packed.seek(0)
         claim = {"name": manifest.full_name, "version": str(manifest.version)}
-        artifact = glare.post(ARTIFACTS, json=claim).json()
-        path = f"{ARTIFACTS}/{artifact['id']}"
-        try:
-            headers = {"Content-Type": "application/octet-stream"}
-            glare.put(f"{path}/{fields.ARCHIVE}", data=packed, headers=headers)
-            artifact = _set(glare, path, "status", "active")
-            return _set(glare, path, "visibility", "public") if public else artifact
-        except exceptions.ClientException:
-            glare.delete(path)
-            raise
+        drafts.append(glare.post(ARTIFACTS, json=claim).json())
+        headers = {"Content-Type": "application/octet-stream"}
+        path = f"{_path(drafts[-1])}/{fields.ARCHIVE}"
+        drafts[-1] = glare.put(path, data=packed, headers=headers).json()
 
 
-def _set(glare: adapter.Adapter, path: str, field: str, value: str) -> Any:
+def _required_first(artifacts: Iterable[Any]) -> Iterable[Any]:
+    """Artifacts so that what another requires comes before it."""
+    versions = collections.defaultdict(list)
+    for artifact in artifacts:
+        versions[artifact["name"]].append(artifact)
+    graph = {name: set[str]() for name in versions}
+    for name, found in versions.items():
+        for artifact in found:
+            graph[name] |= versions.keys() & artifact["requirements"].keys() - {name}
+    try:
+        order = list(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        circle = " requires ".join(reversed(error.args[1]))
+        raise PublishError(
+            f"{circle}: an administrator makes these public, overriding the checks"
+        ) from error
+    return [artifact for name in order for artifact in versions[name]]
+
+
+@contextlib.contextmanager
+def _named(what: object) -> Iterator[None]:
+    try:
+        yield
+    except (exceptions.ClientException, package.InvalidPackage, OSError) as error:
+        raise PublishError(f"{what}: {error}") from error
+
+
+def _path(artifact: Any) -> str:
+    return f"{ARTIFACTS}/{artifact['id']}"
+
+
+def _set(glare: adapter.Adapter, artifact: Any, field: str, value: str) -> Any:
     patch = [{"op": "replace", "path": f"/{field}", "value": value}]
     headers = {"Content-Type": "application/json-patch+json"}
-    return glare.patch(path, json=patch, headers=headers).json()
+    return glare.patch(_path(artifact), json=patch, headers=headers).json()
 
 
 def main() -> int:
@@ -80,15 +142,13 @@ def main() -> int:
     arguments = parser.parse_args()
     cloud = openstack.config.OpenStackConfig().get_one(cloud=arguments.cloud)
     glare = client(cloud.get_session(), cloud.get_endpoint("artifact"))
-    failed = False
-    for folder in arguments.folders:
-        try:
-            artifact = publish(glare, folder, arguments.public)
+    try:
+        for artifact in publish(glare, arguments.folders, arguments.public):
             print(f"{artifact['name']} {artifact['version']} is active as {artifact['id']}")
-        except (exceptions.ClientException, package.InvalidPackage, OSError) as error:
-            print(f"{folder}: {error}", file=sys.stderr)
-            failed = True
-    return int(failed)
+    except PublishError as error:
+        print(f"publish: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -34,8 +34,10 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_versionedobjects import fields as ovo_fields
 
+from glare_murano import checks
 from glare_murano import claims
 from glare_murano import fields as table
+from glare_murano import metrics
 from glare_murano import package
 from glare_murano import uploads
 from glare_murano.package.entries import DEFAULT_LIMITS
@@ -54,8 +56,9 @@ _MAX_VERSION = 60
 
 _CHUNK = 128 * 1024
 
-# Options of the group [artifact_type:murano].
+# Options of the group [artifact_type:murano], with those of the checks.
 OPTIONS = [
+    *checks.OPTIONS,
     cfg.IntOpt(
         "max_archive_size",
         min=1,
@@ -239,6 +242,39 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         claims.check_patch(af, json_patch)
 
     @classmethod
+    def pre_activate_hook(cls, context: Any, af: Any) -> None:
+        """Hold that everything that the package requires is there."""
+        super().pre_activate_hook(context, af)
+        checks.check_activation(context, af)
+
+    @classmethod
+    def pre_reactivate_hook(cls, context: Any, af: Any) -> None:
+        """Hold that everything that the package requires is there again."""
+        super().pre_reactivate_hook(context, af)
+        checks.check_activation(context, af)
+        if af.visibility == "public":
+            checks.check_publication(context, af)
+
+    @classmethod
+    def pre_publish_hook(cls, context: Any, af: Any) -> None:
+        """Hold that everything that the package requires is public."""
+        super().pre_publish_hook(context, af)
+        if af.visibility != "public":
+            checks.check_publication(context, af)
+
+    @classmethod
+    def pre_deactivate_hook(cls, context: Any, af: Any) -> None:
+        """Hold that no active package needs this one."""
+        super().pre_deactivate_hook(context, af)
+        checks.check_removal(context, af)
+
+    @classmethod
+    def pre_delete_hook(cls, context: Any, af: Any) -> None:
+        """Hold that no active package needs this one."""
+        super().pre_delete_hook(context, af)
+        checks.check_removal(context, af)
+
+    @classmethod
     def pre_add_location_hook(
         cls, context: Any, af: Any, field_name: str, blob_key: Any, location: Any
     ) -> None:
@@ -266,8 +302,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             claims.check_upload(af, contents)
             cls._check_values(context, contents)
         except package.InvalidPackage as error:
-            rules = ", ".join(sorted({problem.rule for problem in error.problems}))
-            LOG.info("Refused an archive for %s %s: %s", af.name, af.version, rules)
+            rules = sorted({problem.rule for problem in error.problems})
+            for rule in rules:
+                metrics.REFUSED.labels(rule).inc()
+            LOG.info("Refused an archive for %s %s: %s", af.name, af.version, ", ".join(rules))
             raise exception.BadRequest(message=str(error)) from error
         for warning in contents.manifest.warnings:
             LOG.warning("The manifest of %s %s: %s", af.name, af.version, warning)
@@ -299,6 +337,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             upload.discard(context)
             raise
         upload.finish(context)
+        metrics.UPLOADS.inc()
         return cls.init_artifact(context, saved)
 
     @classmethod
@@ -351,6 +390,7 @@ def _spool(source: Any) -> tuple[IO[bytes], str]:
         size += len(chunk)
         if size > limit:
             upload.close()
+            metrics.REFUSED.labels("archive-size").inc()
             raise exception.RequestEntityTooLarge(
                 message=f"the archive is larger than {limit} bytes"
             )

@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
+import sqlalchemy as sa
 from glare.common import semver_db
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
@@ -35,9 +36,16 @@ from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
 
 
+def version_of(row: Any) -> Version:
+    """The version in a row of Glare's table of artifacts."""
+    stored = semver_db.DBVersion(row.version_prefix, row.version_suffix, row.version_meta)
+    version: Version = stored.version
+    return version
+
+
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """An active artifact that the caller can use."""
+    """An artifact that the caller can use."""
 
     id: str
     release: Release
@@ -87,12 +95,25 @@ class GlareSource:
         self._project_id = project_id
         self._prereleases = prereleases
         self._session = session
+        self._given: str | None = None
         self._requirements: dict[Release, dict[str, VersionSpec]] = {}
         self.found: dict[Release, Found] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
         """See the protocol ``Source``."""
-        return self._learn(models.Artifact.name.in_(list(fqns)))
+        known = self._learn(models.Artifact.name.in_(list(fqns)))
+        # A database may compare without regard to case.
+        return {fqn: known[fqn] for fqn in fqns if fqn in known}
+
+    def given(self, artifact_id: str) -> Release | None:
+        """The release of one artifact, which from now on is there, be it a draft.
+
+        :returns: None if the caller cannot see it.
+        """
+        self._given = artifact_id
+        self._learn(models.Artifact.id == artifact_id)
+        found = [artifact.release for artifact in self.found.values() if artifact.id == artifact_id]
+        return found[0] if found else None
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[Release]]:
         """The releases that define each of the classes."""
@@ -132,6 +153,7 @@ class GlareSource:
         blobs = self._session.query(models.ArtifactBlob).filter(
             models.ArtifactBlob.artifact_id.in_(list(by_id)),
             models.ArtifactBlob.name == fields.ARCHIVE,
+            models.ArtifactBlob.status == "active",
         )
         return {
             by_id[blob.artifact_id]: Details(
@@ -147,7 +169,7 @@ class GlareSource:
         )
 
     def _learn(self, condition: Any) -> dict[str, set[Version]]:
-        """Find active artifacts, and remember the best of each release."""
+        """Find artifacts that can be used, and remember the best of each release."""
         query = self._session.query(
             models.Artifact.id,
             models.Artifact.name,
@@ -159,30 +181,39 @@ class GlareSource:
         ).filter(
             condition,
             models.Artifact.type_name == fields.TYPE_NAME,
-            models.Artifact.status == "active",
+            sa.or_(
+                models.Artifact.status == "active",
+                sa.and_(models.Artifact.id == self._given, models.Artifact.status != "deleted"),
+            ),
         )
         # Glare's own rule of what a caller can list.
         query = database._apply_query_base_filters(query, self._context, self._see_all)
         versions: dict[str, set[Version]] = collections.defaultdict(set)
         for row in query:
-            number = semver_db.DBVersion(row.version_prefix, row.version_suffix, row.version_meta)
-            release = Release(row.name, number.version)
+            release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
-                versions[row.name].add(number.version)
+                versions[row.name].add(release.version)
                 best = self.found.get(release)
                 if best is None or self._preference(artifact) > self._preference(best):
                     self.found[release] = artifact
         return versions
 
     def _is_usable(self, artifact: Found) -> bool:
+        if artifact.id == self._given:
+            return True
         if artifact.release.version.prerelease and not self._prereleases:
             return False
         return self._project_id is None or (
             artifact.visibility == "public" or artifact.owner == self._project_id
         )
 
-    def _preference(self, artifact: Found) -> tuple[bool, bool, str]:
-        """The project's own before a public one, and that before another's."""
+    def _preference(self, artifact: Found) -> tuple[bool, bool, bool, str]:
+        """The one given, then the project's own, a public one, and another's."""
         project = self._project_id or self._context.project_id
-        return artifact.owner == project, artifact.visibility == "public", artifact.id
+        return (
+            artifact.id == self._given,
+            artifact.owner == project,
+            artifact.visibility == "public",
+            artifact.id,
+        )

@@ -85,7 +85,20 @@ config_file = {state}/glare-paste.ini
 
 # Glare's own file names filters that today's oslo.middleware no longer has.
 _PASTE = """\
-[pipeline:glare-api]
+[composite:glare-api]
+use = egg:Paste#urlmap
+/ = api
+/healthcheck = healthcheck
+/metrics = metrics
+
+[app:healthcheck]
+paste.app_factory = oslo_middleware:Healthcheck.app_factory
+backends = glare_database
+
+[app:metrics]
+paste.app_factory = glare_murano.metrics:app_factory
+
+[pipeline:api]
 pipeline = requestid faultwrapper proxy versionnegotiation trustedauth murano glarev1api
 
 [app:glarev1api]
@@ -104,7 +117,7 @@ paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
 paste.filter_factory = {negotiation}:GlareVersionNegotiationFilter.factory
 
 [filter:murano]
-paste.filter_factory = glare_murano.api:DependenciesFilter.factory
+paste.filter_factory = glare_murano.api:MuranoFilter.factory
 
 [filter:trustedauth]
 paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factory

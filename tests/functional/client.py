@@ -29,7 +29,8 @@ class Client:
         self.url = url
         self.token = token
         self._http = requests.Session()
-        self._http.headers["X-Auth-Token"] = token
+        self.headers = self._http.headers
+        self.headers["X-Auth-Token"] = token
 
     def session(self) -> ksa_session.Session:
         return ksa_session.Session(auth=token_endpoint.Token(self.url, self.token))
@@ -48,6 +49,10 @@ class Client:
     def ask(self, **body: Any) -> requests.Response:
         """Send a dependency query."""
         return self._http.post(f"{self.url}{DEPENDENCIES}", json=body, timeout=60)
+
+    def query(self, path: str, parameters: dict[str, str]) -> requests.Response:
+        """Ask for what lies beside Glare's own API."""
+        return self._http.get(f"{self.url}{path}", params=parameters, timeout=60)
 
     def set(self, artifact_id: str, field: str, value: Any) -> requests.Response:
         headers = {"Content-Type": "application/json-patch+json"}

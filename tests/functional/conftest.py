@@ -19,11 +19,20 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 import pytest
+from glare.common import policy as glare_policy
+from oslo_config import cfg
+from oslo_policy import policy as oslo_policy
 
+from glare_murano import fields
 from glare_murano import server
+from tests import packages
 from tests.functional.client import Client
 
 _counter = itertools.count()
+
+# The core library, which every package requires: the smallest there is.
+CORE = "io.murano"
+CORE_VERSION = "0.0.1"
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +46,40 @@ def glare_url(state_dir: pathlib.Path) -> Iterator[str]:
         running = server.Server(application, 0)
         thread = threading.Thread(target=running.run, daemon=True)
         thread.start()
+        core = packages.package(CORE, CORE_VERSION)
+        Client(running.url, server.TOKEN).publish(CORE, CORE_VERSION, core, public=True)
         yield running.url
         running.close()
         thread.join(timeout=30)
+
+
+@pytest.fixture
+def set_option(glare_url: str) -> Iterator[Callable[[str, object], None]]:
+    """Sets an option of the artifact type, until the test ends."""
+    group = f"artifact_type:{fields.TYPE_NAME}"
+    changed = []
+
+    def set_one(option: str, value: object) -> None:
+        cfg.CONF.set_override(option, value, group)
+        changed.append(option)
+
+    yield set_one
+    for option in changed:
+        cfg.CONF.clear_override(option, group)
+
+
+@pytest.fixture
+def policy(glare_url: str) -> Iterator[Callable[[str, str], None]]:
+    """Sets a rule of Glare's policy, until the test ends."""
+    enforcer = glare_policy.init()
+    before = dict(enforcer.rules)
+
+    def set_rule(name: str, rule: str) -> None:
+        check = oslo_policy.RuleDefault(name, rule).check
+        enforcer.set_rules({name: check}, overwrite=False, use_conf=True)
+
+    yield set_rule
+    enforcer.set_rules(before, use_conf=True)
 
 
 @pytest.fixture

@@ -36,6 +36,9 @@ def _draft(glare: Client, name: str, version: str = "1.0.0") -> str:
 
 
 def test_the_server_fills_the_fields_from_the_manifest(glare: Client, name: str) -> None:
+    for required in ("org.db", "org.other"):
+        version = "1.3.0" if required == "org.db" else "0.1.0"
+        glare.publish(required, version, packages.package(required, version))
     data = packages.package(
         name,
         "1.2.0",
@@ -228,13 +231,13 @@ def test_a_version_that_is_no_text_or_odd_is_read_as_written_or_refused(
     ],
 )
 def test_an_odd_name_or_version_is_refused_at_creation(
-    glare: Client, bad_name: str, bad_version: str
+    glare: Client, project: str, bad_name: str, bad_version: str
 ) -> None:
     answer = glare.create(bad_name, bad_version)
 
     assert answer.status_code == 400
     assert "name" in message(answer) or "version" in message(answer)
-    assert glare.names() == []
+    assert glare.names(owner=project) == []
 
 
 def test_name_and_version_are_claimed_at_creation(glare: Client, name: str) -> None:
@@ -423,9 +426,9 @@ def test_an_active_package_cannot_change(glare: Client, name: str) -> None:
 
 def test_packages_are_found_by_what_they_say(glare: Client, name: str) -> None:
     wiki, db = f"{name}.wiki", f"{name}.db"
-    glare.publish(wiki, "1.0.0", packages.package(wiki, Require={db: "1"}, Type="Application"))
     for version in ("1.0.0", "1.2.0", "2.0.0-rc.1"):
         glare.publish(db, version, packages.package(db, version, Tags=["store"]))
+    glare.publish(wiki, "1.0.0", packages.package(wiki, Require={db: "1"}, Type="Application"))
 
     assert glare.names(class_definitions=f"{wiki}.Thing") == [(wiki, "1.0.0")]
     assert glare.names(class_definitions="in:x,y") == []

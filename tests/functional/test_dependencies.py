@@ -130,7 +130,54 @@ def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
     assert missing["available"] == ["org.db 2.0.0", "org.db 1.2.0", "org.db 1.0.0"]
 
 
-def test_what_is_missing_is_told_with_its_chain(glare: Client, publish: Callable[..., Any]) -> None:
+def test_a_draft_is_asked_about_by_its_id(
+    glare: Client, as_user: Callable[[str], Client], publish: Callable[..., Any]
+) -> None:
+    publish("org.db", "1.2.0")
+    draft = glare.create("org.wiki", "2.0.0").json()["id"]
+
+    unread = glare.ask(package=draft)
+    assert unread.status_code == 409
+    assert "org.wiki 2.0.0 has no archive yet" in message(unread)
+
+    data = packages.package("org.wiki", "2.0.0", Require={"org.db": "1"})
+    assert glare.upload(draft, data).status_code == 200
+    assert _closure(glare, package=draft) == {
+        "io.murano": ["0.9.0"],
+        "org.db": ["1.2.0"],
+        "org.wiki": ["2.0.0"],
+    }
+    # A draft is there only for who asks about it.
+    assert glare.ask(requirements={"org.wiki": "2"}).json()["releases"] == []
+    assert as_user("strangers").ask(package=draft).status_code == 404
+
+
+def test_just_the_package_that_is_asked_about_is_taken(
+    glare: Client, admin: Client, publish: Callable[..., Any], name: str
+) -> None:
+    public = admin.publish(name, "1.0.0-rc.1", packages.package(name, "1.0.0-rc.1"), public=True)
+    publish(name, "1.0.0-rc.1")
+    publish(name, "1.0.0")
+
+    answer = glare.ask(package=public["id"], prereleases=False).json()
+
+    taken = [release["id"] for release in answer["releases"] if release["name"] == name]
+    assert taken == [public["id"]]
+    assert answer["unsatisfied"] == []
+
+
+@pytest.mark.parametrize("package", ["", "nonsense", "0" * 8])
+def test_a_package_that_is_not_there_is_told(glare: Client, package: str) -> None:
+    answer = glare.ask(package=package)
+
+    assert answer.status_code == 404
+    assert "not found" in message(answer)
+
+
+def test_what_is_missing_is_told_with_its_chain(
+    glare: Client, publish: Callable[..., Any], set_option: Callable[[str, str], None]
+) -> None:
+    set_option("check_requirements", "off")
     publish("org.db", "1.0.0")
     publish("org.wiki", org__db=">=3")
 

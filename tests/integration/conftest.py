@@ -59,8 +59,8 @@ def engine_conf(
 ) -> Any:
     """The engine's configuration, with the core library and the examples published."""
     demo.configure_engine(tmp_path_factory.mktemp("engine"), glare_url)
-    for folder in (*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")):
-        publish.publish(glare, folder, public=True)
+    folders = [*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")]
+    publish.publish(glare, folders, public=True)
     return murano_config.CONF
 
 
@@ -89,6 +89,7 @@ def publish_package(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
 
     def publish_files(name: str, version: str, **keys: Any) -> None:
         content = packages.files(packages.manifest(name, version, **keys))
-        publish.publish(glare, packages.write(tmp_path / name / version, content), public=True)
+        folder = packages.write(tmp_path / name / version, content)
+        publish.publish(glare, [folder], public=True)
 
     return publish_files

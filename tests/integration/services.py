@@ -109,7 +109,7 @@ def publish_everything(url: str) -> dict[str, Any]:
     auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
     glare = publish.client(ksa_session.Session(auth=auth), url)
     folders = [*CORE_LIBRARY.glob("io.murano*"), *EXAMPLES.glob("*/*/")]
-    artifacts = [publish.publish(glare, folder, public=True) for folder in folders]
+    artifacts = publish.publish(glare, folders, public=True)
     return {f"{artifact['name']} {artifact['version']}": artifact for artifact in artifacts}
 
 

@@ -484,7 +484,7 @@ def test_a_deployment_asks_the_same_of_heat(
 def test_a_package_is_published_and_deployed_from_glare(
     conf: Any, glare: Any, heat: Heat, sides: Sides
 ) -> None:
-    artifact = publish.publish(glare, FILES, public=True)
+    (artifact,) = publish.publish(glare, [FILES], public=True)
     _, ours = sides(FILES)
     model = ours.model(hotEnvironment="large.yaml", templateParameters={"undecided": "x"})
 

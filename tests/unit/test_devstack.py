@@ -36,6 +36,9 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy
 
+from tests import packages
+from tests.functional.client import Client
+
 PLUGIN = pathlib.Path(__file__).parents[2] / "devstack"
 PREPARED = ("stack pre-install", "stack install", "stack post-config")
 STACK = (*PREPARED, "stack extra", "stack test-config")
@@ -345,9 +348,7 @@ class TestStack:
             },
             "pipeline:glare-api-keystone": {"pipeline": "cors authtoken context murano glarev1api"},
             "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
-            "filter:murano": {
-                "paste.filter_factory": "glare_murano.api:DependenciesFilter.factory"
-            },
+            "filter:murano": {"paste.filter_factory": "glare_murano.api:MuranoFilter.factory"},
         }
         assert (host.top / "etc/glare/glare-paste.ini").read_text() == STOCK_PASTE
 
@@ -588,7 +589,10 @@ def glare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [sys.executable, "-m", "glare_murano.server", f"--state-dir={state}", "--port=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().split()[-1]
+        url = server.stdout.readline().split()[-1]
+        core = packages.package("io.murano", "0.1.0")
+        Client(url, TOKEN).publish("io.murano", "0.1.0", core, public=True)
+        yield url
         server.terminate()
 
 
@@ -625,14 +629,15 @@ class TestPublishing:
 
     def test_the_core_library_is_published_once(self, host: Host, glare: str) -> None:
         for name in ("io.murano", "io.murano.applications"):
-            _package(host.top / "murano/meta" / name, name, "1.0")
+            _package(host.top / "murano/meta" / name, name, "0.2")
         # No GLARE_MURANO_PUBLISH: the default of settings.
         script = host.top / "stack.sh"
         script.write_text("unset GLARE_MURANO_PUBLISH\n" + script.read_text())
         for _ in range(2):
             self.stack(host, glare, "")
         for name in ("io.murano", "io.murano.applications"):
-            assert _found(glare, name) == [("1.0.0", "active", "public")]
+            found = [artifact for artifact in _found(glare, name) if artifact[0] == "0.2.0"]
+            assert found == [("0.2.0", "active", "public")]
 
     def test_it_is_published_before_the_engine_starts(self, host: Host, glare: str) -> None:
         self.stack(host, glare, _package(host.top / "a", "org.order", "1.0.0"))

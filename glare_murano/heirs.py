@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""All heirs of a class, direct and indirect, asked of Glare's own database.
+
+Classes are known by name: an heir of a class is one in every version of the
+packages that define both. A level of heirs takes one statement.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Collection
+from typing import Any
+
+from glare.db.sqlalchemy import api as database
+from glare.db.sqlalchemy import models
+
+from glare_murano import fields
+from glare_murano.dependencies import version_of
+from glare_murano.package import Version
+
+
+@dataclasses.dataclass
+class Heir:
+    """A class that inherits from another, directly or not.
+
+    :ivar extends: which of the classes above it it extends.
+    :ivar packages: FQN of a package that defines it -> its versions that do.
+    """
+
+    extends: set[str] = dataclasses.field(default_factory=set)
+    packages: dict[str, set[Version]] = dataclasses.field(
+        default_factory=lambda: collections.defaultdict(set)
+    )
+
+
+def heirs(session: Any, context: Any, see_all: bool, class_name: str) -> dict[str, Heir]:
+    """All heirs of a class in the active packages that the caller can list.
+
+    :param session: a session of Glare's database, in a transaction.
+    :param see_all: whether a list call of the caller would show the artifacts
+        of all projects.
+    :returns: name of a class -> what is known of it.
+    """
+    found: dict[str, Heir] = collections.defaultdict(Heir)
+    level = {class_name}
+    seen = {class_name}
+    while level:
+        for row in _extending(session, context, see_all, level):
+            # A database may compare without regard to case.
+            if row.key_name in level:
+                for name in row.string_value.split(","):
+                    found[name].extends.add(row.key_name)
+                    found[name].packages[row.name].add(version_of(row))
+        level = found.keys() - seen
+        seen |= level
+    return dict(found)
+
+
+def _extending(session: Any, context: Any, see_all: bool, bases: Collection[str]) -> Any:
+    """Rows of the field "inherits" that have one of the classes as their key."""
+    query = (
+        session.query(
+            models.ArtifactProperty.key_name,
+            models.ArtifactProperty.string_value,
+            models.Artifact.name,
+            models.Artifact.version_prefix,
+            models.Artifact.version_suffix,
+            models.Artifact.version_meta,
+        )
+        .select_from(models.ArtifactProperty)
+        .join(models.Artifact, models.Artifact.id == models.ArtifactProperty.artifact_id)
+        .filter(
+            models.ArtifactProperty.name == "inherits",
+            models.ArtifactProperty.key_name.in_(list(bases)),
+            models.Artifact.type_name == fields.TYPE_NAME,
+            models.Artifact.status == "active",
+        )
+    )
+    # Glare's own rule of what a caller can list.
+    return database._apply_query_base_filters(query, context, see_all)

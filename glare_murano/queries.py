@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Dependency queries: their form, and their answers.
+
+A query is a JSON object that asks what a set of requirements comes to. Reading
+HTTP is not here (see ``api``), nor what is asked of the database (see
+``dependencies``).
+"""
+
+import collections
+from typing import Any
+
+import jsonschema
+from glare.common import exception
+
+from glare_murano import dependencies
+from glare_murano.package import GlareMuranoError
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import closure
+from glare_murano.package import parse_version
+
+_RANGE = {"type": ["string", "null"]}
+_RANGES = {"type": "object", "additionalProperties": _RANGE, "maxProperties": 1000}
+_OBJECT = {
+    "type": "object",
+    "properties": {"class": {"type": "string"}, "version": _RANGE},
+    "required": ["class"],
+    "additionalProperties": False,
+}
+REQUEST_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "requirements": _RANGES,
+        "package": {"type": "string", "maxLength": 36},
+        "objects": {"type": "array", "items": _OBJECT, "maxItems": 1000},
+        "pins": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            "maxProperties": 1000,
+        },
+        "prereleases": {"type": "boolean"},
+        "project_id": {"type": "string"},
+    },
+    "additionalProperties": False,
+}
+
+
+class Query:
+    """A dependency query, checked.
+
+    :raises glare.common.exception.BadRequest: telling what is wrong where.
+    """
+
+    def __init__(self, body: Any) -> None:
+        """Check a request's body."""
+        try:
+            jsonschema.validate(body, REQUEST_SCHEMA)
+            self.requirements = [
+                (fqn, VersionSpec.of(text)) for fqn, text in body.get("requirements", {}).items()
+            ]
+            self.objects = [
+                (item["class"], VersionSpec.of(item.get("version")))
+                for item in body.get("objects", [])
+            ]
+            self.pins = {
+                fqn: [parse_version(text) for text in texts]
+                for fqn, texts in body.get("pins", {}).items()
+            }
+        except jsonschema.ValidationError as error:
+            place = "/".join(map(str, error.absolute_path)) or "the request"
+            raise exception.BadRequest(message=f"{place}: {error.message[:200]}") from error
+        except GlareMuranoError as error:
+            raise exception.BadRequest(message=str(error)) from error
+        self.prereleases: bool = body.get("prereleases", True)
+        self.project_id: str | None = body.get("project_id")
+        self.package: str | None = body.get("package")
+
+
+def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
+    """What a query comes to.
+
+    :raises glare.common.exception.NotFound: if its package is not there.
+    :raises glare.common.exception.Conflict: if its package has no archive.
+    :raises TooManyVersions: if its ranges cannot be told.
+    """
+    roots, missing = _roots(query, source)
+    roots += [*query.requirements, *_package(query, source)]
+    planned = closure.plan(roots, query.pins, source)
+    details = source.details(planned.releases)
+    requirements = source.requirements(planned.releases)
+    return {
+        "releases": [
+            {
+                "id": source.found[release].id,
+                "name": release.fqn,
+                "version": str(release.version),
+                "owner": source.found[release].owner,
+                "visibility": source.found[release].visibility,
+                "requirements": {
+                    fqn: spec.text for fqn, spec in sorted(requirements[release].items())
+                },
+                "class_definitions": list(details[release].classes),
+                "sha256": details[release].digest,
+                "size": details[release].size,
+                "required_by": [_demand(demand) for demand in demands],
+            }
+            for release, demands in planned.releases.items()
+        ],
+        "unsatisfied": [
+            *missing,
+            *(
+                {
+                    "name": problem.demand.fqn,
+                    "range": problem.demand.spec.text,
+                    "chain": [_demand(demand) for demand in problem.chain],
+                    "available": [str(version) for version in problem.available],
+                }
+                for problem in planned.unsatisfied
+            ),
+        ],
+    }
+
+
+def _demand(demand: closure.Demand) -> dict[str, Any]:
+    requirer = demand.requirer
+    return {
+        "name": demand.fqn,
+        "range": demand.spec.text,
+        "requirer": None
+        if requirer is None
+        else {"name": requirer.fqn, "version": str(requirer.version)},
+    }
+
+
+def _package(query: Query, source: dependencies.GlareSource) -> list[tuple[str, VersionSpec]]:
+    """The package that is asked about, as a root: just this version of it."""
+    if query.package is None:
+        return []
+    release = source.given(query.package)
+    if release is None:
+        raise exception.ArtifactNotFound(message=f"Artifact with id={query.package} not found.")
+    if not source.details([release]):
+        raise exception.Conflict(message=f"{release} has no archive yet; upload it first")
+    return [(release.fqn, VersionSpec.exactly(release.version))]
+
+
+def _roots(
+    query: Query, source: dependencies.GlareSource
+) -> tuple[list[tuple[str, VersionSpec]], list[dict[str, Any]]]:
+    """The packages of an object model's types, each in the range of its header.
+
+    :returns: FQNs and ranges, and what no package defines.
+    """
+    if not query.objects:
+        return [], []
+    defining = source.defining({class_name for class_name, _ in query.objects})
+    roots, missing = [], []
+    for class_name, spec in query.objects:
+        versions: dict[Version, str] = collections.defaultdict(str)
+        for release in defining.get(class_name, ()):
+            versions[release.version] = max(versions[release.version], release.fqn)
+        for wanted in spec.with_fallbacks():
+            newest = wanted.select(versions)
+            if newest is not None:
+                roots.append((versions[newest], wanted))
+                break
+        else:
+            available = closure.newest_first(versions)
+            missing.append(
+                {
+                    "class": class_name,
+                    "range": spec.text,
+                    "chain": [],
+                    "available": [f"{versions[version]} {version}" for version in available],
+                }
+            )
+    return roots, missing

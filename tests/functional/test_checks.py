@@ -1,0 +1,316 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the real Glare refuses when a package comes, or goes."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.client import message
+
+SetOption = Callable[[str, str], None]
+
+
+def _draft(client: Client, name: str, version: str = "1.0.0", **require: str) -> str:
+    """A package that is uploaded, and not active yet; returns its id."""
+    artifact_id: str = client.create(name, version).json()["id"]
+    requirements = {fqn.replace("__", "."): text for fqn, text in require.items()}
+    data = packages.package(name, version, Require=requirements)
+    assert client.upload(artifact_id, data).status_code == 200
+    return artifact_id
+
+
+def _activate(client: Client, artifact_id: str) -> requests.Response:
+    return client.set(artifact_id, "status", "active")
+
+
+def _active(client: Client, name: str, version: str = "1.0.0", **require: str) -> str:
+    artifact_id = _draft(client, name, version, **require)
+    answer = _activate(client, artifact_id)
+    assert answer.status_code == 200, answer.text
+    return artifact_id
+
+
+def _publish(admin: Client, artifact_id: str) -> None:
+    answer = admin.set(artifact_id, "visibility", "public")
+    assert answer.status_code == 200, answer.text
+
+
+def _delete(client: Client, artifact_id: str) -> requests.Response:
+    return client.request("DELETE", f"/{artifact_id}")
+
+
+def _force(client: Client) -> Client:
+    """The same client, which asks to override the checks."""
+    forced = Client(client.url, client.token)
+    forced.headers["X-Murano-Override-Checks"] = "true"
+    return forced
+
+
+def _refused(answer: requests.Response, rule: str, *words: str) -> None:
+    assert answer.status_code == 409, answer.text
+    assert f"[{rule}]" in message(answer)
+    for word in words:
+        assert word in message(answer)
+
+
+def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:
+    wiki = _draft(glare, "org.wiki", org__db=">=1.2,<2", org__log="1")
+    _active(glare, "org.db", "1.1.0")
+    _active(glare, "org.db", "2.0.0")
+
+    answer = _activate(glare, wiki)
+
+    _refused(answer, "requirement-missing", "org.wiki 1.0.0", "org.db", ">=1.2,<2", "2.0.0, 1.1.0")
+    assert "org.log in the range 1 (there is no version)" in message(answer)
+    assert glare.show(wiki)["status"] == "drafted"
+    _active(glare, "org.db", "1.2.0")
+    _active(glare, "org.log")
+    assert _activate(glare, wiki).status_code == 200
+
+
+def test_packages_that_require_each_other_are_uploaded_and_then_activated(glare: Client) -> None:
+    one = _draft(glare, "org.one", org__two="1")
+    assert _activate(glare, one).status_code == 409
+    claimed: str = glare.create("org.two", "1.0.0").json()["id"]
+    _refused(_activate(glare, one), "requirement-missing")
+    data = packages.package("org.two", Require={"org.one": "1"})
+    assert glare.upload(claimed, data).status_code == 200
+
+    assert _activate(glare, one).status_code == 200
+    assert _activate(glare, claimed).status_code == 200
+
+
+def test_another_project_counts_only_what_is_public(
+    glare: Client, admin: Client, as_user: Callable[[str], Client], project: str, name: str
+) -> None:
+    required = _active(glare, name)
+    stranger = as_user(f"{project}-stranger")
+    wiki = _draft(stranger, "org.wiki", **{name.replace(".", "__"): "1"})
+
+    answer = _activate(stranger, wiki)
+    _refused(answer, "requirement-missing", f"{name} in the range 1 (there is no version)")
+
+    _publish(admin, required)
+    assert _activate(stranger, wiki).status_code == 200
+
+
+def test_a_pre_release_satisfies_the_requirement_on_itself(glare: Client) -> None:
+    assert _active(glare, "org.db", "2.0.0-rc.1")
+
+
+def test_what_is_public_requires_only_what_is_public(
+    glare: Client, admin: Client, name: str
+) -> None:
+    db, wiki = f"{name}.db", f"{name}.wiki"
+    required = _active(glare, db)
+    requiring = _active(glare, wiki, **{db.replace(".", "__"): "1"})
+
+    answer = admin.set(requiring, "visibility", "public")
+
+    _refused(answer, "requirement-private", wiki, f"{db} in the range 1", "publish that first")
+    assert glare.show(requiring)["visibility"] == "private"
+    _publish(admin, required)
+    _publish(admin, requiring)
+
+
+def test_activation_and_publication_in_one_request_are_both_checked(
+    admin: Client, name: str
+) -> None:
+    artifact_id = _draft(admin, name, org__nowhere="1")
+    patch = [
+        {"op": "replace", "path": "/status", "value": "active"},
+        {"op": "replace", "path": "/visibility", "value": "public"},
+    ]
+
+    def send() -> requests.Response:
+        headers = {"Content-Type": "application/json-patch+json"}
+        return admin.request("PATCH", f"/{artifact_id}", json=patch, headers=headers)
+
+    _refused(send(), "requirement-missing")
+    assert admin.show(artifact_id)["status"] == "drafted"
+    _active(admin, "org.nowhere")
+    _refused(send(), "requirement-private")
+    assert admin.show(artifact_id)["status"] == "drafted"
+
+
+@pytest.mark.parametrize("removal", ["delete", "deactivate"])
+def test_the_last_package_that_another_needs_stays(
+    glare: Client, admin: Client, removal: str
+) -> None:
+    def remove(artifact_id: str) -> requests.Response:
+        if removal == "delete":
+            return _delete(glare, artifact_id)
+        return admin.set(artifact_id, "status", "deactivated")
+
+    first = _active(glare, "org.db", "1.0.0")
+    second = _active(glare, "org.db", "1.1.0")
+    _active(glare, "org.db", "2.0.0")
+    wiki = _active(glare, "org.wiki", org__db="1")
+
+    assert remove(first).status_code in (200, 204)
+    _refused(remove(second), "requirement-last", "org.db 1.1.0", "org.wiki 1.0.0 (org.db 1)")
+    assert glare.show(second)["status"] == "active"
+    assert _delete(glare, wiki).status_code == 204
+    assert remove(second).status_code in (200, 204)
+
+
+def test_a_draft_needs_nothing_yet(glare: Client) -> None:
+    db = _active(glare, "org.db")
+    _draft(glare, "org.wiki", org__db="1")
+
+    assert _delete(glare, db).status_code == 204
+
+
+def test_the_draft_that_an_active_package_counts_on_stays(glare: Client) -> None:
+    one = _draft(glare, "org.one", org__two="1")
+    two = _draft(glare, "org.two", org__one="1")
+    assert _activate(glare, one).status_code == 200
+
+    _refused(_delete(glare, two), "requirement-last", "org.one 1.0.0")
+
+
+def test_what_a_public_package_needs_is_replaced_only_by_what_is_public(
+    glare: Client, admin: Client, name: str
+) -> None:
+    db, wiki = f"{name}.db", f"{name}.wiki"
+    required = _active(admin, db)
+    _publish(admin, required)
+    requiring = _active(admin, wiki, **{db.replace(".", "__"): "1"})
+    _publish(admin, requiring)
+    other = _active(admin, db, "1.1.0")
+
+    _refused(_delete(admin, required), "requirement-last", wiki)
+    _publish(admin, other)
+    assert _delete(admin, required).status_code == 204
+
+
+def test_a_private_package_does_not_keep_another_projects(
+    glare: Client, as_user: Callable[[str], Client], project: str
+) -> None:
+    db = _active(glare, "org.db")
+    neighbour = as_user(f"{project}-neighbour")
+    _active(neighbour, "org.db")
+    _active(neighbour, "org.wiki", org__db="1")
+
+    assert _delete(glare, db).status_code == 204
+
+
+def test_a_deactivated_package_comes_back_only_with_what_it_requires(
+    glare: Client, admin: Client
+) -> None:
+    db = _active(glare, "org.db")
+    wiki = _active(glare, "org.wiki", org__db="1")
+    assert admin.set(wiki, "status", "deactivated").status_code == 200
+    assert _delete(glare, db).status_code == 204
+
+    _refused(admin.set(wiki, "status", "active"), "requirement-missing", "org.db")
+    _active(glare, "org.db", "1.5.0")
+    assert admin.set(wiki, "status", "active").status_code == 200
+
+
+def test_an_error_names_no_package_that_the_caller_cannot_list(
+    glare: Client,
+    admin: Client,
+    as_user: Callable[[str], Client],
+    name: str,
+    project: str,
+    policy: Callable[[str, str], None],
+) -> None:
+    policy("artifact:delete_public", "")
+    required = _active(glare, name)
+    _publish(admin, required)
+    secret = as_user(f"{project}-secret")
+    _active(secret, "org.secret", **{name.replace(".", "__"): "1"})
+
+    answer = _delete(glare, required)
+
+    _refused(answer, "requirement-last", "packages of other projects")
+    assert "org.secret" not in message(answer)
+    assert "org.secret 1.0.0" in message(_delete(admin, required))
+
+
+def test_an_administrator_may_override(glare: Client, admin: Client) -> None:
+    db = _active(glare, "org.db")
+    _active(glare, "org.wiki", org__db="1")
+
+    assert _delete(admin, db).status_code == 409
+    assert _delete(_force(admin), db).status_code == 204
+
+
+def test_nobody_else_may_override(glare: Client) -> None:
+    db = _active(glare, "org.db")
+    _active(glare, "org.wiki", org__db="1")
+
+    answer = _delete(_force(glare), db)
+
+    assert answer.status_code == 403
+    assert "murano:override_checks" in message(answer)
+    assert glare.show(db)["status"] == "active"
+
+
+_CHECKS = {
+    "check_requirements": "requirement-missing",
+    "check_public_requirements": "requirement-private",
+    "check_dependents": "requirement-last",
+}
+
+
+@pytest.mark.parametrize(("option", "rule"), _CHECKS.items())
+@pytest.mark.parametrize("mode", ["enforce", "warn", "off"])
+def test_each_check_is_the_operators_choice(
+    glare: Client,
+    admin: Client,
+    name: str,
+    set_option: SetOption,
+    caplog: pytest.LogCaptureFixture,
+    option: str,
+    rule: str,
+    mode: str,
+) -> None:
+    caplog.set_level(logging.INFO, "glare_murano.checks")
+    db, wiki = f"{name}.db", f"{name}.wiki"
+    require = {db.replace(".", "__"): "1"}
+    breaking: dict[str, Callable[[], requests.Response]] = {
+        "check_requirements": lambda: _activate(admin, _draft(admin, wiki, **require)),
+        "check_public_requirements": lambda: _published(admin, db, wiki, require),
+        "check_dependents": lambda: _last_deleted(admin, db, wiki, require),
+    }
+    set_option(option, mode)
+
+    answer = breaking[option]()
+
+    assert (answer.status_code == 409) == (mode == "enforce"), answer.text
+    logged = [
+        record
+        for record in caplog.records
+        if record.name == "glare_murano.checks" and f"[{rule}]" in record.getMessage()
+    ]
+    levels = {"enforce": ["INFO"], "warn": ["WARNING"], "off": []}
+    assert [record.levelname for record in logged] == levels[mode]
+
+
+def _published(admin: Client, db: str, wiki: str, require: dict[str, Any]) -> requests.Response:
+    _active(admin, db)
+    return admin.set(_active(admin, wiki, **require), "visibility", "public")
+
+
+def _last_deleted(admin: Client, db: str, wiki: str, require: dict[str, Any]) -> requests.Response:
+    required = _active(admin, db)
+    _active(admin, wiki, **require)
+    return _delete(admin, required)
