@@ -12,14 +12,20 @@
 
 """A client of Glare that says what was sent and shows what came back."""
 
+import pathlib
 from typing import Any
 
 import requests
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
+from openapi_core import OpenAPI
+from openapi_core.contrib.requests import RequestsOpenAPIRequest
+from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
 ARTIFACTS = "/artifacts/murano"
 DEPENDENCIES = "/murano/dependencies"
+
+DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
 
 
 class Client:
@@ -48,11 +54,11 @@ class Client:
 
     def ask(self, **body: Any) -> requests.Response:
         """Send a dependency query."""
-        return self._http.post(f"{self.url}{DEPENDENCIES}", json=body, timeout=60)
+        return _validated(self._http.post(f"{self.url}{DEPENDENCIES}", json=body, timeout=60))
 
     def query(self, path: str, parameters: dict[str, str]) -> requests.Response:
         """Ask for what lies beside Glare's own API."""
-        return self._http.get(f"{self.url}{path}", params=parameters, timeout=60)
+        return _validated(self._http.get(f"{self.url}{path}", params=parameters, timeout=60))
 
     def set(self, artifact_id: str, field: str, value: Any) -> requests.Response:
         headers = {"Content-Type": "application/json-patch+json"}
@@ -80,6 +86,14 @@ class Client:
         ):
             assert answer.status_code == 200, answer.text
         return answer.json()
+
+
+def _validated(answer: requests.Response) -> requests.Response:
+    """The answer, if it has the form that the document of the API promises."""
+    DOCUMENT.validate_response(
+        RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(answer)
+    )
+    return answer
 
 
 def message(answer: requests.Response) -> str:

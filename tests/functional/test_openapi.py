@@ -1,0 +1,89 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The API's document and the real answers: that neither says what the other does not.
+
+Every answer that ``Client.ask`` and ``Client.query`` get in these tests is held
+against the document; here is that this would notice, and that the rest agrees.
+"""
+
+from typing import Any
+
+import openapi_core.exceptions
+import pytest
+import requests
+from openapi_core.contrib.requests import RequestsOpenAPIRequest
+from openapi_core.contrib.requests import RequestsOpenAPIResponse
+
+from glare_murano import api
+from glare_murano import queries
+from tests import packages
+from tests.functional.client import DOCUMENT
+from tests.functional.client import Client
+
+
+def _without_prose(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {k: _without_prose(v) for k, v in schema.items() if k != "description"}
+    return schema
+
+
+def test_the_document_and_the_server_hold_queries_to_the_same() -> None:
+    documented = DOCUMENT.spec["components"]["schemas"]["Query"].read_value()
+
+    assert _without_prose(documented) == queries.REQUEST_SCHEMA
+
+
+def test_the_document_tells_every_path_and_its_method() -> None:
+    paths = DOCUMENT.spec["paths"].read_value()
+
+    documented = {path: [method.upper() for method in item] for path, item in paths.items()}
+    assert documented == {path: [method] for path, (method, _) in api._QUERIES.items()}
+
+
+@pytest.mark.parametrize("field", ["sha256", "required_by", "visibility"])
+def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, field: str) -> None:
+    glare.publish(name, "1.0.0", packages.package(name))
+    answer = glare.ask(requirements={name: "1"})
+    body = answer.json()
+    del body["releases"][0][field]
+    short = requests.Response()
+    short.status_code, short.headers = 200, answer.headers
+    short._content = requests.compat.json.dumps(body).encode()
+
+    with pytest.raises(openapi_core.exceptions.OpenAPIError):
+        DOCUMENT.validate_response(
+            RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(short)
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/murano/dependencies", {}, 405),
+        ("POST", "/murano/heirs", {}, 405),
+        ("POST", "/murano/dependencies", {"X-Auth-Token": ""}, 401),
+        ("GET", "/murano/heirs?class=a.B", {"X-Auth-Token": ""}, 401),
+    ],
+)
+def test_refusals_are_as_documented(
+    glare: Client, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    answer = requests.request(
+        method, glare.url + path, headers={"X-Auth-Token": glare.token, **headers}, timeout=60
+    )
+
+    assert answer.status_code == status
+    if status != 405:
+        DOCUMENT.validate_response(
+            RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(answer)
+        )
