@@ -18,6 +18,7 @@ module, inside Glare, so that the catalogue tells the truth whoever the client
 is. Glare finds the type by its option ``custom_artifact_types_modules``.
 """
 
+import datetime
 import hashlib
 import tempfile
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from glare.objects.meta import validators
 from glare.objects.meta import wrappers
 from oslo_config import cfg
 from oslo_log import log as logging
+from oslo_utils import timeutils
 from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import checks
@@ -82,6 +84,14 @@ OPTIONS = [
         min=1,
         default=DEFAULT_LIMITS.ratio,
         help="How many bytes an archive may unpack to for each of its own, from 1 MiB on.",
+    ),
+    cfg.IntOpt(
+        "upload_timeout",
+        min=1,
+        default=3600,
+        help="How long an upload may take, in seconds, from its first byte to its being stored. "
+        "After that it counts as failed, since its process may have been killed, and the archive "
+        "can be uploaded again.",
     ),
 ]
 
@@ -210,6 +220,16 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     }
 
     artifact_type_opts = OPTIONS
+
+    @classmethod
+    def show(cls, context: Any, artifact_id: str, get_any_artifact: bool = False) -> Any:
+        """One artifact; an upload that has not ended in time has failed."""
+        af = super().show(context, artifact_id, get_any_artifact)
+        if af.archive and af.archive["status"] == "saving":
+            timeout = datetime.timedelta(seconds=_options().upload_timeout)
+            uploads.settle(timeutils.utcnow() - timeout, artifact_id)
+            af = super().show(context, artifact_id, get_any_artifact)
+        return af
 
     @classmethod
     def get_max_blob_size(cls, field_name: str) -> int:
@@ -361,8 +381,12 @@ def list_opts() -> list[tuple[str, list[Any]]]:
     return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
 
 
+def _options() -> Any:
+    return cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
+
+
 def _limits() -> Limits:
-    options = cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
+    options = _options()
     return Limits(
         archive_size=options.max_archive_size,
         unpacked_size=options.max_unpacked_size,

@@ -21,6 +21,7 @@ operators run it, and only the artifact type is ours.
 
 import argparse
 import contextlib
+import datetime
 import os
 import pathlib
 import signal
@@ -47,6 +48,7 @@ from oslo_log import log as logging
 from waitress import wasyncore
 
 from glare_murano import fields
+from glare_murano import uploads
 from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)
@@ -212,7 +214,10 @@ def _application(state: pathlib.Path) -> Any:
     logging.setup(cfg.CONF, "glare")
     migration.upgrade(None)
     glare_utils.initialize_glance_store()
-    return glare_config.load_paste_app("glare-api")
+    application = glare_config.load_paste_app("glare-api")
+    # No other server uses the folder, so that nobody uploads anything.
+    uploads.settle(datetime.datetime.max)
+    return application
 
 
 def clouds_entry(url: str, name: str = "glare-murano") -> str:

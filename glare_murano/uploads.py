@@ -15,17 +15,21 @@
 Logos and the form are taken out of the archive and stored as blobs of their
 own, before the archive itself is stored; they become visible together with
 it, in one transaction, or are deleted again. What they replace is deleted
-after that.
+after that. What a process leaves that is killed on the way is settled later.
 """
 
 import dataclasses
+import datetime
 import io
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
+import glance_store
 from glare.common import exception
 from glare.common import store_api
+from glare.db.sqlalchemy import api as database
+from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_utils import uuidutils
@@ -78,6 +82,54 @@ def prepare(context: Any, af: Any, digest: str, contents: Contents) -> Upload:
         upload.discard(context)
         raise
     return upload
+
+
+def settle(before: datetime.datetime, artifact_id: str | None = None) -> None:
+    """End the uploads that began before some time, and never will by themselves.
+
+    Glare marks a blob while it is uploaded, refuses any other upload, activation
+    and deletion meanwhile, and leaves the mark if its process is killed. The
+    artifact becomes what it was before the upload.
+
+    :param before: a time, in UTC.
+    :param artifact_id: of one artifact; of all if it is None.
+    """
+    session = database.get_session()
+    with session.begin():
+        blobs = (
+            session.query(models.ArtifactBlob)
+            .join(models.Artifact, models.Artifact.id == models.ArtifactBlob.artifact_id)
+            .filter(
+                models.Artifact.type_name == fields.TYPE_NAME,
+                models.Artifact.updated_at < before,
+                models.ArtifactBlob.status == "saving",
+            )
+        )
+        if artifact_id is not None:
+            blobs = blobs.filter(models.Artifact.id == artifact_id)
+        for blob in blobs.all():
+            LOG.warning(
+                "Gave up an upload of %s to the artifact %s: its process has ended",
+                blob.name,
+                blob.artifact_id,
+            )
+            size = _stored_size(blob.url)
+            if size is None:
+                session.delete(blob)
+            else:
+                # Glare has overwritten the size of what was there before.
+                blob.status, blob.size = "active", size
+
+
+def _stored_size(url: str | None) -> int | None:
+    """The size in bytes of what lies in the store; None if nothing does."""
+    if url is None:
+        return None
+    try:
+        size: int = glance_store.get_size_from_backend(url)
+    except glance_store.NotFound:
+        return None
+    return size
 
 
 def delete(context: Any, urls: Iterable[str]) -> None:

@@ -12,6 +12,7 @@
 
 """The artifact type in the real Glare."""
 
+import datetime
 import hashlib
 import json
 import pathlib
@@ -20,7 +21,10 @@ from collections.abc import Callable
 import pytest
 from glare.common import exception
 from glare.common import store_api
+from glare.db.sqlalchemy import api as database
+from glare.db.sqlalchemy import models
 from oslo_config import cfg
+from oslo_utils import timeutils
 
 from glare_murano.package import Archive
 from glare_murano.package import InvalidPackage
@@ -555,6 +559,54 @@ def test_what_an_upload_replaces_is_deleted_from_the_store(
     assert glare.show(artifact_id)["logo"] is None
     assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
     assert set((state_dir / "blobs").iterdir()) == before
+
+
+def _killed_upload(artifact_id: str, ago: datetime.timedelta) -> None:
+    """What a process leaves in the database that is killed while it stores an archive."""
+    session = database.get_session()
+    with session.begin():
+        artifact = session.get(models.Artifact, artifact_id)
+        archive = next((blob for blob in artifact.blobs if blob.name == "archive"), None)
+        if archive is None:
+            archive = models.ArtifactBlob(name="archive", external=False, artifact=artifact)
+        archive.status, archive.size = "saving", 4711
+    with session.begin():
+        session.query(models.Artifact).filter_by(id=artifact_id).update(
+            {"updated_at": timeutils.utcnow() - ago}
+        )
+
+
+_LONG_AGO = datetime.timedelta(hours=2)
+
+
+@pytest.mark.parametrize("ago", [datetime.timedelta(minutes=1), _LONG_AGO])
+def test_an_upload_that_does_not_end_is_given_up_in_time(
+    glare: Client, name: str, ago: datetime.timedelta
+) -> None:
+    artifact_id = _draft(glare, name)
+    _killed_upload(artifact_id, ago)
+
+    answer = glare.upload(artifact_id, packages.package(name))
+
+    assert answer.status_code == (200 if ago == _LONG_AGO else 409)
+
+
+def test_a_draft_whose_upload_was_killed_can_be_deleted(glare: Client, name: str) -> None:
+    artifact_id = _draft(glare, name)
+    _killed_upload(artifact_id, _LONG_AGO)
+
+    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+
+
+def test_a_killed_second_upload_leaves_the_first_archive(glare: Client, name: str) -> None:
+    artifact_id = _draft(glare, name)
+    data = packages.package(name)
+    before = glare.upload(artifact_id, data).json()
+    _killed_upload(artifact_id, _LONG_AGO)
+
+    assert glare.show(artifact_id)["archive"] == before["archive"]
+    assert glare.request("GET", f"/{artifact_id}/archive").content == data
+    assert glare.set(artifact_id, "status", "active").status_code == 200
 
 
 def test_an_archive_that_cannot_be_stored_leaves_nothing(

@@ -14,14 +14,18 @@
 
 import contextlib
 import pathlib
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 
 import openstack.config
 import pytest
+import requests
 from keystoneauth1 import adapter
 
 from tests import packages
@@ -93,6 +97,33 @@ def test_it_stops_cleanly_and_finds_everything_again(
         client = Client(printed.split()[3], "a:b:member")
         found = client.request("GET", "", params={"name": "org.test.kept"}).json()["artifacts"][0]
         assert client.request("GET", f"/{found['id']}/archive").content == data
+
+
+def test_an_upload_that_died_with_it_can_be_made_again(tmp_path: pathlib.Path) -> None:
+    content = packages.files(packages.manifest("org.test.killed"))
+    content["Resources/large"] = random.Random(0).randbytes(60 * 1024**2)
+    data = packages.zipped(content)
+    with _running(tmp_path / "state") as (process, printed):
+        client = Client(printed.split()[3], "a:b:member")
+        artifact_id = client.create("org.test.killed").json()["id"]
+
+        def upload() -> None:
+            with contextlib.suppress(requests.ConnectionError):
+                Client(client.url, client.token).upload(artifact_id, data)
+
+        sender = threading.Thread(target=upload)
+        sender.start()
+        while (client.show(artifact_id)["archive"] or {}).get("status") != "saving":
+            time.sleep(0.005)
+        process.kill()
+        sender.join()
+
+    with _running(tmp_path / "state") as (_, printed):
+        client = Client(printed.split()[3], "a:b:member")
+        assert client.show(artifact_id)["archive"] is None
+        assert client.upload(artifact_id, data).status_code == 200
+        assert client.request("DELETE", f"/{artifact_id}").status_code == 204
+        assert list((tmp_path / "state/blobs").iterdir()) == []
 
 
 def test_settings_of_the_users_own_are_read_after_its_own(tmp_path: pathlib.Path) -> None:
