@@ -206,6 +206,23 @@ def test_a_caller_sees_what_a_list_call_would_show(
     assert versions(admin, project_id="strangers") == []
 
 
+def test_the_policy_of_a_list_call_rules_queries(
+    glare: Client, as_user: Callable[[str], Client], name: str, policy: Callable[[str, str], None]
+) -> None:
+    glare.publish(name, "1.0.0", packages.package(name))
+    auditor = as_user("auditors")
+
+    policy("artifact:list_all_artifacts", "project_id:auditors")
+    assert [found for found, _ in auditor.names(name=name)] == [name]
+    assert _closure(auditor, requirements={name: "1"})[name] == ["1.0.0"]
+
+    policy("artifact:list", "not project_id:auditors")
+    assert auditor.request("GET", "").status_code == 403
+    assert auditor.ask(requirements={name: "1"}).status_code == 403
+    assert auditor.query("/murano/heirs", {"class": name}).status_code == 403
+    assert glare.ask(requirements={name: "1"}).status_code == 200
+
+
 def test_the_project_own_package_comes_before_a_public_one(
     glare: Client, admin: Client, name: str, project: str
 ) -> None:
