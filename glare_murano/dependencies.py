@@ -152,7 +152,7 @@ class GlareSource:
             classes[row.artifact_id].append(row.string_value)
         blobs = self._session.query(models.ArtifactBlob).filter(
             models.ArtifactBlob.artifact_id.in_(list(by_id)),
-            models.ArtifactBlob.name == fields.ARCHIVE,
+            _checked(models.ArtifactBlob.name == fields.ARCHIVE),
             models.ArtifactBlob.status == "active",
         )
         return {
@@ -165,7 +165,7 @@ class GlareSource:
     def _properties(self, ids: Iterable[str], name: str) -> Any:
         return self._session.query(models.ArtifactProperty).filter(
             models.ArtifactProperty.artifact_id.in_(list(ids)),
-            models.ArtifactProperty.name == name,
+            _checked(models.ArtifactProperty.name == name),
         )
 
     def _learn(self, condition: Any) -> dict[str, set[Version]]:
@@ -178,16 +178,7 @@ class GlareSource:
             models.Artifact.version_meta,
             models.Artifact.owner,
             models.Artifact.visibility,
-        ).filter(
-            condition,
-            models.Artifact.type_name == fields.TYPE_NAME,
-            sa.or_(
-                models.Artifact.status == "active",
-                sa.and_(models.Artifact.id == self._given, models.Artifact.status != "deleted"),
-            ),
-        )
-        # Glare's own rule of what a caller can list.
-        query = database._apply_query_base_filters(query, self._context, self._see_all)
+        ).filter(condition, _checked(self._is_there()))
         versions: dict[str, set[Version]] = collections.defaultdict(set)
         for row in query:
             release = Release(row.name, version_of(row))
@@ -198,6 +189,19 @@ class GlareSource:
                 if best is None or self._preference(artifact) > self._preference(best):
                     self.found[release] = artifact
         return versions
+
+    def _is_there(self) -> Any:
+        """The condition that an artifact can be used, and the caller sees it."""
+        query = self._session.query(models.Artifact).filter(
+            models.Artifact.type_name == fields.TYPE_NAME,
+            sa.or_(
+                models.Artifact.status == "active",
+                sa.and_(models.Artifact.id == self._given, models.Artifact.status != "deleted"),
+            ),
+        )
+        # Glare's own rule of what a caller can list.
+        query = database._apply_query_base_filters(query, self._context, self._see_all)
+        return query.whereclause
 
     def _is_usable(self, artifact: Found) -> bool:
         if artifact.id == self._given:
@@ -217,3 +221,12 @@ class GlareSource:
             artifact.visibility == "public",
             artifact.id,
         )
+
+
+def _checked(condition: Any) -> Any:
+    """A condition that rows are checked by, but never looked up by.
+
+    SQLite does not know how many rows a value has: it would rather look up all
+    that is active, or all requirements that there are, than fifty artifacts.
+    """
+    return sa.case((condition, 1), else_=0) == 1

@@ -12,6 +12,7 @@
 
 """Dependency queries, answered by the real Glare."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -261,19 +262,19 @@ def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
     assert requests.post(glare_url + DEPENDENCIES, json={}, timeout=60).status_code == 401
 
 
-def _statements(client: Client, **body: Any) -> int:
-    """How many SQL statements a query takes."""
+def _statements(client: Client, **body: Any) -> list[tuple[str, Any]]:
+    """The SQL statements that a query takes, with their parameters."""
     statements = []
 
-    def remember(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        statements.append(statement)
+    def remember(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        statements.append((statement, parameters))
 
     event.listen(database.get_engine(), "before_cursor_execute", remember)
     try:
         assert client.ask(**body).status_code == 200
     finally:
         event.remove(database.get_engine(), "before_cursor_execute", remember)
-    return len(statements)
+    return statements
 
 
 def test_the_statements_grow_with_the_depth_alone(
@@ -286,7 +287,25 @@ def test_the_statements_grow_with_the_depth_alone(
     publish("org.wide", **{f"org__leaf{number}": "1" for number in range(12)})
     publish("org.deep", org__wide="1")
 
-    narrow = _statements(glare, requirements={"org.narrow": "1"})
+    narrow = len(_statements(glare, requirements={"org.narrow": "1"}))
 
-    assert _statements(glare, requirements={"org.wide": "1"}) == narrow
-    assert _statements(glare, requirements={"org.deep": "1"}) == narrow + 2
+    assert len(_statements(glare, requirements={"org.wide": "1"})) == narrow
+    assert len(_statements(glare, requirements={"org.deep": "1"})) == narrow + 2
+
+
+def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..., Any]) -> None:
+    """Never all that is active, or all properties of a name, of which a large Glare has many."""
+    for number in range(12):
+        publish(f"org.leaf{number}")
+    publish("org.wide", **{f"org__leaf{number}": "1" for number in range(12)})
+    statements = _statements(glare, requirements={"org.wide": "1"})
+
+    plans = []
+    with database.get_engine().connect() as connection:
+        for statement, parameters in statements:
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            plans += [row.detail for row in rows if "CONSTANT" not in row.detail]
+
+    assert len(plans) >= 6
+    for plan in plans:
+        assert re.search("_name_and_version|_artifact_id ", plan), plan
