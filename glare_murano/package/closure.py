@@ -141,7 +141,7 @@ class _Planner:
         self._pins = pins
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}
-        self._requirements: dict[Release, Requirements] = {}
+        self._required_by: dict[Release, tuple[Demand, ...]] = {}
         self._reached_by: dict[Release, Demand] = {}
         # A package and the set of ranges upon it -> versions that were chosen
         # for them and given up again. They are not taken for the same ranges
@@ -152,6 +152,9 @@ class _Planner:
         )
         # What was required once, and stays so, since it goes round in a circle.
         self._kept: dict[str, dict[Demand, None]] | None = None
+        # The last choice for each package, and the demands that it was made
+        # for; from one round to the next, few change.
+        self._choices: dict[str, tuple[tuple[Demand, ...], _Choice]] = {}
 
     def closure(self) -> Closure:
         taken: dict[str, _Choice] = {}
@@ -161,19 +164,22 @@ class _Planner:
             before, before_demands = taken, demands
             demands = self._demands(taken)
             self._learn_versions(demands)
-            taken = {fqn: self._choose(fqn, upon) for fqn, upon in demands.items()}
+            taken = {fqn: self._choice(fqn, upon) for fqn, upon in demands.items()}
             self._learn_requirements(taken)
             if taken == before and demands.keys() == before_demands.keys():
                 return self._result(taken)
             for fqn in taken.keys() & before.keys():
                 given_up = {release.version for release in before[fqn] - taken[fqn]}
-                self._given_up[fqn, _ranges(before_demands[fqn])] |= given_up
+                if given_up:
+                    self._given_up[fqn, _ranges(before_demands[fqn])] |= given_up
+                    del self._choices[fqn]
             state = (
                 frozenset(itertools.chain(*taken.values())),
                 sum(map(len, self._given_up.values())),
             )
             if state in seen and self._kept is None:
                 self._kept = collections.defaultdict(dict)
+                self._choices.clear()
             seen.add(state)
 
     def _demands(self, taken: Mapping[str, _Choice]) -> dict[str, tuple[Demand, ...]]:
@@ -189,13 +195,14 @@ class _Planner:
             for release in sorted(taken.get(demand.fqn, ()), key=str):
                 if release not in self._reached_by and demand.spec.match(release.version):
                     self._reached_by[release] = demand
-                    queue.extend(self._required_by(release))
+                    queue.extend(self._required_by[release])
         return {fqn: tuple(upon) for fqn, upon in found.items()}
 
-    def _required_by(self, release: Release) -> Iterable[Demand]:
-        for fqn, spec in sorted(self._requirements[release].items()):
-            if fqn != release.fqn or not _satisfied_by_itself(release, spec):
-                yield Demand(fqn, spec, release)
+    def _choice(self, fqn: str, demands: tuple[Demand, ...]) -> _Choice:
+        known = self._choices.get(fqn)
+        if known is None or known[0] != demands:
+            known = self._choices[fqn] = demands, self._choose(fqn, demands)
+        return known[1]
 
     def _choose(self, fqn: str, demands: Sequence[Demand]) -> _Choice:
         pinned: dict[Demand, Version] = {}
@@ -214,7 +221,9 @@ class _Planner:
         self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
     ) -> Sequence[Version]:
         versions = self._versions[fqn]
-        given_up = self._given_up.get((fqn, ranges), ())
+        given_up = self._given_up.get((fqn, ranges))
+        if not given_up:
+            return versions
         left = [version for version in versions if version not in given_up]
         if self._kept is None and _satisfiable(specs, left) == _satisfiable(specs, versions):
             return left
@@ -229,9 +238,12 @@ class _Planner:
 
     def _learn_requirements(self, taken: Mapping[str, _Choice]) -> None:
         releases = {release for choice in taken.values() for release in choice}
-        unknown = sorted(releases - self._requirements.keys(), key=str)
+        unknown = sorted(releases - self._required_by.keys(), key=str)
         if unknown:
-            self._requirements.update(self._source.requirements(unknown))
+            found = self._source.requirements(unknown)
+            self._required_by.update(
+                {release: tuple(_demanded_by(release, found[release])) for release in unknown}
+            )
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
         """What the roots come to: who requires what, and which version answers."""
@@ -250,7 +262,7 @@ class _Planner:
             answers[release].append(demand)
             if release not in self._reached_by:
                 self._reached_by[release] = demand
-                queue.extend(self._required_by(release))
+                queue.extend(self._required_by[release])
         ordered = {release: tuple(answers[release]) for release in sorted(answers, key=str)}
         return Closure(ordered, tuple(unsatisfied))
 
@@ -266,6 +278,12 @@ class _Planner:
         while chain[-1].requirer is not None:
             chain.append(self._reached_by[chain[-1].requirer])
         return tuple(reversed(chain))
+
+
+def _demanded_by(release: Release, requirements: Requirements) -> Iterable[Demand]:
+    for fqn, spec in sorted(requirements.items()):
+        if fqn != release.fqn or not _satisfied_by_itself(release, spec):
+            yield Demand(fqn, spec, release)
 
 
 def _satisfied_by_itself(release: Release, spec: VersionSpec) -> bool:
@@ -296,8 +314,7 @@ def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> 
     :raises TooManyVersions: if it takes too long to tell.
     """
     if len(specs) == 1:
-        newest = specs[0].select(versions)
-        return () if newest is None else (newest,)
+        return tuple(itertools.islice(filter(specs[0].match, versions), 1))
     # Of versions that satisfy the same ranges, only the newest matters.
     kinds: dict[int, Version] = {}
     for version in versions:
