@@ -14,11 +14,12 @@
 
 A level of the graph takes two statements, one for versions and one for
 requirements, however many packages and versions there are; the releases that
-come out take two more. What the caller could not list is not there.
+come out take one more. What the caller could not list is not there.
 """
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -35,11 +36,19 @@ from glare_murano.package import VersionSpec
 from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
 
+_REQUIREMENTS = "requirements"
+_CLASSES = "class_definitions"
+
 
 def version_of(row: Any) -> Version:
     """The version in a row of Glare's table of artifacts."""
-    stored = semver_db.DBVersion(row.version_prefix, row.version_suffix, row.version_meta)
-    version: Version = stored.version
+    return _version(row.version_prefix, row.version_suffix, row.version_meta)
+
+
+# Most packages have the same versions, and each of them is asked for often.
+@functools.lru_cache(maxsize=4096)
+def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
+    version: Version = semver_db.DBVersion(prefix, suffix, meta).version
     return version
 
 
@@ -97,6 +106,7 @@ class GlareSource:
         self._session = session
         self._given: str | None = None
         self._requirements: dict[Release, dict[str, VersionSpec]] = {}
+        self._classes: dict[Release, list[str]] = collections.defaultdict(list)
         self.found: dict[Release, Found] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
@@ -120,7 +130,7 @@ class GlareSource:
         rows = self._session.query(
             models.ArtifactProperty.string_value, models.ArtifactProperty.artifact_id
         ).filter(
-            models.ArtifactProperty.name == "class_definitions",
+            models.ArtifactProperty.name == _CLASSES,
             models.ArtifactProperty.string_value.in_(list(class_names)),
         )
         defined = collections.defaultdict(set)
@@ -139,33 +149,43 @@ class GlareSource:
         if unknown:
             by_id = {self.found[release].id: release for release in unknown}
             self._requirements.update({release: {} for release in unknown})
-            for row in self._properties(by_id, "requirements"):
-                spec = VersionSpec.of(row.string_value)
-                self._requirements[by_id[row.artifact_id]][row.key_name] = spec
+            for row in self._properties(by_id):
+                release = by_id[row.artifact_id]
+                if row.name == _REQUIREMENTS:
+                    spec = VersionSpec.of(row.string_value)
+                    self._requirements[release][row.key_name] = spec
+                else:
+                    self._classes[release].append(row.string_value)
         return {release: self._requirements[release] for release in releases}
 
     def details(self, releases: Collection[Release]) -> Mapping[Release, Details]:
         """What a loader needs to know of each of the releases."""
+        self.requirements(releases)
         by_id = {self.found[release].id: release for release in releases}
-        classes: dict[str, list[str]] = collections.defaultdict(list)
-        for row in self._properties(by_id, "class_definitions"):
-            classes[row.artifact_id].append(row.string_value)
-        blobs = self._session.query(models.ArtifactBlob).filter(
+        blobs = self._session.query(
+            models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
+        ).filter(
             models.ArtifactBlob.artifact_id.in_(list(by_id)),
             _checked(models.ArtifactBlob.name == fields.ARCHIVE),
             models.ArtifactBlob.status == "active",
         )
         return {
             by_id[blob.artifact_id]: Details(
-                tuple(sorted(classes[blob.artifact_id])), blob.sha256, blob.size
+                tuple(sorted(self._classes[by_id[blob.artifact_id]])), blob.sha256, blob.size
             )
             for blob in blobs
         }
 
-    def _properties(self, ids: Iterable[str], name: str) -> Any:
-        return self._session.query(models.ArtifactProperty).filter(
+    def _properties(self, ids: Iterable[str]) -> Any:
+        """The rows of requirements and of classes, both read at once."""
+        return self._session.query(
+            models.ArtifactProperty.artifact_id,
+            models.ArtifactProperty.name,
+            models.ArtifactProperty.key_name,
+            models.ArtifactProperty.string_value,
+        ).filter(
             models.ArtifactProperty.artifact_id.in_(list(ids)),
-            _checked(models.ArtifactProperty.name == name),
+            _checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])),
         )
 
     def _learn(self, condition: Any) -> dict[str, set[Version]]:

@@ -54,6 +54,7 @@ REQUEST_SCHEMA = {
     },
     "additionalProperties": False,
 }
+_VALIDATOR = jsonschema.Draft202012Validator(REQUEST_SCHEMA)
 
 
 class Query:
@@ -65,7 +66,7 @@ class Query:
     def __init__(self, body: Any) -> None:
         """Check a request's body."""
         try:
-            jsonschema.validate(body, REQUEST_SCHEMA)
+            _VALIDATOR.validate(body)
             self.requirements = [
                 (fqn, VersionSpec.of(text)) for fqn, text in body.get("requirements", {}).items()
             ]
