@@ -22,6 +22,7 @@ import dataclasses
 import functools
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,9 @@ from glare_murano.package.closure import Requirements
 
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"
+
+# SQLite takes 32,766 values in one statement, PostgreSQL 65,535.
+_MAX_VALUES = 30_000
 
 
 def version_of(row: Any) -> Version:
@@ -111,7 +115,7 @@ class GlareSource:
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
         """See the protocol ``Source``."""
-        known = self._learn(models.Artifact.name.in_(list(fqns)))
+        known = self._learn(models.Artifact.name, fqns)
         # A database may compare without regard to case.
         return {fqn: known[fqn] for fqn in fqns if fqn in known}
 
@@ -121,7 +125,7 @@ class GlareSource:
         :returns: None if the caller cannot see it.
         """
         self._given = artifact_id
-        self._learn(models.Artifact.id == artifact_id)
+        self._learn(models.Artifact.id, [artifact_id])
         found = [artifact.release for artifact in self.found.values() if artifact.id == artifact_id]
         return found[0] if found else None
 
@@ -136,7 +140,7 @@ class GlareSource:
         defined = collections.defaultdict(set)
         for class_name, artifact_id in rows:
             defined[artifact_id].add(class_name)
-        self._learn(models.Artifact.id.in_(list(defined)))
+        self._learn(models.Artifact.id, defined)
         found: dict[str, set[Release]] = collections.defaultdict(set)
         for artifact in self.found.values():
             for class_name in defined.get(artifact.id, ()):
@@ -162,13 +166,13 @@ class GlareSource:
         """What a loader needs to know of each of the releases."""
         self.requirements(releases)
         by_id = {self.found[release].id: release for release in releases}
-        blobs = self._session.query(
+        query = self._session.query(
             models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
         ).filter(
-            models.ArtifactBlob.artifact_id.in_(list(by_id)),
             _checked(models.ArtifactBlob.name == fields.ARCHIVE),
-            models.ArtifactBlob.status == "active",
+            _checked(models.ArtifactBlob.status == "active"),
         )
+        blobs = _looked_up(query, models.ArtifactBlob.artifact_id, by_id)
         return {
             by_id[blob.artifact_id]: Details(
                 tuple(sorted(self._classes[by_id[blob.artifact_id]])), blob.sha256, blob.size
@@ -178,17 +182,15 @@ class GlareSource:
 
     def _properties(self, ids: Iterable[str]) -> Any:
         """The rows of requirements and of classes, both read at once."""
-        return self._session.query(
+        query = self._session.query(
             models.ArtifactProperty.artifact_id,
             models.ArtifactProperty.name,
             models.ArtifactProperty.key_name,
             models.ArtifactProperty.string_value,
-        ).filter(
-            models.ArtifactProperty.artifact_id.in_(list(ids)),
-            _checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])),
-        )
+        ).filter(_checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])))
+        return _looked_up(query, models.ArtifactProperty.artifact_id, ids)
 
-    def _learn(self, condition: Any) -> dict[str, set[Version]]:
+    def _learn(self, column: Any, values: Iterable[str]) -> dict[str, set[Version]]:
         """Find artifacts that can be used, and remember the best of each release."""
         query = self._session.query(
             models.Artifact.id,
@@ -198,9 +200,9 @@ class GlareSource:
             models.Artifact.version_meta,
             models.Artifact.owner,
             models.Artifact.visibility,
-        ).filter(condition, _checked(self._is_there()))
+        ).filter(_checked(self._is_there()))
         versions: dict[str, set[Version]] = collections.defaultdict(set)
-        for row in query:
+        for row in _looked_up(query, column, values):
             release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
@@ -241,6 +243,13 @@ class GlareSource:
             artifact.visibility == "public",
             artifact.id,
         )
+
+
+def _looked_up(query: Any, column: Any, values: Iterable[str]) -> Iterator[Any]:
+    """The rows of a query whose column has one of the values."""
+    ordered = sorted(values)
+    for start in range(0, len(ordered), _MAX_VALUES):
+        yield from query.filter(column.in_(ordered[start : start + _MAX_VALUES]))
 
 
 def _checked(condition: Any) -> Any:

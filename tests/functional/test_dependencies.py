@@ -13,14 +13,17 @@
 """Dependency queries, answered by the real Glare."""
 
 import re
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import requests
+from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
 from sqlalchemy import event
 
+from glare_murano import dependencies
 from tests import packages
 from tests.functional.client import DEPENDENCIES
 from tests.functional.client import Client
@@ -309,3 +312,23 @@ def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..
     assert len(plans) == 2 * 2 + 1
     for plan in plans:
         assert re.search("_name_and_version|_artifact_id ", plan), plan
+
+
+def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any]) -> None:
+    found = publish("org.one")
+    session = database.get_session()
+    with session.begin():
+        # What SQLite has by itself; Debian's takes more.
+        raw = session.connection().connection.dbapi_connection
+        raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+        source = dependencies.GlareSource(
+            session,
+            RequestContext(project_id=found["owner"]),
+            see_all=False,
+            project_id=None,
+            prereleases=True,
+        )
+
+        versions = source.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])
+
+    assert {fqn: list(map(str, of)) for fqn, of in versions.items()} == {"org.one": ["1.0.0"]}
