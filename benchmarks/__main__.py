@@ -19,10 +19,11 @@ import json
 import pathlib
 import sys
 
+from benchmarks import glare
 from benchmarks import package
 from benchmarks.measure import Figure
 
-BENCHMARKS = (*package.BENCHMARKS,)
+BENCHMARKS = (*package.BENCHMARKS, *glare.BENCHMARKS)
 REPORT = pathlib.Path("build", "bench.json")
 
 

@@ -22,18 +22,18 @@ from openapi_core import OpenAPI
 from openapi_core.contrib.requests import RequestsOpenAPIRequest
 from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
-ARTIFACTS = "/artifacts/murano"
 DEPENDENCIES = "/murano/dependencies"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
 
 
 class Client:
-    """Plain requests with one token."""
+    """Plain requests with one token, for artifacts of one type."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, artifact_type: str = "murano") -> None:
         self.url = url
         self.token = token
+        self._artifacts = f"{url}/artifacts/{artifact_type}"
         self._http = requests.Session()
         self.headers = self._http.headers
         self.headers["X-Auth-Token"] = token
@@ -42,7 +42,7 @@ class Client:
         return ksa_session.Session(auth=token_endpoint.Token(self.url, self.token))
 
     def request(self, method: str, path: str, **kwargs: Any) -> requests.Response:
-        return self._http.request(method, f"{self.url}{ARTIFACTS}{path}", timeout=60, **kwargs)
+        return self._http.request(method, f"{self._artifacts}{path}", timeout=60, **kwargs)
 
     def create(self, name: str, version: str | None = "1.0.0", **fields: Any) -> requests.Response:
         claim = {"name": name, "version": version, **fields}

@@ -1,0 +1,241 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A catalogue of many packages, written straight into Glare's database.
+
+The rows are those that Glare stores where a package is published through its
+API (a functional test compares them); only the blobs themselves are not there.
+A larger catalogue holds a smaller one, and each of them holds one application
+of 50 packages.
+"""
+
+import collections
+import dataclasses
+import datetime
+import functools
+import hashlib
+import itertools
+import pathlib
+import random
+import uuid
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy
+from glare.common import semver_db
+from glare.db.sqlalchemy import models
+
+from glare_murano import fields
+from glare_murano.package import Contents
+from glare_murano.package import Manifest
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package.classes import ClassDefinition
+from glare_murano.package.manifest import Format
+
+CORE = "io.murano"
+VERSIONS = (*(f"1.{minor}.0" for minor in range(7)), "2.0.0", "2.1.0", "2.2.0-rc.1")
+# Most requirements are upon a major version; some packages end up in two.
+RANGES = ("1", "1", "1", ">=1.2.0,<2", ">=1.2.0,<2", ">=1.0,!=1.6.0,<2", "1.4", ">=2.0.0")
+
+# How many packages of the application stand on each level of its graph; the
+# core library is one more, which all of them require.
+LEVELS = (1, 5, 10, 14, 12, 7)
+APPLICATION_SIZE = 1 + sum(LEVELS)
+_LEVEL_STARTS = tuple(itertools.accumulate(LEVELS, initial=1))
+
+_REQUIRED = 3
+_PROJECTS = 40
+_BATCH = 500
+_PUBLISHED_AT = datetime.datetime(2025, 1, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+    """One version of a package, and whose it is."""
+
+    contents: Contents
+    owner: str
+    visibility: str
+
+
+def name(number: int) -> str:
+    """The name of a package: the core library is the first, the application the second."""
+    return CORE if number == 0 else f"org.vendor{number % 97}.Package{number}"
+
+
+def owner(number: int) -> str:
+    """The project that a package belongs to; the application's are of one project."""
+    return f"project{0 if number < APPLICATION_SIZE else number % _PROJECTS}"
+
+
+def artifacts(count: int) -> Iterator[Artifact]:
+    """So many artifacts, ten versions of each package."""
+    for number in range(count // len(VERSIONS)):
+        dice = random.Random(number)
+        public = number == 0 or dice.random() < 0.7
+        for version in VERSIONS:
+            requirements = {
+                name(required): dice.choice(RANGES) if required else "1"
+                for required in _required_by(number, dice)
+            }
+            yield Artifact(
+                contents=_contents(name(number), version, requirements),
+                owner=owner(number),
+                visibility="public" if public else "private",
+            )
+
+
+def _contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Contents:
+    server = f"{fqn}.Server"
+    classes = (
+        ClassDefinition(f"{fqn}.Client", (f"{CORE}.Object",)),
+        ClassDefinition(f"{fqn}.Cluster", (server,)),
+        ClassDefinition(f"{fqn}.Main", (f"{CORE}.Application",)),
+        ClassDefinition(server, (f"{CORE}.Object",)),
+    )
+    label = fqn.rpartition(".")[2]
+    manifest = Manifest(
+        full_name=fqn,
+        version=Version(version),
+        format=Format.of("1.4"),
+        package_type="Application",
+        display_name=f"{label} as a service",
+        description=f"{label}, with its clients.",
+        author="A Vendor",
+        supplier={"Name": "A Vendor", "CompanyUrl.Link": "https://vendor.example.org"},
+        tags=("cluster", label),
+        classes={definition.name: f"{definition.name}.yaml" for definition in classes},
+        # A package requires its own major version, whether it says so or not.
+        requirements={
+            required: _spec(text)
+            for required, text in {**requirements, fqn: version.partition(".")[0]}.items()
+        },
+        ui="ui.yaml",
+        logo=None,
+        supplier_logo=None,
+        meta=None,
+        document={},
+        warnings=(),
+    )
+    return Contents(manifest, classes)
+
+
+@functools.cache
+def _spec(text: str) -> VersionSpec:
+    return VersionSpec.of(text)
+
+
+def _required_by(number: int, dice: random.Random) -> Collection[int]:
+    """What a package requires: in the application of the next level, else of all before it."""
+    if number == 0:
+        return ()
+    if number >= APPLICATION_SIZE:
+        return 0, *dice.sample(range(1, number), _REQUIRED)
+    level = next(level for level, end in enumerate(_LEVEL_STARTS[1:]) if number < end)
+    if level + 1 == len(LEVELS):
+        return (0,)
+    below = range(*_LEVEL_STARTS[level + 1 : level + 3])
+    # Together, those of one level require all of the next.
+    own = below[number - _LEVEL_STARTS[level] :: LEVELS[level]]
+    return {0, *own, *dice.sample(below, _REQUIRED)}
+
+
+def load(database: pathlib.Path, found: Iterable[Artifact]) -> None:
+    """Write artifacts into the SQLite database of a Glare that has nothing else to do."""
+    engine = sqlalchemy.create_engine(f"sqlite:///{database}")
+    artifacts = iter(found)
+    with engine.connect() as connection:
+        for setting in ("synchronous = off", "journal_mode = off", "cache_size = -1000000"):
+            connection.exec_driver_sql(f"pragma {setting}")
+        with connection.begin():
+            while batch := [*itertools.islice(artifacts, _BATCH)]:
+                for model, rows in _rows(batch).items():
+                    connection.execute(sqlalchemy.insert(model), rows)
+    engine.dispose()
+
+
+def _rows(artifacts: Iterable[Artifact]) -> dict[type, list[dict[str, Any]]]:
+    """What Glare stores of artifacts, by table."""
+    rows = collections.defaultdict(list)
+    for artifact in artifacts:
+        contents = artifact.contents
+        row = _artifact(artifact)
+        rows[models.Artifact].append(row)
+        for model, parts in (
+            (models.ArtifactTag, [{"value": tag} for tag in contents.manifest.tags]),
+            (models.ArtifactProperty, _properties(contents)),
+            (models.ArtifactBlob, _blobs(contents)),
+        ):
+            rows[model] += [{"id": _id(), "artifact_id": row["id"], **part} for part in parts]
+    return rows
+
+
+def _id() -> str:
+    return str(uuid.uuid4())
+
+
+def _artifact(artifact: Artifact) -> dict[str, Any]:
+    manifest = artifact.contents.manifest
+    prefix, suffix, meta = semver_db.parse(str(manifest.version)).__composite_values__()
+    return {
+        "id": _id(),
+        "name": manifest.full_name,
+        "type_name": fields.TYPE_NAME,
+        "version_prefix": prefix,
+        "version_suffix": suffix,
+        "version_meta": meta,
+        "description": manifest.description,
+        "visibility": artifact.visibility,
+        "status": "active",
+        "owner": artifact.owner,
+        "created_at": _PUBLISHED_AT,
+        "updated_at": _PUBLISHED_AT,
+        "activated_at": _PUBLISHED_AT,
+        "display_type_name": "Murano packages",
+    }
+
+
+def _properties(contents: Contents) -> Iterator[dict[str, Any]]:
+    for field, value in fields.from_contents(contents).items():
+        row = {"name": field, "string_value": value, "position": None, "key_name": None}
+        if isinstance(value, str):
+            yield row
+        elif isinstance(value, list):
+            for position, text in enumerate(value):
+                yield {**row, "string_value": text, "position": position}
+        else:
+            for key, text in value.items():
+                yield {**row, "string_value": text, "key_name": key}
+
+
+def _blobs(contents: Contents) -> Iterator[dict[str, Any]]:
+    """The archive and its form; where they would be is not read."""
+    digest = hashlib.sha256(str(contents.manifest).encode()).hexdigest()
+    for field, content_type in (
+        (fields.ARCHIVE, "application/octet-stream"),
+        ("ui_definition", "application/x-yaml"),
+    ):
+        yield {
+            "name": field,
+            "size": 4096,
+            "md5": digest[:32],
+            "sha1": digest[:40],
+            "sha256": digest,
+            "external": False,
+            "url": f"file:///blobs/{digest}",
+            "status": "active",
+            "content_type": content_type,
+        }
