@@ -35,10 +35,12 @@ from oslo_log import log as logging
 
 from glare_murano import fields
 from glare_murano import metrics
-from glare_murano.dependencies import version_of
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package.closure import newest_first
+from glare_murano.rows import checked
+from glare_murano.rows import looked_up
+from glare_murano.rows import version_of
 
 LOG = logging.getLogger(__name__)
 
@@ -288,7 +290,7 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
     )
     session = database.get_session()
     with session.begin():
-        rows = session.query(
+        query = session.query(
             models.Artifact.name,
             models.Artifact.version_prefix,
             models.Artifact.version_suffix,
@@ -297,17 +299,18 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
             models.Artifact.visibility,
             models.Artifact.status,
         ).filter(
-            models.Artifact.type_name == fields.TYPE_NAME,
-            models.Artifact.name.in_(list(fqns)),
             models.Artifact.id != except_id,
-            sa.or_(
-                models.Artifact.status == "active",
-                sa.and_(models.Artifact.status == "drafted", uploaded),
+            checked(models.Artifact.type_name == fields.TYPE_NAME),
+            checked(
+                sa.or_(
+                    models.Artifact.status == "active",
+                    sa.and_(models.Artifact.status == "drafted", uploaded),
+                )
             ),
         )
         return [
             _Candidate(row.name, version_of(row), row.owner, row.visibility, row.status)
-            for row in rows
+            for row in looked_up(query, models.Artifact.name, fqns)
         ]
 
 

@@ -19,15 +19,12 @@ come out take one more. What the caller could not list is not there.
 
 import collections
 import dataclasses
-import functools
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from glare.common import semver_db
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 
@@ -36,24 +33,12 @@ from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
+from glare_murano.rows import checked
+from glare_murano.rows import looked_up
+from glare_murano.rows import version_of
 
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"
-
-# SQLite takes 32,766 values in one statement, PostgreSQL 65,535.
-_MAX_VALUES = 30_000
-
-
-def version_of(row: Any) -> Version:
-    """The version in a row of Glare's table of artifacts."""
-    return _version(row.version_prefix, row.version_suffix, row.version_meta)
-
-
-# Most packages have the same versions, and each of them is asked for often.
-@functools.lru_cache(maxsize=4096)
-def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
-    version: Version = semver_db.DBVersion(prefix, suffix, meta).version
-    return version
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,10 +154,10 @@ class GlareSource:
         query = self._session.query(
             models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
         ).filter(
-            _checked(models.ArtifactBlob.name == fields.ARCHIVE),
-            _checked(models.ArtifactBlob.status == "active"),
+            checked(models.ArtifactBlob.name == fields.ARCHIVE),
+            checked(models.ArtifactBlob.status == "active"),
         )
-        blobs = _looked_up(query, models.ArtifactBlob.artifact_id, by_id)
+        blobs = looked_up(query, models.ArtifactBlob.artifact_id, by_id)
         return {
             by_id[blob.artifact_id]: Details(
                 tuple(sorted(self._classes[by_id[blob.artifact_id]])), blob.sha256, blob.size
@@ -187,8 +172,8 @@ class GlareSource:
             models.ArtifactProperty.name,
             models.ArtifactProperty.key_name,
             models.ArtifactProperty.string_value,
-        ).filter(_checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])))
-        return _looked_up(query, models.ArtifactProperty.artifact_id, ids)
+        ).filter(checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])))
+        return looked_up(query, models.ArtifactProperty.artifact_id, ids)
 
     def _learn(self, column: Any, values: Iterable[str]) -> dict[str, set[Version]]:
         """Find artifacts that can be used, and remember the best of each release."""
@@ -200,9 +185,9 @@ class GlareSource:
             models.Artifact.version_meta,
             models.Artifact.owner,
             models.Artifact.visibility,
-        ).filter(_checked(self._is_there()))
+        ).filter(checked(self._is_there()))
         versions: dict[str, set[Version]] = collections.defaultdict(set)
-        for row in _looked_up(query, column, values):
+        for row in looked_up(query, column, values):
             release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
@@ -243,19 +228,3 @@ class GlareSource:
             artifact.visibility == "public",
             artifact.id,
         )
-
-
-def _looked_up(query: Any, column: Any, values: Iterable[str]) -> Iterator[Any]:
-    """The rows of a query whose column has one of the values."""
-    ordered = sorted(values)
-    for start in range(0, len(ordered), _MAX_VALUES):
-        yield from query.filter(column.in_(ordered[start : start + _MAX_VALUES]))
-
-
-def _checked(condition: Any) -> Any:
-    """A condition that rows are checked by, but never looked up by.
-
-    SQLite does not know how many rows a value has: it would rather look up all
-    that is active, or all requirements that there are, than fifty artifacts.
-    """
-    return sa.case((condition, 1), else_=0) == 1

@@ -25,8 +25,9 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 
 from glare_murano import fields
-from glare_murano.dependencies import version_of
 from glare_murano.package import Version
+from glare_murano.rows import looked_up
+from glare_murano.rows import version_of
 
 
 @dataclasses.dataclass
@@ -81,10 +82,10 @@ def _extending(session: Any, context: Any, see_all: bool, bases: Collection[str]
         .join(models.Artifact, models.Artifact.id == models.ArtifactProperty.artifact_id)
         .filter(
             models.ArtifactProperty.name == "inherits",
-            models.ArtifactProperty.key_name.in_(list(bases)),
             models.Artifact.type_name == fields.TYPE_NAME,
             models.Artifact.status == "active",
         )
     )
     # Glare's own rule of what a caller can list.
-    return database._apply_query_base_filters(query, context, see_all)
+    query = database._apply_query_base_filters(query, context, see_all)
+    return looked_up(query, models.ArtifactProperty.key_name, bases)

@@ -1,0 +1,57 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How rows of Glare's tables are looked up, and what is read from them.
+
+What is looked for, and in which tables, is up to who asks.
+"""
+
+import functools
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from glare.common import semver_db
+
+from glare_murano.package import Version
+
+# SQLite takes 32,766 values in one statement, PostgreSQL 65,535.
+_MAX_VALUES = 30_000
+
+
+def version_of(row: Any) -> Version:
+    """The version in a row of the table of artifacts."""
+    return _version(row.version_prefix, row.version_suffix, row.version_meta)
+
+
+# Most packages have the same versions, and each of them is asked for often.
+@functools.lru_cache(maxsize=4096)
+def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
+    version: Version = semver_db.DBVersion(prefix, suffix, meta).version
+    return version
+
+
+def looked_up(query: Any, column: Any, values: Iterable[str]) -> Iterator[Any]:
+    """The rows of a query whose column has one of the values."""
+    ordered = sorted(values)
+    for start in range(0, len(ordered), _MAX_VALUES):
+        yield from query.filter(column.in_(ordered[start : start + _MAX_VALUES]))
+
+
+def checked(condition: Any) -> Any:
+    """A condition that rows are checked by, but never looked up by.
+
+    SQLite does not know how many rows a value has: it would rather look up all
+    that is active, or all requirements that there are, than fifty artifacts.
+    """
+    return sa.case((condition, 1), else_=0) == 1
