@@ -20,6 +20,7 @@ manifest and a node knows its line.
 import itertools
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -62,6 +63,15 @@ _NODE = (yaml.ScalarEvent, yaml.AliasEvent, *_OPENING)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
+# What the loader looks up for every node.
+_SCALAR = yaml.ScalarNode
+_MAPPING = yaml.MappingNode
+_RESOLVERS = {
+    first: [(str(tag), pattern.match) for tag, pattern in resolvers]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 class _Loader(yaml.CSafeLoader):
     """PyYAML's own, with its resolver freed of paths, which nothing here has.
 
@@ -76,12 +86,12 @@ class _Loader(yaml.CSafeLoader):
         pass
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
-        if kind is not yaml.ScalarNode:
-            return _MAP if kind is yaml.MappingNode else _SEQ
-        if implicit[0]:
-            for tag, pattern in self.yaml_implicit_resolvers.get(value[:1], ()):
-                if pattern.match(value):
-                    return str(tag)
+        if kind is not _SCALAR:
+            return _MAP if kind is _MAPPING else _SEQ
+        if implicit[0] and value[:1] in _RESOLVERS:
+            for tag, match in _RESOLVERS[value[:1]]:
+                if match(value):
+                    return tag
         return STR
 
 
@@ -211,28 +221,32 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _check_depth(root: yaml.Node, name: str) -> None:
-    level = [] if isinstance(root, yaml.ScalarNode) else [root]
+    level: list[yaml.Node] = [] if isinstance(root, yaml.ScalarNode) else [root]
     depth = 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise _too_deep(name, level[0].start_mark)
-        inner: list[yaml.Node] = []
-        for node in level:
-            # Without a call for each child: it is done for every class.
-            parts = itertools.chain(*node.value) if type(node) is yaml.MappingNode else node.value
-            inner += [part for part in parts if type(part) is not yaml.ScalarNode]
-        level = inner
+        level = [node for node in _below(level) if type(node) is not _SCALAR]
 
 
 def _check_tags(root: yaml.Node, name: str) -> None:
     level = [root]
     while level:
-        for node in level:
-            if node.tag not in _KNOWN_TAGS:
-                message = f"the tag {quoted(node.tag)} is unknown"
-                raise _refusal("yaml-tag", name, message, node.start_mark)
-        level = [child for node in level for child in _children(node)]
+        if not _KNOWN_TAGS.issuperset([node.tag for node in level]):
+            unknown = next(node for node in level if node.tag not in _KNOWN_TAGS)
+            message = f"the tag {quoted(unknown.tag)} is unknown"
+            raise _refusal("yaml-tag", name, message, unknown.start_mark)
+        level = [*_below(level)]
+
+
+def _below(level: Iterable[yaml.Node]) -> Iterator[yaml.Node]:
+    """The nodes right below; without a call for each, since every class has many."""
+    return itertools.chain.from_iterable(
+        itertools.chain.from_iterable(node.value) if type(node) is _MAPPING else node.value
+        for node in level
+        if type(node) is not _SCALAR
+    )
 
 
 def _check_growth(roots: Iterable[yaml.Node], name: str) -> None:
