@@ -13,10 +13,9 @@
 """The real Glare, in a process of its own, and the processor time that it takes.
 
 Each catalogue needs a process of its own, since a process can hold one Glare
-only. The time of the process is measured, and not how long a client waits: that
-is longer by the client's own work, by the disk, and by whatever else the
-machine does, which is about the same for all requests and so would make every
-ratio look better than it is.
+only. The time of that process is measured, and not how long a client waits: in
+that is the client's own work, which checks every answer, and the disk, which
+takes the same to publish a package of either type.
 """
 
 import contextlib
