@@ -20,6 +20,7 @@ import pytest
 import requests
 
 from tests import packages
+from tests.functional import statements
 from tests.functional.client import Client
 from tests.functional.client import message
 
@@ -243,6 +244,21 @@ def test_an_error_names_no_package_that_the_caller_cannot_list(
     _refused(answer, "requirement-last", "packages of other projects")
     assert "org.secret" not in message(answer)
     assert "org.secret 1.0.0" in message(_delete(admin, required))
+
+
+def test_only_what_is_required_is_looked_up(glare: Client) -> None:
+    """Never all that is active, of which a large Glare has many."""
+    _active(glare, "org.db")
+    _active(glare, "org.log")
+    wiki = _draft(glare, "org.wiki", org__db="1", org__log="1")
+
+    with statements.recorded() as found:
+        assert _activate(glare, wiki).status_code == 200
+
+    [check] = [pair for pair in found if "glare_artifacts.name IN" in pair[0]]
+    artifacts, uploaded = statements.plans([check])
+    assert "_name_and_version" in artifacts
+    assert "_artifact_id " in uploaded
 
 
 def test_an_administrator_may_override(glare: Client, admin: Client) -> None:

@@ -21,10 +21,10 @@ import pytest
 import requests
 from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
-from sqlalchemy import event
 
 from glare_murano import dependencies
 from tests import packages
+from tests.functional import statements
 from tests.functional.client import DEPENDENCIES
 from tests.functional.client import Client
 from tests.functional.client import message
@@ -265,19 +265,11 @@ def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
     assert requests.post(glare_url + DEPENDENCIES, json={}, timeout=60).status_code == 401
 
 
-def _statements(client: Client, **body: Any) -> list[tuple[str, Any]]:
-    """The SQL statements that a query takes, with their parameters."""
-    statements = []
-
-    def remember(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        statements.append((statement, parameters))
-
-    event.listen(database.get_engine(), "before_cursor_execute", remember)
-    try:
+def _statements(client: Client, **body: Any) -> list[statements.Statement]:
+    """The SQL statements that a query takes."""
+    with statements.recorded() as found:
         assert client.ask(**body).status_code == 200
-    finally:
-        event.remove(database.get_engine(), "before_cursor_execute", remember)
-    return statements
+    return found
 
 
 def test_the_statements_grow_with_the_depth_alone(
@@ -301,13 +293,7 @@ def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..
     for number in range(12):
         publish(f"org.leaf{number}")
     publish("org.wide", **{f"org__leaf{number}": "1" for number in range(12)})
-    statements = _statements(glare, requirements={"org.wide": "1"})
-
-    plans = []
-    with database.get_engine().connect() as connection:
-        for statement, parameters in statements:
-            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            plans += [row.detail for row in rows if "CONSTANT" not in row.detail]
+    plans = statements.plans(_statements(glare, requirements={"org.wide": "1"}))
 
     assert len(plans) == 2 * 2 + 1
     for plan in plans:

@@ -1,0 +1,52 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The SQL statements that Glare makes, and how SQLite would answer them."""
+
+import contextlib
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+from glare.db.sqlalchemy import api as database
+from sqlalchemy import event
+
+Statement = tuple[str, Any]
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[Statement]]:
+    """The statements that are made meanwhile, with their parameters."""
+    statements: list[Statement] = []
+
+    def remember(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        statements.append((statement, parameters))
+
+    event.listen(database.get_engine(), "before_cursor_execute", remember)
+    try:
+        yield statements
+    finally:
+        event.remove(database.get_engine(), "before_cursor_execute", remember)
+
+
+def plans(statements: Iterable[Statement]) -> list[str]:
+    """Which indexes the statements are answered by, a line for each table."""
+    lines: list[str] = []
+    with database.get_engine().connect() as connection:
+        for statement, parameters in statements:
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            lines += [
+                row.detail
+                for row in rows
+                if row.detail.startswith(("SCAN g", "SEARCH g", "INDEX", "MULTI"))
+            ]
+    return lines
