@@ -199,14 +199,17 @@ function configure_glare_murano_policy {
 }
 
 # Glare: leave out of the pipelines what today's libraries do not offer as a
-# filter any more, and put in ours, which answers dependency queries. Glare's
-# own file stays as it is.
+# filter any more, and put in ours, which refuse what is malformed and answer
+# dependency queries. Glare's own file stays as it is.
 function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
     sed -E -e '/^pipeline[ =]/s/ +(healthcheck|osprofiler)\>//g' \
+        -e '/^pipeline[ =]/s/ +faultwrapper\>/& murano-requests/' \
         -e '/^pipeline[ =]/s/ +glarev1api\>/ murano&/' \
         "$GLARE_PASTE_INI" > "$file"
+    iniset "$file" filter:murano-requests paste.filter_factory \
+        glare_murano.requests:RequestsFilter.factory
     iniset "$file" filter:murano paste.filter_factory \
         glare_murano.api:MuranoFilter.factory
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"

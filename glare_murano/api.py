@@ -32,10 +32,10 @@ from glare_murano import dependencies
 from glare_murano import metrics
 from glare_murano import policies
 from glare_murano import queries
+from glare_murano import requests
 from glare_murano.heirs import heirs
 from glare_murano.package import closure
 
-MAX_BODY = 1024 * 1024
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
 
@@ -61,7 +61,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 
 
 def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
-    query = queries.Query(_body(req))
+    query = queries.Query(requests.json_body(req))
     session = database.get_session()
     with session.begin():
         source = dependencies.GlareSource(
@@ -105,13 +105,3 @@ _QUERIES: dict[str, tuple[str, Callable[[Any, bool], dict[str, Any]]]] = {
     "/murano/dependencies": ("POST", _dependencies),
     "/murano/heirs": ("GET", _heirs),
 }
-
-
-def _body(req: Any) -> Any:
-    data = req.body_file.read(MAX_BODY + 1)
-    if len(data) > MAX_BODY:
-        raise exception.RequestEntityTooLarge(message=f"more than {MAX_BODY} bytes")
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise exception.BadRequest(message="the request is no JSON") from error

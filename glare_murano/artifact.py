@@ -385,6 +385,14 @@ def _options() -> Any:
     return cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
 
 
+def too_large(limit: int) -> exception.RequestEntityTooLarge:
+    """The refusal of an archive of more than so many bytes, which is counted."""
+    metrics.REFUSED.labels("archive-size").inc()
+    return exception.RequestEntityTooLarge(
+        message=f"the archive is larger than {limit} bytes [archive-size]"
+    )
+
+
 def _limits() -> Limits:
     options = _options()
     return Limits(
@@ -414,10 +422,7 @@ def _spool(source: Any) -> tuple[IO[bytes], str]:
         size += len(chunk)
         if size > limit:
             upload.close()
-            metrics.REFUSED.labels("archive-size").inc()
-            raise exception.RequestEntityTooLarge(
-                message=f"the archive is larger than {limit} bytes"
-            )
+            raise too_large(limit)
         digest.update(chunk)
         upload.write(chunk)
     return upload, digest.hexdigest()

@@ -101,7 +101,8 @@ backends = glare_database
 paste.app_factory = glare_murano.metrics:app_factory
 
 [pipeline:api]
-pipeline = requestid faultwrapper proxy versionnegotiation trustedauth murano glarev1api
+pipeline = requestid faultwrapper murano-requests proxy versionnegotiation \
+    trustedauth murano glarev1api
 
 [app:glarev1api]
 paste.app_factory = glare.api.v1.router:API.factory
@@ -117,6 +118,9 @@ paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
 
 [filter:versionnegotiation]
 paste.filter_factory = {negotiation}:GlareVersionNegotiationFilter.factory
+
+[filter:murano-requests]
+paste.filter_factory = glare_murano.requests:RequestsFilter.factory
 
 [filter:murano]
 paste.filter_factory = glare_murano.api:MuranoFilter.factory

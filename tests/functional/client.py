@@ -12,7 +12,12 @@
 
 """A client of Glare that says what was sent and shows what came back."""
 
+import dataclasses
+import http.client
+import json
 import pathlib
+import urllib.parse
+from collections.abc import Mapping
 from typing import Any
 
 import requests
@@ -22,6 +27,7 @@ from openapi_core import OpenAPI
 from openapi_core.contrib.requests import RequestsOpenAPIRequest
 from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
+ARTIFACTS = "/artifacts/murano"
 DEPENDENCIES = "/murano/dependencies"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
@@ -96,7 +102,51 @@ def _validated(answer: requests.Response) -> requests.Response:
     return answer
 
 
-def message(answer: requests.Response) -> str:
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What came back of a request that was sent as it was written."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Wire:
+    """Requests as they are written: no URL is encoded, and no body prepared."""
+
+    def __init__(self, client: Client) -> None:
+        self._http = http.client.HTTPConnection(urllib.parse.urlsplit(client.url).netloc)
+        self._http.timeout = 60
+        self._token = client.token
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a request.
+
+        :param target: path and query; only what ends it, such as a space, is encoded.
+        """
+        sent = {"X-Auth-Token": self._token, **(headers or {})}
+        self._http.request(method, urllib.parse.quote(target, safe=_WRITTEN), body, sent)
+        answer = self._http.getresponse()
+        return Answer(answer.status, answer.headers, answer.read())
+
+    def close(self) -> None:
+        self._http.close()
+
+
+# What a request line can hold.
+_WRITTEN = "".join(map(chr, range(0x21, 0x7F)))
+
+
+def message(answer: requests.Response | Answer) -> str:
     """What the service says of an error."""
     text: str = answer.json()["error"]["message"]
     return text

@@ -17,6 +17,7 @@ import pathlib
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from glare.common import policy as glare_policy
@@ -27,6 +28,7 @@ from glare_murano import fields
 from glare_murano import server
 from tests import packages
 from tests.functional.client import Client
+from tests.functional.client import Wire
 
 _counter = itertools.count()
 
@@ -41,16 +43,22 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def glare_url(state_dir: pathlib.Path) -> Iterator[str]:
+def application(state_dir: pathlib.Path) -> Iterator[Any]:
+    """Glare's WSGI application, for what no client can send through the server."""
     with server.prepared(state_dir) as application:
-        running = server.Server(application, 0)
-        thread = threading.Thread(target=running.run, daemon=True)
-        thread.start()
-        core = packages.package(CORE, CORE_VERSION)
-        Client(running.url, server.TOKEN).publish(CORE, CORE_VERSION, core, public=True)
-        yield running.url
-        running.close()
-        thread.join(timeout=30)
+        yield application
+
+
+@pytest.fixture(scope="session")
+def glare_url(application: Any) -> Iterator[str]:
+    running = server.Server(application, 0)
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    core = packages.package(CORE, CORE_VERSION)
+    Client(running.url, server.TOKEN).publish(CORE, CORE_VERSION, core, public=True)
+    yield running.url
+    running.close()
+    thread.join(timeout=30)
 
 
 @pytest.fixture
@@ -104,6 +112,14 @@ def as_user(glare_url: str) -> Callable[[str], Client]:
 def glare(as_user: Callable[[str], Client], project: str) -> Client:
     """A client of a member of the test's project."""
     return as_user(project)
+
+
+@pytest.fixture
+def wire(glare: Client) -> Iterator[Wire]:
+    """The same, for requests that no client would write."""
+    wire = Wire(glare)
+    yield wire
+    wire.close()
 
 
 @pytest.fixture

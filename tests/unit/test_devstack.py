@@ -48,7 +48,7 @@ STOCK_PASTE = """\
 pipeline = cors faultwrapper healthcheck http_proxy_to_wsgi osprofiler trustedauth glarev1api
 
 [pipeline:glare-api-keystone]
-pipeline = healthcheck cors authtoken context osprofiler glarev1api
+pipeline = healthcheck cors faultwrapper authtoken context osprofiler glarev1api
 
 [filter:healthcheck]
 paste.filter_factory = oslo_middleware:Healthcheck.factory
@@ -344,10 +344,16 @@ class TestStack:
         assert host.glare["paste_deploy"]["flavor"] == "keystone"
         assert host.conf(paste) == {
             "pipeline:glare-api": {
-                "pipeline": "cors faultwrapper http_proxy_to_wsgi trustedauth murano glarev1api"
+                "pipeline": "cors faultwrapper murano-requests http_proxy_to_wsgi trustedauth "
+                "murano glarev1api"
             },
-            "pipeline:glare-api-keystone": {"pipeline": "cors authtoken context murano glarev1api"},
+            "pipeline:glare-api-keystone": {
+                "pipeline": "cors faultwrapper murano-requests authtoken context murano glarev1api"
+            },
             "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
+            "filter:murano-requests": {
+                "paste.filter_factory": "glare_murano.requests:RequestsFilter.factory"
+            },
             "filter:murano": {"paste.filter_factory": "glare_murano.api:MuranoFilter.factory"},
         }
         assert (host.top / "etc/glare/glare-paste.ini").read_text() == STOCK_PASTE
