@@ -39,6 +39,7 @@ from oslo_versionedobjects import fields as ovo_fields
 from glare_murano import checks
 from glare_murano import claims
 from glare_murano import fields as table
+from glare_murano import filters as filtering
 from glare_murano import metrics
 from glare_murano import package
 from glare_murano import uploads
@@ -49,7 +50,7 @@ from glare_murano.package.manifest import check_full_name
 
 LOG = logging.getLogger(__name__)
 
-MAX_LIST_SIZE = 4096
+MAX_LIST_SIZE = filtering.ELEMENTS
 
 # Glare locks "murano:NAME:VERSION:OWNER" when an artifact is created, and its
 # lock has 255 characters.
@@ -122,6 +123,13 @@ class _TextOperators:
         return list(wrappers.Field.get_default_filter_ops(ovo_fields.String))
 
 
+class _Distinct(validators.Unique):  # type: ignore[misc]
+    """Keeps the first of equal elements, so that a filter finds one of them at most."""
+
+    def __call__(self, value: Any) -> None:
+        value[:] = list(dict.fromkeys(value))
+
+
 class _ListField(_TextOperators, wrappers.ListField):  # type: ignore[misc]
     pass
 
@@ -139,8 +147,10 @@ def _declare(field: table.Field) -> Any:
     length = validators.MaxStrLen(field.max_length)
     if field.kind == "string":
         return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
-    compound = _ListField if field.kind == "list" else _DictField
-    return compound.init(_Text, max_size=MAX_LIST_SIZE, element_validators=[length], **common)
+    common.update(max_size=MAX_LIST_SIZE, element_validators=[length])
+    if field.kind == "list":
+        return _ListField.init(_Text, validators=[_Distinct()], **common)
+    return _DictField.init(_Text, **common)
 
 
 def _checked_version() -> Any:
@@ -187,7 +197,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     # 1.0: the first.
     # 1.1: a client may send what the package says, and is held to it.
-    VERSION = "1.1"
+    # 1.2: a list keeps each element once.
+    VERSION = "1.2"
 
     fields = {  # noqa: RUF012 - oslo.versionedobjects expects it so
         "name": wrappers.Field.init(
@@ -205,6 +216,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             description="Fully qualified name (FQN) of the package.",
         ),
         "version": _checked_version(),
+        # As Glare has it, but with elements that can be filtered by.
+        "metadata": _DictField.init(
+            _Text,
+            required_on_activate=False,
+            element_validators=[validators.MinStrLen(1)],
+            description="What whoever publishes the package says of it.",
+        ),
         **{field.name: _declare(field) for field in table.FIELDS},
         table.ARCHIVE: wrappers.BlobField.init(
             max_blob_size=DEFAULT_LIMITS.archive_size,
@@ -245,6 +263,31 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def get_display_type_name(cls) -> str:
         """The name of the type as shown to people."""
         return "Murano packages"
+
+    @classmethod
+    def list(
+        cls,
+        context: Any,
+        filters: Any = None,
+        marker: str | None = None,
+        limit: int | None = None,
+        sort: Any = None,
+        latest: bool = False,
+        list_all_artifacts: bool = False,
+    ) -> Any:
+        """List artifacts, but for pages in an order that drafts have no place in."""
+        if marker is not None and any(key == "activated_at" for key, _ in sort or ()):
+            raise exception.BadRequest(
+                message="pages cannot be sorted by activated_at, which drafts lack; sort by "
+                "created_at or updated_at"
+            )
+        return super().list(context, filters, marker, limit, sort, latest, list_all_artifacts)
+
+    @classmethod
+    def _parse_filter_values(cls, filters: Any) -> Any:
+        parsed = super()._parse_filter_values(filters)
+        filtering.check(parsed)
+        return parsed
 
     @classmethod
     def pre_create_hook(cls, context: Any, af: Any) -> None:

@@ -116,4 +116,4 @@ def test_a_change_of_the_fields_takes_a_new_version() -> None:
 
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    assert (MuranoPackageArtifact.VERSION, digest) == ("1.1", "ece639c5b7d1bd44")
+    assert (MuranoPackageArtifact.VERSION, digest) == ("1.2", "97e51ffa7c856f46")
