@@ -362,6 +362,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         try:
             with package.Archive.open(upload, _limits()) as archive:
                 contents = package.read_contents(archive)
+                # What nobody could unpack is refused here, not at every engine.
+                archive.verify()
             claims.check_upload(af, contents)
             cls._check_values(context, contents)
         except package.InvalidPackage as error:

@@ -125,6 +125,15 @@ class Archive:
             raise refusal("entry-size", path, f"{entry.size} bytes, at most {limit} are allowed")
         return b"".join(self._chunks(entry))
 
+    def verify(self) -> None:
+        """Read every file, and keep nothing of it.
+
+        :raises InvalidArchive: if an entry is not what was declared.
+        """
+        for entry in self._entries.values():
+            for _ in self._chunks(entry):
+                pass
+
     def unpack(self, target: "str | os.PathLike[str]") -> None:
         """Write all files below a folder that does not exist yet: all, or none.
 

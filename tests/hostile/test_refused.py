@@ -13,6 +13,7 @@
 """Every hostile package is refused by its rule: soon, in little memory, without a trace."""
 
 import collections
+import io
 import pathlib
 import stat
 from collections.abc import Callable
@@ -20,8 +21,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from glare_murano.package import Archive
+from glare_murano.package import InvalidPackage
 from glare_murano.package import Limits
 from tests.hostile.cases import CASES
+from tests.hostile.cases import DATA
 from tests.hostile.cases import HARMLESS
 from tests.hostile.cases import Case
 from tests.hostile.reader import SECONDS
@@ -72,6 +76,15 @@ def test_is_refused(case: Case, read: Read) -> None:
     assert outcome.seconds < SECONDS
     assert outcome.printable
     assert outcome.length <= LONGEST_TEXT
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in DATA])
+def test_what_only_unpacking_shows_is_found_without_unpacking(case: Case) -> None:
+    with (
+        Archive.open(io.BytesIO(case.build())) as archive,
+        pytest.raises(InvalidPackage, match=rf"\[{case.rule}\]"),
+    ):
+        archive.verify()
 
 
 @pytest.mark.parametrize("build", [pytest.param(build, id=name) for name, build in HARMLESS])
