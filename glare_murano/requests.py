@@ -54,6 +54,7 @@ MAX_DEPTH = 20
 _JSON = "application/json"
 _PATCH = "application/json-patch+json"
 _LOCATION = "application/vnd+openstack.glare-custom-location+json"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
 # What no database can keep, or not every one: U+0000, halves of surrogate
 # pairs, and characters of four bytes.
@@ -89,6 +90,10 @@ def check(req: Any) -> None:
     :raises glare.common.exception.GlareException: telling what is wrong.
     """
     _check_url(req.environ)
+    if req.method == "POST" and req.content_type.startswith(_FORMS):
+        raise exception.UnsupportedMediaType(
+            message=f"send {_JSON}, not {quoted(req.content_type)}"
+        )
     if req.method == "PUT":
         _check_upload(req)
     elif req.method == "PATCH" and req.content_type == _PATCH:
@@ -135,6 +140,9 @@ def _check_url(environ: dict[str, Any]) -> None:
         raise exception.BadRequest(message="the URL is not in UTF-8") from error
     _check_characters(path, is_name=True)
     _check_characters(parameters, is_name=True)
+    # Glare's router would take it for the method, and read forms to find it.
+    if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
+        raise exception.BadRequest(message="_method is no filter; send the method itself")
 
 
 def _check_upload(req: Any) -> None:

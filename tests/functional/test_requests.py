@@ -91,6 +91,26 @@ def test_a_body_that_cannot_be_read_is_refused(
     refused(wire.send("PATCH", path, data, {"Content-Type": PATCH}), 400, words)
 
 
+@pytest.mark.parametrize(
+    "kind", ["multipart/form-data", "multipart/x", "application/x-www-form-urlencoded"]
+)
+def test_forms_are_refused(wire: Wire, refused: Refused, kind: str) -> None:
+    for path in (ARTIFACTS, DEPENDENCIES):
+        refused(
+            wire.send("POST", path, b"_method=GET", {"Content-Type": kind}), 415, f"not '{kind}'"
+        )
+
+
+def test_a_query_cannot_stand_for_another_method(
+    glare: Client, wire: Wire, name: str, refused: Refused
+) -> None:
+    path = f"{ARTIFACTS}/{_draft(glare, name)}"
+
+    refused(wire.send("GET", f"{path}?_method=DELETE"), 400, "_method is no filter")
+
+    assert wire.send("GET", path).status_code == 200
+
+
 def test_a_body_that_is_too_large_is_refused(wire: Wire, refused: Refused) -> None:
     data = b'{"name": "%s"}' % (b"a" * checks.MAX_BODY)
     for path in (ARTIFACTS, DEPENDENCIES):
