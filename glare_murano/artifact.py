@@ -303,6 +303,21 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Keep what was claimed at creation, and what the package says."""
         super().pre_update_hook_with_patch(context, af, json_patch)
         claims.check_patch(af, json_patch)
+        af.before_patch = af.to_dict()
+
+    def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
+        """Forget changes, but none that an earlier operation of the same patch made.
+
+        Glare has a field forgotten when an operation leaves it as it is, though
+        it be only as the operation before has made it.
+        """
+        before = getattr(self, "before_patch", None)
+        if fields and before:
+            now = self.to_dict()
+            fields = [field for field in fields if now[field] == before[field]]
+            if not fields:
+                return
+        super().obj_reset_changes(fields, recursive)
 
     @classmethod
     def pre_activate_hook(cls, context: Any, af: Any) -> None:

@@ -295,6 +295,34 @@ def test_no_patch_changes_what_the_package_says(
     assert glare.show(artifact_id) == before
 
 
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [("replace", "display_name", "New"), ("replace", "display_name", "New")],
+        [("replace", "display_name", "New"), ("test", "display_name", "New")],
+        [("test", "display_name", "A Thing"), ("replace", "display_name", "New")],
+        [("replace", "display_name", "Odd"), ("replace", "display_name", "New")],
+    ],
+)
+def test_a_patch_that_names_a_field_twice_is_saved(
+    glare: Client, name: str, operations: list[tuple[str, str, str]]
+) -> None:
+    """Glare's own way is to answer that it was, and to save nothing."""
+    artifact_id = _draft(glare, name)
+    glare.upload(artifact_id, packages.package(name))
+    patch = [{"op": op, "path": f"/{field}", "value": value} for op, field, value in operations]
+
+    answer = glare.request(
+        "PATCH",
+        f"/{artifact_id}",
+        json=patch,
+        headers={"Content-Type": "application/json-patch+json"},
+    )
+
+    assert answer.json()["display_name"] == "New"
+    assert glare.show(artifact_id)["display_name"] == "New"
+
+
 def test_a_refused_archive_can_be_followed_by_a_right_one(glare: Client, name: str) -> None:
     artifact_id = _draft(glare, name)
     assert glare.upload(artifact_id, b"no").status_code == 400
