@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 from glare_murano import fields as table
 from tests import packages
 from tests.functional.client import ARTIFACTS
+from tests.functional.client import DEPENDENCIES
 from tests.functional.client import Answer
 from tests.functional.client import Client
 from tests.functional.client import Wire
@@ -41,7 +42,6 @@ from tests.functional.client import Wire
 # them take it slower.
 EXAMPLES = math.ceil(10 * math.sqrt(int(os.environ.get("PACKAGE_EXAMPLES", "2000"))))
 
-DEPENDENCIES = "/murano/dependencies"
 NAME = "org.odd"
 
 fuzz = settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
@@ -282,6 +282,12 @@ def test_filters(wire: Wire, marker: str, query: str, method: str) -> None:
 
 
 @fuzz
+@given(query=st.one_of(TEXTS.map(lambda name: f"class={_quoted(name)}"), FILTERS, RAW))
+def test_queries_for_heirs(wire: Wire, query: str) -> None:
+    _check(wire.send("GET", f"/murano/heirs?{query}"))
+
+
+@fuzz
 @given(path=st.text(CHARACTERS, max_size=20), method=st.sampled_from(["GET", "DELETE", "PUT"]))
 def test_paths(wire: Wire, path: str, method: str) -> None:
     quoted = urllib.parse.quote(path.encode(errors="surrogatepass"))
@@ -369,6 +375,11 @@ def draft(client: Client) -> _Draft:
 @given(
     body=_bodies(st.lists(st.one_of(OPERATIONS, OPERATIONS, STATUSES), max_size=4)),
     headers=_headers("application/json-patch+json"),
+)
+@example(
+    body=b"""[{"op": "replace", "path": "/status", "value": "active"},
+              {"op": "replace", "path": "/status", "value": "active"}]""",
+    headers={"Content-Type": "application/json-patch+json"},
 )
 def test_changes(wire: Wire, draft: _Draft, body: bytes, headers: dict[str, str]) -> None:
     answer = wire.send("PATCH", draft.path, body, headers)
