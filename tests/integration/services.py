@@ -21,14 +21,10 @@ import os
 import pathlib
 import queue
 import re
-import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
 
 import kombu
@@ -39,6 +35,9 @@ from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
 from examples import publish
+from tests import processes
+from tests.processes import running
+from tests.processes import wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
 CORE_LIBRARY = ROOT / ".cache/murano-16.0.0/meta"
@@ -54,35 +53,7 @@ _RABBIT = "127.0.0.1:5672"
 _RABBIT_USER = "guest"
 _RABBIT_PASSWORD = "guest"
 
-_START_SECONDS = 60
 _ANSWER_SECONDS = 60
-
-
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = _START_SECONDS) -> Any:
-    """Ask until the answer is true, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} seconds"
-        time.sleep(0.1)
-    return answer
-
-
-@contextlib.contextmanager
-def running(command: Sequence[Any], output: pathlib.Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command, and leave nothing of it behind."""
-    with output.open("wb") as stream:
-        process = subprocess.Popen(
-            [str(part) for part in command],
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 @contextlib.contextmanager
@@ -129,7 +100,7 @@ def _rabbitmqctl(*arguments: str) -> None:
     command = ["rabbitmqctl", "--quiet", *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_START_SECONDS, check=False
+            command, capture_output=True, text=True, timeout=processes.START_SECONDS, check=False
         )
     except FileNotFoundError:
         pytest.fail("rabbitmqctl is missing: these tests need RabbitMQ on this host")

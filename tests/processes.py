@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Commands in processes of their own, as tests start and end them."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+START_SECONDS = 60
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = START_SECONDS) -> Any:
+    """Ask until the answer is true, and return it."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} seconds"
+        time.sleep(0.1)
+    return answer
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[Any], output: pathlib.Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command, and leave nothing of it behind.
+
+    :param environment: what to add to that of the tests.
+    """
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.contextmanager
+def listening(
+    command: Sequence[Any],
+    port: int,
+    output: pathlib.Path,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command, once it accepts connections at a port."""
+    with running(command, output, environment) as process:
+
+        def accepts() -> bool:
+            assert process.poll() is None, f"{command} ended: {output.read_text()}"
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_until(accepts, f"the start of {command}")
+        yield process
+
+
+def free_port() -> int:
+    """A port of this host at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
