@@ -38,11 +38,13 @@ filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 filterwarnings("ignore", message=r"Dialect sqlite\+pysqlite does \*not\* support Decimal")
 
 import fasteners
+import sqlalchemy
 import waitress
 import yaml
 from glare.common import config as glare_config
 from glare.common import utils as glare_utils
 from glare.db.migration import migration
+from glare.db.sqlalchemy import api as database
 from oslo_config import cfg
 from oslo_log import log as logging
 from waitress import wasyncore
@@ -217,11 +219,25 @@ def _application(state: pathlib.Path) -> Any:
     glare_config.parse_args(args=[f"--config-file={file}" for file in files if file.exists()])
     logging.setup(cfg.CONF, "glare")
     migration.upgrade(None)
+    sqlalchemy.event.listen(
+        database.get_engine(), "before_cursor_execute", _write_from_the_start, retval=True
+    )
     glare_utils.initialize_glance_store()
     application = glare_config.load_paste_app("glare-api")
     # No other server uses the folder, so that nobody uploads anything.
     uploads.settle(datetime.datetime.max)
     return application
+
+
+def _write_from_the_start(
+    connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
+) -> tuple[str, Any]:
+    """Let a transaction wait for others when it begins, while it can.
+
+    One that has read and is to write then, while another one writes, would be
+    refused by SQLite at once, whatever the timeout.
+    """
+    return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
 
 
 def clouds_entry(url: str, name: str = "glare-murano") -> str:
