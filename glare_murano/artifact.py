@@ -27,6 +27,7 @@ from typing import Any
 
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
+from glare.db.sqlalchemy import models
 from glare.objects import base
 from glare.objects.meta import fields as glare_fields
 from glare.objects.meta import validators
@@ -419,6 +420,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         upload.finish(context)
         metrics.UPLOADS.inc()
         return cls.init_artifact(context, saved)
+
+    @classmethod
+    def delete(cls, context: Any, af: Any) -> Any:
+        """Mark the artifact as deleted, and let go of what refers to its row.
+
+        Glare deletes that row alone, which every database but SQLite refuses
+        while there are properties or tags.
+        """
+        blobs = super().delete(context, af)
+        session = database.get_session()
+        with session.begin():
+            for model in (models.ArtifactProperty, models.ArtifactTag):
+                session.query(model).filter_by(artifact_id=af.id).delete()
+        return blobs
 
     @classmethod
     def _check_values(cls, context: Any, contents: package.Contents) -> None:
