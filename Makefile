@@ -16,7 +16,7 @@ CORE_READY := $(CORE)/.ready
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make test      run all tests that need no other service"
-	@echo "make services  run the tests that need RabbitMQ on this host"
+	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
 	@echo "make clean     remove what the other targets made"
@@ -51,10 +51,11 @@ demo: $(READY) $(CORE_READY)
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.
 test: $(READY) $(CORE_READY)
-	$(BIN)/python -m pytest tests/unit tests/hostile tests/functional
+	$(BIN)/python -m pytest tests/unit tests/hostile tests/functional -m 'not services'
 	$(BIN)/python -m pytest tests/integration -m 'not services'
 
 services: $(READY) $(CORE_READY)
+	$(BIN)/python -m pytest tests/functional -m services
 	$(BIN)/python -m pytest tests/integration -m services
 
 bench: $(READY) $(CORE_READY)

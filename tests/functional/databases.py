@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Databases of a test's own, in the servers that run on this host.
+
+Each is made empty, under a name that nothing else uses, and dropped at the end.
+"""
+
+import contextlib
+import pathlib
+import uuid
+from collections.abc import Iterator
+
+import sqlalchemy
+
+MARIADB = "mysql+pymysql://root@127.0.0.1/{name}"
+POSTGRESQL = "postgresql+psycopg2://postgres@127.0.0.1/{name}"
+
+
+@contextlib.contextmanager
+def sqlite(folder: pathlib.Path) -> Iterator[str]:
+    """A file, and its SQLAlchemy URL."""
+    yield f"sqlite:///{folder / 'glare.sqlite'}?timeout=60"
+
+
+@contextlib.contextmanager
+def mariadb(folder: pathlib.Path) -> Iterator[str]:
+    """A database in MariaDB, and its SQLAlchemy URL."""
+    with _created(MARIADB, "mysql", "DROP DATABASE {name}") as url:
+        yield f"{url}?charset=utf8"
+
+
+@contextlib.contextmanager
+def postgresql(folder: pathlib.Path) -> Iterator[str]:
+    """A database in PostgreSQL, and its SQLAlchemy URL."""
+    with _created(POSTGRESQL, "postgres", "DROP DATABASE {name} WITH (FORCE)") as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _created(url: str, entrance: str, drop: str) -> Iterator[str]:
+    name = f"glare_{uuid.uuid4().hex}"
+    server = sqlalchemy.create_engine(url.format(name=entrance), isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        try:
+            yield url.format(name=name)
+        finally:
+            connection.exec_driver_sql(drop.format(name=name))
+    server.dispose()

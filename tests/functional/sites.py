@@ -1,0 +1,176 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sites: one Glare each, made of a database, a store, and API processes.
+
+The API processes are Glare's own command ``glare-api``, configured as the
+documentation tells operators to; a site of one host is the embedded server.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import sqlalchemy
+import yaml
+
+from glare_murano import server
+from tests import packages
+from tests import processes
+from tests.functional import databases
+from tests.functional import stores
+from tests.functional.client import Client
+from tests.functional.conftest import CORE
+from tests.functional.conftest import CORE_VERSION
+
+# Glare imports eventlet, which says at each start that it is to be replaced.
+_PYTHON = (sys.executable, "-W", "ignore", "-m")
+
+_CONF = """\
+[DEFAULT]
+custom_artifact_types_modules = glare_murano.artifact
+enabled_artifact_types = murano
+log_file = {folder}/glare.log
+transport_url = fake://
+use_stderr = false
+bind_host = 127.0.0.1
+workers = 1
+
+[database]
+connection = {connection}
+
+[glance_store]
+{store}
+
+[oslo_policy]
+policy_file = {folder}/policy.yaml
+
+[paste_deploy]
+config_file = {folder}/glare-paste.ini
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """A Glare that runs.
+
+    :param urls: where its API processes are reached.
+    :param spool: where they put temporary files.
+    """
+
+    urls: Sequence[str]
+    database: sqlalchemy.engine.Engine
+    store: stores.Store
+    spool: pathlib.Path
+
+    def client(self, project: str, process: int = 0, role: str = "member") -> Client:
+        """A client of somebody in a project, at one of the API processes."""
+        return Client(self.urls[process % len(self.urls)], f"user:{project}:{role}")
+
+    def leftovers(self) -> dict[str, set[str]]:
+        """What no request that has ended leaves behind; what there is nothing of is not told."""
+        named = self._column("SELECT url FROM glare_artifact_blobs")
+        stored = self.store.contents()
+        found = {
+            "locks": self._column("SELECT id FROM glare_artifact_locks"),
+            "blobs that are not active": self._column(
+                "SELECT artifact_id FROM glare_artifact_blobs WHERE status <> 'active'"
+            ),
+            "stored, but not named": stored - named,
+            "named, but not stored": named - stored,
+            "temporary files": self.temporary_files(),
+        }
+        return {what: things for what, things in found.items() if things}
+
+    def temporary_files(self) -> set[str]:
+        """The files in the spool, and those that are open there but have no name."""
+        found = {str(path) for path in self.spool.iterdir()}
+        for link in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
+            with contextlib.suppress(OSError):
+                opened = link.readlink()
+                found |= {str(opened)} if self.spool in opened.parents else set()
+        return found
+
+    def _column(self, statement: str) -> set[str]:
+        with self.database.connect() as connection:
+            return {row[0] for row in connection.exec_driver_sql(statement)}
+
+
+@contextlib.contextmanager
+def of_processes(
+    folder: pathlib.Path, connection: str, store: stores.Store, number: int = 2
+) -> Iterator[Site]:
+    """A number of ``glare-api`` over one database and one store."""
+    (folder / "glare.conf").write_text(
+        _CONF.format(folder=folder, connection=connection, store=store.options)
+    )
+    (folder / "glare-paste.ini").write_text(server._PASTE.format(negotiation=server._NEGOTIATION))
+    (folder / "policy.yaml").write_text(yaml.safe_dump(server._POLICY))
+    command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
+    subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
+    with contextlib.ExitStack() as stack:
+        urls = [stack.enter_context(_api(folder, index)) for index in range(number)]
+        yield stack.enter_context(_site(folder, urls, connection, store))
+
+
+@contextlib.contextmanager
+def _api(folder: pathlib.Path, index: int) -> Iterator[str]:
+    port = processes.free_port()
+    own = folder / f"api{index}.conf"
+    own.write_text(f"[DEFAULT]\nbind_port = {port}\n")
+    command = (*_PYTHON, "glare.cmd.api", "--config-file", folder / "glare.conf")
+    with _listening((*command, "--config-file", own), folder, port) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def embedded(folder: pathlib.Path) -> Iterator[Site]:
+    """The embedded server, which has SQLite and a folder of files."""
+    port = processes.free_port()
+    command = (*_PYTHON, "glare_murano.server", "--state-dir", folder, "--port", port)
+    with (
+        _listening(command, folder, port) as url,
+        databases.sqlite(folder) as connection,
+        stores.files(folder) as store,
+        _site(folder, [url], connection, store) as site,
+    ):
+        yield site
+
+
+@contextlib.contextmanager
+def _listening(command: Sequence[object], folder: pathlib.Path, port: int) -> Iterator[str]:
+    spool = _spool(folder)
+    spool.mkdir(exist_ok=True)
+    output = folder / f"{port}.out"
+    with processes.listening(command, port, output, {"TMPDIR": str(spool)}):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def _site(
+    folder: pathlib.Path, urls: Sequence[str], connection: str, store: stores.Store
+) -> Iterator[Site]:
+    database = sqlalchemy.create_engine(connection)
+    core = packages.package(CORE, CORE_VERSION)
+    try:
+        Client(urls[0], server.TOKEN).publish(CORE, CORE_VERSION, core, public=True)
+        yield Site(urls, database, store, _spool(folder))
+    finally:
+        database.dispose()
+
+
+def _spool(folder: pathlib.Path) -> pathlib.Path:
+    return folder / "tmp"
