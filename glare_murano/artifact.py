@@ -374,27 +374,17 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.Forbidden(
                 message=f"{field_name} cannot be uploaded: it is taken from the archive"
             )
-        upload, digest = _spool(fd)
+        archive, digest = _spool(fd)
         try:
-            with package.Archive.open(upload, _limits()) as archive:
-                contents = package.read_contents(archive)
-                # What nobody could unpack is refused here, not at every engine.
-                archive.verify()
-            claims.check_upload(af, contents)
-            cls._check_values(context, contents)
-        except package.InvalidPackage as error:
-            rules = sorted({problem.rule for problem in error.problems})
-            for rule in rules:
-                metrics.REFUSED.labels(rule).inc()
-            LOG.info("Refused an archive for %s %s: %s", af.name, af.version, ", ".join(rules))
-            raise exception.BadRequest(message=str(error)) from error
-        for warning in contents.manifest.warnings:
-            LOG.warning("The manifest of %s %s: %s", af.name, af.version, warning)
-        # Nothing is visible yet: update_blob writes the fields in the same
-        # transaction that makes the stored archive visible.
-        context.murano_upload = uploads.prepare(context, af, digest, contents)
-        upload.seek(0)
-        return upload
+            contents = cls._read(context, af, archive)
+            # Nothing is visible yet: update_blob writes the fields in the same
+            # transaction that makes the stored archive visible.
+            context.murano_upload = uploads.prepare(context, af, archive, digest, contents)
+        except Exception:
+            archive.close()
+            raise
+        archive.seek(0)
+        return archive
 
     @classmethod
     def update_blob(cls, context: Any, af_id: str, field_name: str, values: Any) -> Any:
@@ -434,6 +424,26 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             for model in (models.ArtifactProperty, models.ArtifactTag):
                 session.query(model).filter_by(artifact_id=af.id).delete()
         return blobs
+
+    @classmethod
+    def _read(cls, context: Any, af: Any, file: IO[bytes]) -> package.Contents:
+        """Read an archive, and refuse it if it does not belong to the artifact."""
+        try:
+            with package.Archive.open(file, _limits()) as archive:
+                contents = package.read_contents(archive)
+                # What nobody could unpack is refused here, not at every engine.
+                archive.verify()
+            claims.check_upload(af, contents)
+            cls._check_values(context, contents)
+        except package.InvalidPackage as error:
+            rules = sorted({problem.rule for problem in error.problems})
+            for rule in rules:
+                metrics.REFUSED.labels(rule).inc()
+            LOG.info("Refused an archive for %s %s: %s", af.name, af.version, ", ".join(rules))
+            raise exception.BadRequest(message=str(error)) from error
+        for warning in contents.manifest.warnings:
+            LOG.warning("The manifest of %s %s: %s", af.name, af.version, warning)
+        return contents
 
     @classmethod
     def _check_values(cls, context: Any, contents: package.Contents) -> None:
@@ -491,13 +501,16 @@ def _spool(source: Any) -> tuple[IO[bytes], str]:
     """Copy an upload to a file that can seek; returns it and its SHA-256."""
     limit = _limits().archive_size
     digest = hashlib.sha256()
-    upload = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads on
+    spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads on
     size = 0
-    while chunk := source.read(_CHUNK):
-        size += len(chunk)
-        if size > limit:
-            upload.close()
-            raise too_large(limit)
-        digest.update(chunk)
-        upload.write(chunk)
-    return upload, digest.hexdigest()
+    try:
+        while chunk := source.read(_CHUNK):
+            size += len(chunk)
+            if size > limit:
+                raise too_large(limit)
+            digest.update(chunk)
+            spool.write(chunk)
+    except Exception:
+        spool.close()
+        raise
+    return spool, digest.hexdigest()

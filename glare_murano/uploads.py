@@ -23,6 +23,7 @@ import datetime
 import io
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import IO
 from typing import Any
 
 import glance_store
@@ -44,12 +45,14 @@ LOG = logging.getLogger(__name__)
 class Upload:
     """An archive that has been read and checked, but is not stored yet.
 
+    :param archive: the file that it is in until then.
     :param digest: its SHA-256, in hexadecimal.
     :param blobs: name of a field -> what Glare keeps of the blob, or None
         where the package has none.
     :param replaced: where the blobs lie that the artifact had before.
     """
 
+    archive: IO[bytes]
     digest: str
     contents: Contents
     blobs: Mapping[str, Mapping[str, Any] | None]
@@ -57,14 +60,16 @@ class Upload:
 
     def discard(self, context: Any) -> None:
         """Delete what was stored for it."""
+        self.archive.close()
         delete(context, (blob["url"] for blob in self.blobs.values() if blob))
 
     def finish(self, context: Any) -> None:
         """Delete what it has replaced."""
+        self.archive.close()
         delete(context, self.replaced)
 
 
-def prepare(context: Any, af: Any, digest: str, contents: Contents) -> Upload:
+def prepare(context: Any, af: Any, archive: IO[bytes], digest: str, contents: Contents) -> Upload:
     """Store what is taken out of an archive.
 
     :raises glare.common.exception.GlareException: if the store refuses it;
@@ -73,7 +78,8 @@ def prepare(context: Any, af: Any, digest: str, contents: Contents) -> Upload:
     blobs: dict[str, Mapping[str, Any] | None] = {}
     names = (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS))
     before = [getattr(af, name) for name in names]
-    upload = Upload(digest, contents, blobs, tuple(b["url"] for b in before if b and b["url"]))
+    replaced = tuple(blob["url"] for blob in before if blob and blob["url"])
+    upload = Upload(archive, digest, contents, blobs, replaced)
     try:
         for blob in fields.BLOBS:
             data = blob.fill(contents)
