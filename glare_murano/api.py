@@ -82,6 +82,7 @@ def _heirs(req: Any, see_all: bool) -> dict[str, Any]:
     class_name = req.GET.get("class")
     if not class_name or unknown:
         raise exception.BadRequest(message="the query takes one parameter: class=NAME")
+    requests.check_characters(class_name, is_name=True)
     session = database.get_session()
     with session.begin():
         found = heirs(session, req.context, see_all, class_name)

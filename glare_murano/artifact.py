@@ -21,7 +21,6 @@ is. Glare finds the type by its option ``custom_artifact_types_modules``.
 import datetime
 import hashlib
 import tempfile
-from collections.abc import Mapping
 from typing import IO
 from typing import Any
 
@@ -292,17 +291,19 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_create_hook(cls, context: Any, af: Any) -> None:
-        """Refuse a name that no package can have."""
+        """Refuse a name that no package can have, and characters that cannot be kept."""
         super().pre_create_hook(context, af)
         try:
             check_full_name(af.name)
         except ValueError as error:
             raise exception.BadRequest(message=f"name: {error}") from error
+        _check_characters(af.to_dict())
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: Any, af: Any, json_patch: Any) -> None:
         """Keep what was claimed at creation, and what the package says."""
         super().pre_update_hook_with_patch(context, af, json_patch)
+        _check_characters(list(json_patch))
         claims.check_patch(af, json_patch)
         af.before_patch = af.to_dict()
 
@@ -454,7 +455,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         for field, value in values.items():
             try:
                 setattr(af, field, value)
-                _check_characters(value)
+                table.check_characters(value)
             except (exception.GlareException, ValueError) as error:
                 problems.append(package.Problem("manifest-limit", field, str(error)))
         if problems:
@@ -489,12 +490,10 @@ def _limits() -> Limits:
 
 
 def _check_characters(value: Any) -> None:
-    """Refuse what Glare's database layer cannot hold: characters of four bytes."""
-    if isinstance(value, Mapping):
-        value = [*value, *value.values()]
-    for text in [value] if isinstance(value, str) else value:
-        if any(character > "\uffff" for character in text):
-            raise ValueError("a character beyond U+FFFF, which Glare cannot store")
+    try:
+        table.check_characters(value)
+    except ValueError as error:
+        raise exception.BadRequest(message=f"the request has {error}") from error
 
 
 def _spool(source: Any) -> tuple[IO[bytes], str]:

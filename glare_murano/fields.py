@@ -162,9 +162,28 @@ def common_from_contents(contents: Contents) -> Mapping[str, Any]:
 MAX_COMPONENT = 2**16 - 1
 MAX_PRERELEASE_DIGITS = 6
 
+# NUL is refused by PostgreSQL, what takes four bytes by MariaDB, halves of
+# surrogate pairs by both.
+UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
+
 
 def can_hold(version: Version) -> bool:
     """Whether Glare can keep a version, and filter by it."""
     return max(version.major, version.minor, version.patch) <= MAX_COMPONENT and all(
         not part.isdigit() or len(part) <= MAX_PRERELEASE_DIGITS for part in version.prerelease
     )
+
+
+def check_characters(value: Any) -> None:
+    """Refuse a value of JSON with characters that not every database of Glare's can hold.
+
+    :raises ValueError: with the first such character.
+    """
+    if isinstance(value, str):
+        if found := UNKEPT.search(value):
+            raise ValueError(f"the character U+{ord(found[0]):04X}, which Glare cannot store")
+    elif isinstance(value, Mapping):
+        check_characters([*value, *value.values()])
+    elif isinstance(value, list):
+        for element in value:
+            check_characters(element)

@@ -56,9 +56,6 @@ _PATCH = "application/json-patch+json"
 _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
-# What no database can keep, or not every one: U+0000, halves of surrogate
-# pairs, and characters of four bytes.
-_UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 # What has no place in a name, and would start a new line in a log.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -121,7 +118,7 @@ def json_body(req: Any) -> Any:
     except ValueError as error:
         raise exception.BadRequest(message=f"the request is no JSON: {error}") from error
     for text, is_key in _texts(body):
-        _check_characters(text, is_key)
+        check_characters(text, is_key)
     return body
 
 
@@ -138,8 +135,8 @@ def _check_url(environ: dict[str, Any]) -> None:
         parameters = urllib.parse.unquote(query, errors="strict")
     except UnicodeError as error:
         raise exception.BadRequest(message="the URL is not in UTF-8") from error
-    _check_characters(path, is_name=True)
-    _check_characters(parameters, is_name=True)
+    check_characters(path, is_name=True)
+    check_characters(parameters, is_name=True)
     # Glare's router would take it for the method, and read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
         raise exception.BadRequest(message="_method is no filter; send the method itself")
@@ -191,8 +188,13 @@ def _texts(value: Any, depth: int = 0) -> Iterator[tuple[str, bool]]:
             yield from _texts(item, depth + 1)
 
 
-def _check_characters(text: str, is_name: bool) -> None:
-    found = _UNKEPT.search(text) or (_CONTROL.search(text) if is_name else None)
+def check_characters(text: str, is_name: bool) -> None:
+    """Refuse a text with characters that have no place in it.
+
+    :param is_name: whether it names something, and so has no control characters.
+    :raises glare.common.exception.BadRequest: with the first one.
+    """
+    found = fields.UNKEPT.search(text) or (_CONTROL.search(text) if is_name else None)
     if found:
         raise exception.BadRequest(
             message=f"the request holds a character that Glare cannot keep: {found[0]!a}"
