@@ -12,7 +12,8 @@
 
 """Databases of a test's own, in the servers that run on this host.
 
-Each is made empty, under a name that nothing else uses, and dropped at the end.
+Each is made as the documentation tells, under a name that nothing else uses, and
+dropped at the end.
 """
 
 import contextlib
@@ -22,8 +23,12 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
-MARIADB = "mysql+pymysql://root@127.0.0.1/{name}"
-POSTGRESQL = "postgresql+psycopg2://postgres@127.0.0.1/{name}"
+from tests import processes
+
+_MARIADB = "mysql+pymysql://root@127.0.0.1/{name}"
+_POSTGRESQL = "postgresql+psycopg2://postgres@127.0.0.1/{name}"
+
+_MARIADB_TABLES = processes.ROOT / "doc" / "source" / "install" / "mariadb.sql"
 
 
 @contextlib.contextmanager
@@ -35,23 +40,36 @@ def sqlite(folder: pathlib.Path) -> Iterator[str]:
 @contextlib.contextmanager
 def mariadb(folder: pathlib.Path) -> Iterator[str]:
     """A database in MariaDB, and its SQLAlchemy URL."""
-    with _created(MARIADB, "mysql", "DROP DATABASE {name}") as url:
+    with _created(_MARIADB, "mysql", "CREATE DATABASE {name}", "DROP DATABASE {name}") as url:
         yield f"{url}?charset=utf8"
 
 
 @contextlib.contextmanager
 def postgresql(folder: pathlib.Path) -> Iterator[str]:
     """A database in PostgreSQL, and its SQLAlchemy URL."""
-    with _created(POSTGRESQL, "postgres", "DROP DATABASE {name} WITH (FORCE)") as url:
+    create = "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
+    drop = "DROP DATABASE {name} WITH (FORCE)"
+    with _created(_POSTGRESQL, "postgres", create, drop) as url:
         yield url
 
 
+def settle(url: str) -> None:
+    """Do to Glare's new tables what the documentation tells to do."""
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    if engine.dialect.name == "mysql":
+        with engine.connect() as connection:
+            for statement in _MARIADB_TABLES.read_text().split(";"):
+                if statement.strip():
+                    connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
 @contextlib.contextmanager
-def _created(url: str, entrance: str, drop: str) -> Iterator[str]:
+def _created(url: str, entrance: str, create: str, drop: str) -> Iterator[str]:
     name = f"glare_{uuid.uuid4().hex}"
     server = sqlalchemy.create_engine(url.format(name=entrance), isolation_level="AUTOCOMMIT")
     with server.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        connection.exec_driver_sql(create.format(name=name))
         try:
             yield url.format(name=name)
         finally:

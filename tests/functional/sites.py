@@ -121,6 +121,7 @@ def of_processes(
     (folder / "policy.yaml").write_text(yaml.safe_dump(server._POLICY))
     command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
     subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
+    databases.settle(connection)
     with contextlib.ExitStack() as stack:
         urls = [stack.enter_context(_api(folder, index)) for index in range(number)]
         yield stack.enter_context(_site(folder, urls, connection, store))

@@ -1,0 +1,193 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The API gives the same answers over every database that Glare runs on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import packages
+from tests.functional import databases
+from tests.functional import sites
+from tests.functional import stores
+from tests.functional.client import Client
+from tests.functional.sites import Site
+
+# In the order of SemVer.
+VERSIONS = (
+    "1.0.0-ALPHA",
+    "1.0.0-Beta",
+    "1.0.0-alpha",
+    "1.0.0-alpha.1",
+    "1.0.0-alpha.beta",
+    "1.0.0-beta",
+    "1.0.0-beta.2",
+    "1.0.0-beta.11",
+    "1.0.0-rc.1",
+    "1.0.0",
+    "1.2.0",
+    "1.10.0",
+    "2.0.0-rc.1",
+    "2.0.0",
+)
+
+UNSTORABLE = ("a\0b", "a\ud800b", "a\U0001f600b")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "sqlite",
+        pytest.param("mariadb", marks=pytest.mark.services),
+        pytest.param("postgresql", marks=pytest.mark.services),
+    ],
+)
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """One API process over a database."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with (
+        getattr(databases, request.param)(folder) as connection,
+        stores.files(folder) as store,
+        sites.of_processes(folder, connection, store, number=1) as site,
+    ):
+        yield site
+
+
+@pytest.fixture
+def glare(site: Site, project: str) -> Client:
+    return site.client(project)
+
+
+def _publish(glare: Client, name: str, version: str = "1.0.0", **keys: Any) -> Any:
+    return glare.publish(name, version, packages.package(name, version, **keys))
+
+
+def _versions(glare: Client, query: str) -> list[str]:
+    """The versions that a query finds, in its order."""
+    answer = glare.request("GET", f"?{query}")
+    assert answer.status_code == 200, answer.text
+    return [found["version"] for found in answer.json()["artifacts"]]
+
+
+def test_versions_are_found_and_sorted_as_semver_orders_them(glare: Client, name: str) -> None:
+    for version in reversed(VERSIONS):
+        _publish(glare, name, version)
+    documented = f"name={name}&version=gte:1.0.0&version=lt:2.0.0-0&sort=version:desc"
+
+    assert _versions(glare, f"name={name}&sort=version:asc&limit=100") == list(VERSIONS)
+    assert _versions(glare, documented) == ["1.10.0", "1.2.0", "1.0.0"]
+    assert _versions(glare, f"{documented}&limit=1") == ["1.10.0"]
+    assert _versions(glare, f"name={name}&version=latest") == ["2.0.0"]
+    assert _versions(glare, f"name={name}&version=1.0.0-ALPHA") == ["1.0.0-ALPHA"]
+    assert _versions(
+        glare, f"name={name}&version=gt:1.0.0-beta.2&version=lt:1.0.0&sort=version:asc"
+    ) == ["1.0.0-beta.11", "1.0.0-rc.1"]
+
+
+def test_a_page_follows_another_in_order(glare: Client, name: str) -> None:
+    for version in VERSIONS:
+        _publish(glare, name, version)
+    found: list[str] = []
+    path: str | None = f"?name={name}&sort=version:desc&limit=4"
+    while path:
+        page = glare.request("GET", path).json()
+        found += [artifact["version"] for artifact in page["artifacts"]]
+        path = page.get("next", "").removeprefix("/artifacts/murano")
+
+    assert found == list(reversed(VERSIONS))
+
+
+def test_packages_are_found_by_what_they_say_in_this_case(glare: Client, name: str) -> None:
+    _publish(glare, "org.Other", "0.1.0")
+    _publish(glare, name, Require={"org.Other": None})
+    other = {"org.Other": "org.other", name: name.upper(), f"{name}.Thing": f"{name}.thing"}
+
+    for field, value in (
+        ("name", name),
+        ("class_definitions", f"{name}.Thing"),
+        ("requirements", "org.Other"),
+    ):
+        assert (name, "1.0.0") in glare.names(**{field: value})
+        assert glare.names(**{field: other[value]}) == []
+
+
+def test_names_that_differ_in_case_are_two_packages(glare: Client, name: str) -> None:
+    second = name.upper()
+    _publish(glare, name)
+    _publish(glare, second, Require={name: "1"})
+
+    assert glare.names(name=name) == [(name, "1.0.0")]
+    assert glare.names(name=second) == [(second, "1.0.0")]
+    for asked, expected in ((name, {name}), (second, {name, second})):
+        answer = glare.ask(requirements={asked: "1"}).json()
+        assert {found["name"] for found in answer["releases"]} - {"io.murano"} == expected
+        assert answer["unsatisfied"] == []
+
+
+def test_a_closure_is_planned(glare: Client, name: str) -> None:
+    for version in ("1.0.0", "1.1.0", "2.0.0-rc.1"):
+        _publish(glare, f"{name}.db", version)
+    _publish(glare, name, Require={f"{name}.db": "<2"})
+
+    answer = glare.ask(
+        objects=[{"class": f"{name}.Thing", "version": "1"}], prereleases=False
+    ).json()
+
+    assert answer["unsatisfied"] == []
+    found = {(release["name"], release["version"]) for release in answer["releases"]}
+    assert {(name, "1.0.0"), (f"{name}.db", "1.1.0")} <= found
+    assert len(found) == 3
+
+
+def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
+    data = packages.package(name, Tags=["one", "two"], Supplier={"Name": "Somebody"})
+    artifact_id = glare.publish(name, "1.0.0", data)["id"]
+    assert glare.request("GET", f"/{artifact_id}/archive").content == data
+
+    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+
+    assert glare.names(name=name) == []
+    assert site.leftovers() == {}
+    assert _publish(glare, name)["status"] == "active"
+
+
+def _unstorable_manifest(name: str, text: str) -> bytes:
+    # Bytes, since YAML would not write what it reads.
+    content = packages.files(packages.manifest(name))
+    escaped = text.encode("ascii", "backslashreplace").replace(b"\0", b"\\0")
+    content["manifest.yaml"] += b'Description: "%b"\n' % escaped
+    return packages.zipped(content)
+
+
+@pytest.mark.parametrize("text", UNSTORABLE, ids=ascii)
+def test_what_some_database_cannot_hold_is_refused(
+    site: Site, glare: Client, name: str, text: str
+) -> None:
+    artifact_id = glare.create(name).json()["id"]
+
+    for answer in (
+        glare.upload(artifact_id, _unstorable_manifest(name, text)),
+        glare.set(artifact_id, "display_name", text),
+        glare.set(artifact_id, "tags", [text]),
+        glare.set(artifact_id, "metadata", {text: "value"}),
+        glare.create(f"{name}.other", description=text),
+        glare.ask(requirements={text: "1"}),
+        glare.ask(objects=[{"class": text}]),
+    ):
+        assert answer.status_code == 400, answer.text
+
+    assert glare.upload(artifact_id, packages.package(name)).status_code == 200
+    assert site.leftovers() == {}
