@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CORE := .cache/murano-16.0.0/meta
 CORE_READY := $(CORE)/.ready
+SWIFT := .cache/swift
+SWIFT_READY := $(SWIFT)/.ready
 
 .PHONY: help venv demo test services bench style clean
 .DEFAULT_GOAL := help
@@ -44,6 +46,15 @@ $(CORE_READY): examples/core-library.txt | $(READY)
 	@$(BIN)/python -m tarfile -e .cache/murano-16.0.0.tar.gz .cache
 	@touch $@
 
+# Swift and Keystone, which one test runs.
+$(SWIFT_READY): tests/functional/swift.txt
+	@echo "Building $(SWIFT), once; it takes a minute or two."
+	@mkdir -p .cache
+	@$(PYTHON) -m venv --clear --without-pip $(SWIFT)
+	@$(PYTHON) -m pip --python $(SWIFT)/bin/python install -q --disable-pip-version-check \
+	    --only-binary :all: -r $<
+	@touch $@
+
 # exec, so that what stops make stops the demo, which then cleans up.
 demo: $(READY) $(CORE_READY)
 	@exec $(BIN)/python -W ignore -m examples.demo $(CORE)
@@ -54,7 +65,7 @@ test: $(READY) $(CORE_READY)
 	$(BIN)/python -m pytest tests/unit tests/hostile tests/functional -m 'not services'
 	$(BIN)/python -m pytest tests/integration -m 'not services'
 
-services: $(READY) $(CORE_READY)
+services: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -m pytest tests/functional -m services
 	$(BIN)/python -m pytest tests/integration -m services
 

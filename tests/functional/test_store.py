@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Several API processes over one database and one object store."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import packages
+from tests.functional import databases
+from tests.functional import sites
+from tests.functional import swift
+from tests.functional.sites import Site
+
+pytestmark = pytest.mark.services
+
+FORM = b"Version: 2\n"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two API processes over MariaDB and Swift."""
+    folder = tmp_path_factory.mktemp("site")
+    with (
+        databases.mariadb(folder) as connection,
+        swift.swift(folder) as store,
+        sites.of_processes(folder, connection, store) as site,
+    ):
+        yield site
+
+
+def _package(name: str, **keys: object) -> bytes:
+    content = packages.files(packages.manifest(name, **keys))
+    return packages.zipped({**content, "UI/ui.yaml": FORM})
+
+
+def test_what_comes_through_one_process_goes_through_another(site: Site, name: str) -> None:
+    one, another = (site.client("project", number) for number in range(2))
+    data = _package(name)
+    before = site.store.contents()
+
+    artifact_id = one.publish(name, "1.0.0", data)["id"]
+
+    assert len(site.store.contents() - before) == 2
+    assert another.request("GET", f"/{artifact_id}/archive").content == data
+    assert another.request("GET", f"/{artifact_id}/ui_definition").content == FORM
+    assert site.leftovers() == {}
+    assert one.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert another.request("GET", f"/{artifact_id}/archive").status_code == 404
+    assert site.store.contents() == before
+    assert site.leftovers() == {}
+
+
+def test_a_second_archive_takes_the_place_of_the_first(site: Site, name: str) -> None:
+    one, another = (site.client("project", number) for number in range(2))
+    artifact_id = one.create(name).json()["id"]
+    before = site.store.contents()
+    assert one.upload(artifact_id, _package(name)).status_code == 200
+    first = site.store.contents() - before
+    data = _package(name, Author="Somebody else")
+
+    assert another.upload(artifact_id, data).status_code == 200
+
+    assert one.request("GET", f"/{artifact_id}/archive").content == data
+    assert len(site.store.contents() - before) == len(first) == 2
+    assert not site.store.contents() & first
+    assert site.leftovers() == {}
+
+
+def test_of_a_refused_archive_nothing_is_stored(site: Site, name: str) -> None:
+    client = site.client("project")
+    artifact_id = client.create(name).json()["id"]
+    before = site.store.contents()
+
+    assert client.upload(artifact_id, _package(name, Version="2.0.0")).status_code == 400
+
+    assert site.store.contents() == before
+    assert site.leftovers() == {}
