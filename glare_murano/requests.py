@@ -145,6 +145,9 @@ def _check_url(environ: dict[str, Any]) -> None:
 def _check_upload(req: Any) -> None:
     if req.content_type == _LOCATION:
         raise exception.Forbidden(message="a package must be uploaded: it is read by the server")
+    if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
+        # Without a length, Glare would take the body for empty.
+        req.environ["wsgi.input_terminated"] = True
     limit = artifact.MuranoPackageArtifact.get_max_blob_size(fields.ARCHIVE)
     if (req.content_length or 0) > limit:
         raise artifact.too_large(limit)

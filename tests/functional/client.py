@@ -17,6 +17,7 @@ import http.client
 import json
 import pathlib
 import urllib.parse
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +55,9 @@ class Client:
         claim = {"name": name, "version": version, **fields}
         return self.request("POST", "", json={k: v for k, v in claim.items() if v is not None})
 
-    def upload(self, artifact_id: str, data: bytes, blob: str = "archive") -> requests.Response:
+    def upload(
+        self, artifact_id: str, data: bytes | Iterable[bytes], blob: str = "archive"
+    ) -> requests.Response:
         headers = {"Content-Type": "application/octet-stream"}
         return self.request("PUT", f"/{artifact_id}/{blob}", data=data, headers=headers)
 

@@ -174,6 +174,19 @@ def test_an_upload_whose_client_dies_can_be_made_again(site: Site, name: str, fr
     assert site.leftovers() == {}
 
 
+def test_an_upload_need_not_tell_its_length(site: Site, name: str) -> None:
+    client = site.client(name.rpartition(".")[2])
+    content = packages.files(packages.manifest(name))
+    data = packages.zipped({**content, "Resources/noise": random.randbytes(1_000_000)})
+    artifact_id = client.create(name).json()["id"]
+    pieces = (data[start : start + 10_000] for start in range(0, len(data), 10_000))
+
+    answer = client.upload(artifact_id, pieces)
+
+    assert answer.status_code == 200, answer.text
+    assert client.request("GET", f"/{artifact_id}/archive").content == data
+
+
 def _half_sent(client: Client, path: str, data: bytes, framing: str) -> socket.socket:
     """A connection on which half of an upload was sent."""
     address = urllib.parse.urlsplit(client.url)
