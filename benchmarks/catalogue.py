@@ -92,13 +92,14 @@ def artifacts(count: int) -> Iterator[Artifact]:
                 for required in _required_by(number, dice)
             }
             yield Artifact(
-                contents=_contents(name(number), version, requirements),
+                contents=contents(name(number), version, requirements),
                 owner=owner(number),
                 visibility="public" if public else "private",
             )
 
 
-def _contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Contents:
+def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Contents:
+    """A package of four classes: what its archive would say."""
     server = f"{fqn}.Server"
     classes = (
         ClassDefinition(f"{fqn}.Client", (f"{CORE}.Object",)),

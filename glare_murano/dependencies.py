@@ -22,6 +22,7 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,6 +34,7 @@ from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
+from glare_murano.package.closure import newest_first
 from glare_murano.rows import checked
 from glare_murano.rows import looked_up
 from glare_murano.rows import version_of
@@ -98,11 +100,11 @@ class GlareSource:
         self._classes: dict[Release, list[str]] = collections.defaultdict(list)
         self.found: dict[Release, Found] = {}
 
-    def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
         known = self._learn(models.Artifact.name, fqns)
         # A database may compare without regard to case.
-        return {fqn: known[fqn] for fqn in fqns if fqn in known}
+        return {fqn: newest_first(known[fqn]) for fqn in fqns if fqn in known}
 
     def given(self, artifact_id: str) -> Release | None:
         """The release of one artifact, which from now on is there, be it a draft.

@@ -17,7 +17,6 @@ HTTP is not here (see ``api``), nor what is asked of the database (see
 ``dependencies``).
 """
 
-import collections
 from typing import Any
 
 import jsonschema
@@ -25,7 +24,6 @@ from glare.common import exception
 
 from glare_murano import dependencies
 from glare_murano.package import GlareMuranoError
-from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package import closure
 from glare_murano.package import parse_version
@@ -159,7 +157,7 @@ def _package(query: Query, source: dependencies.GlareSource) -> list[tuple[str, 
 def _roots(
     query: Query, source: dependencies.GlareSource
 ) -> tuple[list[tuple[str, VersionSpec]], list[dict[str, Any]]]:
-    """The packages of an object model's types, each in the range of its header.
+    """The packages of an object model's types, each in one version that defines the type.
 
     :returns: FQNs and ranges, and what no package defines.
     """
@@ -168,22 +166,17 @@ def _roots(
     defining = source.defining({class_name for class_name, _ in query.objects})
     roots, missing = [], []
     for class_name, spec in query.objects:
-        versions: dict[Version, str] = collections.defaultdict(str)
-        for release in defining.get(class_name, ()):
-            versions[release.version] = max(versions[release.version], release.fqn)
-        for wanted in spec.with_fallbacks():
-            newest = wanted.select(versions)
-            if newest is not None:
-                roots.append((versions[newest], wanted))
-                break
+        releases = defining.get(class_name, ())
+        root = closure.choose_defining(releases, spec, query.pins)
+        if root is not None:
+            roots.append(root)
         else:
-            available = closure.newest_first(versions)
             missing.append(
                 {
                     "class": class_name,
                     "range": spec.text,
                     "chain": [],
-                    "available": [f"{versions[version]} {version}" for version in available],
+                    "available": [str(release) for release in closure.one_of_each(releases)],
                 }
             )
     return roots, missing

@@ -22,11 +22,17 @@ from loader.errors import CacheError
 from loader.errors import CatalogError
 from loader.errors import DigestMismatch
 from loader.errors import LoaderError
+from loader.errors import LockError
 from loader.errors import NoSuchClass
 from loader.errors import NoSuchPackage
 from loader.errors import NotFound
 from loader.errors import UnsupportedFormat
+from loader.fetching import Fetcher
+from loader.fetching import Progress
 from loader.loader import PackageLoader
+from loader.lock import Lock
+from loader.lock import LockedCatalog
+from loader.memory import Memory
 from loader.pins import Pins
 
 __all__ = [
@@ -35,11 +41,17 @@ __all__ = [
     "CatalogError",
     "Counters",
     "DigestMismatch",
+    "Fetcher",
     "LoaderError",
+    "Lock",
+    "LockError",
+    "LockedCatalog",
+    "Memory",
     "NoSuchClass",
     "NoSuchPackage",
     "NotFound",
     "PackageLoader",
     "Pins",
+    "Progress",
     "UnsupportedFormat",
 ]

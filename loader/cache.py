@@ -88,6 +88,10 @@ class Cache:
         self.counters.hits += 1
         return path
 
+    def has(self, digest: str) -> bool:
+        """Whether a package is there already."""
+        return bool(_DIGEST.match(digest)) and (self._packages / digest).is_dir()
+
     def _store(self, path: pathlib.Path, digest: str, fetch: Callable[[], Iterable[bytes]]) -> None:
         try:
             with tempfile.TemporaryFile(dir=self.folder) as archive:

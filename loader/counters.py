@@ -13,11 +13,14 @@
 """What loading has cost so far. It counts; it neither prints nor decides."""
 
 import dataclasses
+import threading
+
+_guard = threading.Lock()
 
 
 @dataclasses.dataclass
 class Counters:
-    """Sums since the object was made.
+    """Sums since the object was made; any thread may add to them.
 
     :param requests: requests made to catalogues, downloads included.
     :param downloads: archives downloaded.
@@ -34,6 +37,11 @@ class Counters:
 
     def add(self, other: "Counters") -> None:
         """Add another's sums to these."""
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name) + getattr(other, field.name)
-            setattr(self, field.name, value)
+        with _guard:
+            for field in dataclasses.fields(self):
+                value = getattr(self, field.name) + getattr(other, field.name)
+                setattr(self, field.name, value)
+
+    def count(self, **sums: float) -> None:
+        """Add to some of the sums, by their names."""
+        self.add(Counters(**sums))  # type: ignore[arg-type]

@@ -16,10 +16,22 @@ What is wrong with a package itself is in ``glare_murano.package.errors``.
 """
 
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package import closure
+
+
+def told_chain(chain: Sequence[closure.Demand]) -> str:
+    """Who asks for the last of these demands, and who for that one, and so on."""
+    askers = [demand for demand in reversed(chain) if demand.requirer is not None]
+    if not askers:
+        return ""
+    first, *others = askers
+    links = [f"which {demand.requirer} requires in the range {demand.spec}" for demand in others]
+    return f", {', '.join([f'required by {first.requirer}', *links])},"
 
 
 class LoaderError(GlareMuranoError):
@@ -46,11 +58,17 @@ class NoSuchPackage(NotFound):
         catalogs: Iterable[str],
         required_by: str | None = None,
         pinned: Version | None = None,
+        chain: Sequence[closure.Demand] = (),
     ) -> None:
+        """Say what is missing.
+
+        :param required_by: who asks.
+        :param chain: the demands that lead to this one, from the first on.
+        """
         self.fqn = fqn
         self.spec = spec
         self.available = tuple(available)
-        asker = f", required by {required_by}," if required_by else ""
+        asker = told_chain(chain) or (f", required by {required_by}," if required_by else "")
         if pinned is not None:
             asker += f" which is pinned to {pinned},"
         versions = ", ".join(str(version) for version in self.available)
@@ -93,6 +111,10 @@ class CatalogError(LoaderError):
 
 class DigestMismatch(LoaderError):
     """An archive that arrived is not the one that the catalogue promised."""
+
+
+class LockError(LoaderError):
+    """A lock file that cannot be read, written or made."""
 
 
 class CacheError(LoaderError):

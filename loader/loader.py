@@ -12,34 +12,39 @@
 
 """The one door for engines: a requirement goes in, a package comes out.
 
-It decides which release answers a requirement, and has it fetched. Where
-releases are found is the catalogues' affair, where they are kept the cache's,
-what they hold the formats'.
+It keeps what one deployment has loaded and planned, and has the rest resolved
+and fetched. Which release answers a requirement is the resolution's affair,
+where releases are found the catalogues', where they are kept the cache's, what
+they hold the formats'.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from glare_murano.package import InvalidPackage
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package import closure
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.manifest import check_required_name
 from loader import errors
+from loader import resolution
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
-from loader.catalogs.base import Release
+from loader.catalogs.base import Query
 from loader.counters import Counters
+from loader.fetching import Fetcher
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
+from loader.memory import Memory
 from loader.pins import Pins
+from loader.resolution import Choice
 
 LOG = logging.getLogger(__name__)
-
-_SHOWN_VERSIONS = 20
 
 
 class PackageLoader:
@@ -55,23 +60,35 @@ class PackageLoader:
         cache: Cache,
         pins: Pins | None = None,
         package_types: PackageTypes | None = None,
+        *,
+        fetcher: Fetcher | None = None,
+        memory: Memory | None = None,
     ) -> None:
         """Make a loader.
 
-        :param catalogs: where to look, in this order; the first one that has
-            a package in the range answers.
+        :param catalogs: where to look, in this order.
         :param package_types: which package types may be used; by default all
             that are installed.
+        :param fetcher: what brings archives into the cache.
+        :param memory: what is asked where a catalogue does not answer; by
+            default nothing is.
         """
         self._catalogs = tuple(catalogs)
         self._cache = cache
         self._package_types = package_types or PackageTypes()
+        self._fetcher = fetcher or Fetcher(cache)
+        self._memory = memory
         self.pins = pins or Pins()
         self._loaded: dict[str, dict[Version, Package]] = {}
+        self._planned: dict[str, dict[Version, Choice]] = {}
+        self._missing: dict[tuple[str, VersionSpec], closure.Unsatisfied] = {}
+        self._of_headers: dict[tuple[str, VersionSpec], Package] = {}
         self._seconds = 0.0
 
     def load_package(self, fqn: str, spec: VersionSpec, required_by: str | None = None) -> Package:
         """Load a package: a pinned version in the range, one already loaded, or the newest.
+
+        What it requires in turn is planned, and fetched with it.
 
         :param required_by: who asks, for messages.
         :raises InvalidName: if no package can have the name.
@@ -85,23 +102,25 @@ class PackageLoader:
         loaded = wanted.select(self._loaded.get(fqn, ()))
         if loaded is not None:
             return self._loaded[fqn][loaded]
-        asked = f"package {fqn} in the range {spec}"
-        if required_by:
-            asked += f", required by {required_by}"
-        package = self._find(asked, lambda catalog: catalog.newest(fqn, wanted))
-        if package is None:
+        why = "as planned"
+        choice = self._select(fqn, wanted)
+        if choice is None and (fqn, wanted) not in self._missing:
+            why = "the newest"
+            self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
+            choice = self._select(fqn, wanted)
+        if choice is None:
+            missing = self._missing[fqn, wanted]
             raise errors.NoSuchPackage(
-                fqn, spec, self._versions(fqn), self._catalog_names(), required_by, pinned
+                fqn,
+                spec,
+                missing.available,
+                self._catalog_names(),
+                required_by,
+                pinned,
+                missing.chain,
             )
-        LOG.info(
-            "Package %s %s was chosen for the range %s%s%s",
-            fqn,
-            package.version,
-            spec,
-            f" of {required_by}" if required_by else "",
-            ", as pinned" if pinned is not None else "",
-        )
-        return package
+        wanted_by = f"the range {spec} of {required_by}" if required_by else f"the range {spec}"
+        return self._load(choice, wanted_by, why if pinned is None else "as pinned")
 
     def load_object_package(self, fqn: str, spec: VersionSpec) -> Package:
         """Load a package for an object whose header names it.
@@ -114,7 +133,16 @@ class PackageLoader:
         :raises LoaderError: if it cannot be fetched.
         :raises InvalidPackage: if it is not what a package must be.
         """
-        return self._first(spec, lambda wanted: self.load_package(fqn, wanted))
+        missing: list[errors.NoSuchPackage] = []
+        for wanted in spec.with_fallbacks():
+            try:
+                package = self.load_package(fqn, wanted)
+            except errors.NoSuchPackage as error:
+                missing.append(error)
+                continue
+            _tell_fallback(spec, package)
+            return package
+        raise missing[0]
 
     def load_class_package(self, class_name: str, spec: VersionSpec) -> Package:
         """Load a package that defines a class, one already loaded or the newest.
@@ -129,28 +157,6 @@ class PackageLoader:
         :raises InvalidPackage: if it is not what a package must be.
         """
         check_full_name(class_name)
-        return self._first(spec, lambda wanted: self._load_defining(class_name, wanted))
-
-    def _first(self, spec: VersionSpec, load: Callable[[VersionSpec], Package]) -> Package:
-        """Load by the first of a header's ranges that holds a package."""
-        missing: list[errors.NotFound] = []
-        for wanted in spec.with_fallbacks():
-            try:
-                package = load(wanted)
-            except errors.NotFound as error:
-                missing.append(error)
-                continue
-            if missing:
-                LOG.warning(
-                    "%s %s is used in the place of %s, which no catalogue has",
-                    package.full_name,
-                    package.version,
-                    spec,
-                )
-            return package
-        raise missing[0]
-
-    def _load_defining(self, class_name: str, spec: VersionSpec) -> Package:
         defining = {
             version: package
             for versions in self._loaded.values()
@@ -160,20 +166,29 @@ class PackageLoader:
         loaded = spec.select(defining)
         if loaded is not None:
             return defining[loaded]
-        asked = f"a package in the range {spec} that defines class {class_name}"
-        package = self._find(asked, lambda catalog: catalog.newest_defining(class_name, spec))
-        if package is None:
-            raise errors.NoSuchClass(
-                class_name, spec, self._defining(class_name), self._catalog_names()
+        if (class_name, spec) not in self._of_headers:
+            package = self._load_defining(class_name, spec)
+            _tell_fallback(spec, package)
+            self._of_headers[class_name, spec] = package
+        return self._of_headers[class_name, spec]
+
+    def _load_defining(self, class_name: str, spec: VersionSpec) -> Package:
+        wanted = f"class {class_name} in the range {spec}"
+        choice = self._select_defining(class_name, spec, spec.with_fallbacks()[:1])
+        if choice is None:
+            asked = f"a package in the range {spec} that defines class {class_name}"
+            resolved = self._plan(asked, Query(classes=((class_name, spec),)))
+            for undefined in resolved.undefined:
+                raise errors.NoSuchClass(
+                    class_name, spec, undefined.available, self._catalog_names()
+                )
+            choice = self._select_defining(class_name, spec, spec.with_fallbacks())
+        if choice is None:
+            raise errors.CatalogError(
+                f"{' and '.join(self._catalog_names())} chose no package for {wanted}, "
+                f"and did not say that there is none"
             )
-        LOG.info(
-            "Package %s %s was chosen for class %s in the range %s",
-            package.full_name,
-            package.version,
-            class_name,
-            spec,
-        )
-        return package
+        return self._load(choice, wanted, "the newest")
 
     @property
     def counters(self) -> Counters:
@@ -183,47 +198,103 @@ class PackageLoader:
             total.add(part)
         return total
 
-    def _find(self, asked: str, ask: Callable[[Catalog], Release | None]) -> Package | None:
+    def _resolve(self, query: Query) -> resolution.Resolution:
+        if self._memory is not None:
+            return self._memory.ask(query)
+        return resolution.resolve(self._catalogs, query)
+
+    def _plan(self, asked: str, query: Query) -> resolution.Resolution:
+        """Have a query answered, remember the answer, and fetch what was chosen."""
         start = time.monotonic()
         try:
-            for catalog in self._catalogs:
-                release = ask(catalog)
-                if release is not None:
-                    return self._load(catalog, release)
-            return None
-        except errors.CatalogError as error:
+            resolved = self._resolve(Query(query.requirements, query.classes, self._settled()))
+            for fqn, versions in resolved.choices.items():
+                self._planned.setdefault(fqn, {}).update(versions)
+                _tell_versions(fqn, versions)
+            for missing in resolved.unsatisfied:
+                self._missing.setdefault((missing.demand.fqn, missing.demand.spec), missing)
+            chosen = [c for versions in resolved.choices.values() for c in versions.values()]
+            self._fetcher.prefetch(chosen)
+            if self._memory is not None:
+                for choice in chosen:
+                    self._memory.remember(choice)
+            return resolved
+        except (errors.CatalogError, closure.TooManyVersions) as error:
             error.args = (f"{asked} cannot be found: {error}",)
             raise
         finally:
             self._seconds += time.monotonic() - start
 
-    def _load(self, catalog: Catalog, release: Release) -> Package:
+    def _settled(self) -> Mapping[str, Collection[Version]]:
+        """The versions that are taken wherever they are in a range: pinned or planned."""
+        settled = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
+        for fqn, choices in self._planned.items():
+            settled.setdefault(fqn, set()).update(choices)
+        return settled
+
+    def _select(self, fqn: str, spec: VersionSpec) -> Choice | None:
+        choices = self._planned.get(fqn, {})
+        version = spec.select(choices)
+        return choices[version] if version is not None else None
+
+    def _select_defining(
+        self, class_name: str, spec: VersionSpec, ranges: Iterable[VersionSpec]
+    ) -> Choice | None:
+        defining = {
+            version: choice
+            for versions in self._planned.values()
+            for version, choice in versions.items()
+            if class_name in choice.release.classes
+        }
+        selected = (wanted.select(defining) for wanted in ranges)
+        version = next((found for found in selected if found is not None), None)
+        return defining[version] if version is not None else None
+
+    def _load(self, choice: Choice, wanted: str, why: str) -> Package:
+        release = choice.release
+        start = time.monotonic()
         try:
-            folder = release.folder or self._cache.package(
-                release.digest, lambda: catalog.fetch(release)
-            )
-            package = self._package_types.load(folder)
-        except (InvalidPackage, errors.DigestMismatch, errors.CacheError) as error:
-            error.args = (f"{release} of {catalog.name} cannot be loaded: {error}",)
+            package = self._package_types.load(self._fetcher.folder(choice))
+        except (InvalidPackage, errors.LoaderError) as error:
+            error.args = (f"{release} of {choice.catalog.name} cannot be loaded: {error}",)
             raise
+        finally:
+            self._seconds += time.monotonic() - start
+        LOG.info(
+            "Package %s of %s was chosen for %s, %s", release, choice.catalog.name, wanted, why
+        )
         self._loaded.setdefault(release.fqn, {})[release.version] = package
+        if self._memory is not None:
+            self._memory.remember(choice)
+        if choice.catalog is self._memory:
+            # It may be out of date, and must not outlive this deployment.
+            self.pins.freeze()
         self.pins.use(release.fqn, release.version)
         return package
-
-    def _versions(self, fqn: str) -> list[Version]:
-        found = {r.version for catalog in self._catalogs for r in _some(catalog.releases(fqn))}
-        return sorted(found, key=lambda version: version.precedence_key, reverse=True)
-
-    def _defining(self, class_name: str) -> list[str]:
-        return [
-            str(release)
-            for catalog in self._catalogs
-            for release in _some(catalog.releases_defining(class_name))
-        ]
 
     def _catalog_names(self) -> list[str]:
         return [catalog.name for catalog in self._catalogs] or ["no catalogue at all"]
 
 
-def _some(releases: Iterable[Release]) -> Iterable[Release]:
-    return (release for release, _ in zip(releases, range(_SHOWN_VERSIONS), strict=False))
+def _tell_fallback(spec: VersionSpec, package: Package) -> None:
+    if not spec.match(package.version):
+        LOG.warning(
+            "%s %s is used in the place of %s, which no catalogue has",
+            package.full_name,
+            package.version,
+            spec,
+        )
+
+
+def _tell_versions(fqn: str, choices: Mapping[Version, Choice]) -> None:
+    """Say why several versions of a package are used side by side."""
+    if len(choices) > 1:
+        demands = (
+            f"{version} for {' and '.join(_told(demand) for demand in choice.demands)}"
+            for version, choice in choices.items()
+        )
+        LOG.info("No single version of %s serves: it is used as %s", fqn, ", ".join(demands))
+
+
+def _told(demand: closure.Demand) -> str:
+    return f"{demand.spec} of {demand.requirer or 'the deployment'}"

@@ -19,6 +19,7 @@ change. The table's form is that of Murano's object model
 """
 
 import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -33,6 +34,7 @@ class Pins:
     def __init__(self) -> None:
         self._pinned: dict[str, set[Version]] = collections.defaultdict(set)
         self._used: dict[str, set[Version]] = collections.defaultdict(set)
+        self._frozen = False
 
     def load(self, table: Mapping[str, Iterable[str]]) -> None:
         """Replace the pins by those of a table.
@@ -51,17 +53,30 @@ class Pins:
             if versions
         }
 
+    @property
+    def table(self) -> Mapping[str, Collection[Version]]:
+        """FQN -> the versions that are pinned."""
+        return self._pinned
+
     def select(self, fqn: str, spec: VersionSpec) -> Version | None:
         """The newest pinned version of a package in a range, or None."""
         return spec.select(self._pinned.get(fqn, ()))
 
+    def freeze(self) -> None:
+        """Let nothing change the pins any more, neither use nor compaction."""
+        self._frozen = True
+
     def use(self, fqn: str, version: Version) -> None:
         """Pin a version, since it is used from now on."""
+        if self._frozen:
+            return
         self._pinned[fqn].add(version)
         self._used[fqn].add(version)
 
     def compact(self) -> None:
         """Drop the pins that nothing has used."""
+        if self._frozen:
+            return
         self._pinned = collections.defaultdict(
             set, {fqn: set(versions) for fqn, versions in self._used.items()}
         )

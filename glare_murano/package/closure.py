@@ -74,8 +74,11 @@ class Demand:
 class Source(Protocol):
     """What is asked while a closure is planned; each package once."""
 
-    def versions(self, fqns: Collection[str]) -> Mapping[str, Collection[Version]]:
-        """The versions that there are of each of the packages."""
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
+        """The versions that there are of each of the packages, the best first.
+
+        The best is the newest, unless they come from several places.
+        """
 
     def requirements(self, releases: Collection[Release]) -> Mapping[Release, Requirements]:
         """What each of the releases requires."""
@@ -234,7 +237,7 @@ class _Planner:
         if unknown:
             found = self._source.versions(unknown)
             for fqn in unknown:
-                self._versions[fqn] = newest_first(found.get(fqn, ()))
+                self._versions[fqn] = tuple(found.get(fqn, ()))
 
     def _learn_requirements(self, taken: Mapping[str, _Choice]) -> None:
         releases = {release for choice in taken.values() for release in choice}
@@ -255,7 +258,7 @@ class _Planner:
             demand = queue.popleft()
             version = self._answer(demand, taken[demand.fqn])
             if version is None:
-                available = self._versions[demand.fqn]
+                available = newest_first(self._versions[demand.fqn])
                 unsatisfied.append(Unsatisfied(demand, self._chain(demand), available))
                 continue
             release = Release(demand.fqn, version)
@@ -303,14 +306,42 @@ def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
     return tuple(sorted(set(versions), key=lambda v: v.precedence_key, reverse=True))
 
 
+def choose_defining(
+    defining: Iterable[Release], spec: VersionSpec, pins: Mapping[str, Collection[Version]]
+) -> tuple[str, VersionSpec] | None:
+    """Which package answers for an object's class: the root that a plan starts from.
+
+    :param defining: the releases that define the class.
+    :param spec: the range in the object's header; one version gives way to
+        near ones (specification "Murano versioning", section "Object version").
+    :returns: a package, and the range of just one version that defines the
+        class: a pinned one, else the newest; None if there is none.
+    """
+    ordered = one_of_each(defining)
+    pinned = [release for release in ordered if release.version in pins.get(release.fqn, ())]
+    for wanted in spec.with_fallbacks():
+        for release in (*pinned, *ordered):
+            if wanted.match(release.version):
+                return release.fqn, VersionSpec.exactly(release.version)
+    return None
+
+
+def one_of_each(releases: Iterable[Release]) -> tuple[Release, ...]:
+    """One release of each version, the newest first: that with the greatest name."""
+    found: dict[Version, str] = {}
+    for release in releases:
+        found[release.version] = max(found.get(release.version, ""), release.fqn)
+    return tuple(Release(found[version], version) for version in newest_first(found))
+
+
 def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> tuple[Version, ...]:
     """The fewest versions that together satisfy all ranges that can be satisfied.
 
     Among equally few the newest, compared from the newest down: a minimum
     hitting set, the greatest of them.
 
-    :param versions: the newest first.
-    :returns: the newest first.
+    :param versions: the best first, which is the newest as a rule.
+    :returns: in the same order.
     :raises TooManyVersions: if it takes too long to tell.
     """
     if len(specs) == 1:

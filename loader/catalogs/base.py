@@ -14,12 +14,15 @@
 
 import abc
 import dataclasses
+import itertools
 import pathlib
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package import closure
 from loader.counters import Counters
 
 
@@ -33,6 +36,7 @@ class Release:
     :param reference: what the catalogue itself finds it by.
     :param digest: the SHA-256 of its archive, in hexadecimal; empty where
         ``folder`` is set.
+    :param size: of its archive, in bytes; None where it is not known.
     :param folder: where it lies unpacked already; None if it is to be
         fetched.
     """
@@ -43,10 +47,51 @@ class Release:
     classes: frozenset[str]
     reference: str
     digest: str = ""
+    size: int | None = None
     folder: pathlib.Path | None = None
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.version}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """What a deployment asks for at once.
+
+    :param requirements: FQNs and ranges.
+    :param classes: names of classes, and the ranges of their objects' headers.
+    :param pins: FQN -> versions that are taken wherever they are in a range.
+    """
+
+    requirements: tuple[tuple[str, VersionSpec], ...] = ()
+    classes: tuple[tuple[str, VersionSpec], ...] = ()
+    pins: Mapping[str, Collection[Version]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Undefined:
+    """A class that no package in a range defines.
+
+    :param available: packages that define it, as ``FQN version``.
+    """
+
+    class_name: str
+    spec: VersionSpec
+    available: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The closure that a query comes to.
+
+    :param releases: each release with the demands that it answers.
+    :param unsatisfied: ranges that no version is in.
+    :param undefined: classes that no package defines.
+    """
+
+    releases: tuple[tuple[Release, tuple[closure.Demand, ...]], ...]
+    unsatisfied: tuple[closure.Unsatisfied, ...] = ()
+    undefined: tuple[Undefined, ...] = ()
 
 
 class Catalog(abc.ABC):
@@ -89,6 +134,22 @@ class Catalog(abc.ABC):
 
         :raises CatalogError: if the catalogue cannot tell.
         """
+
+    def known(self, fqns: Collection[str]) -> Iterable[Release]:
+        """All releases of several packages, in any order, each version once.
+
+        :raises CatalogError: if the catalogue cannot tell.
+        """
+        return itertools.chain.from_iterable(map(self.releases, fqns))
+
+    def resolve(self, query: Query) -> Answer | None:
+        """The whole closure of a query, by the rule of ``glare_murano.package.closure``.
+
+        :returns: None if the catalogue cannot tell it by itself, and is to be
+            asked a level at a time.
+        :raises CatalogError: if the catalogue does not answer.
+        """
+        return None
 
     @abc.abstractmethod
     def fetch(self, release: Release) -> Iterable[bytes]:

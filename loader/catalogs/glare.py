@@ -19,6 +19,7 @@ by the bounds of a range; the exact range is checked here.
 """
 
 import itertools
+import logging
 import urllib.parse
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -26,7 +27,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import requests
-from glanceclient import exc as glance_exceptions
 from glanceclient.common import http as glance_http
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ksa_exceptions
@@ -37,23 +37,19 @@ from glare_murano.package import GlareMuranoError
 from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
 from loader import errors
+from loader import transfer
 from loader.catalogs import base
+from loader.catalogs import dependencies
+
+LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = "artifact"
 
 _PATH = f"/artifacts/{fields.TYPE_NAME}"
-_CHUNK = 128 * 1024
 # Of one version there are two at the most, the project's own and a public
 # one; with a third artifact it shows that there is no further one.
 _FIRST_PAGE = 3
 _NEXT_PAGES = 25
-
-_FAILURES = (
-    glance_exceptions.BaseException,
-    glance_exceptions.HTTPException,
-    ksa_exceptions.ClientException,
-    requests.RequestException,
-)
 
 _Filters = list[tuple[str, str]]
 
@@ -78,6 +74,7 @@ class GlareCatalog(base.Catalog):
         endpoint: str | None = None,
         interface: str | None = None,
         region_name: str | None = None,
+        attempts: int = transfer.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a catalogue; nothing is asked yet.
 
@@ -87,9 +84,13 @@ class GlareCatalog(base.Catalog):
         :param endpoint: Glare's URL, where the service catalogue of the
             session is not to be asked for it.
         :param interface: ``public``, ``internal`` or ``admin``.
+        :param attempts: how often a request is made that fails for a passing
+            reason.
         """
         super().__init__(f"Glare at {endpoint}" if endpoint else "Glare")
         self._project_id = project_id
+        self._answers_queries = True
+        self._attempts = attempts
         self._client = _Client(
             session,
             service_type=SERVICE_TYPE,
@@ -114,22 +115,50 @@ class GlareCatalog(base.Catalog):
         """See the interface."""
         return self._releases([("class_definitions", f"eq:{class_name}")])
 
+    def resolve(self, query: base.Query) -> base.Answer | None:
+        """See the interface; a Glare without the filter of ``glare_murano`` cannot tell."""
+        body = dependencies.body(query, self._project()) if self._answers_queries else None
+        if body is None:
+            return None
+        send = transfer.retrying(self._attempts)
+        try:
+            response = send(self._send, "POST", dependencies.PATH, json=body, redirect=False)
+            if response.status_code == requests.codes.ok:
+                return dependencies.answer(response.json())
+        except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
+            pass
+        except transfer.FAILURES as error:
+            raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
+        LOG.info("%s answers no dependency queries; it is asked a level at a time", self.name)
+        self._answers_queries = False
+        return None
+
     def fetch(self, release: base.Release) -> Iterator[bytes]:
         """See the interface."""
         path = f"{_PATH}/{release.reference}/{fields.ARCHIVE}"
-        self.counters.requests += 1
+
+        def open_at(headers: dict[str, str]) -> Any:
+            return self._send("GET", path, headers=headers, stream=True)
+
         try:
-            # Not through the client itself, which reads a blob into memory
-            # unless it was uploaded as application/octet-stream.
-            with adapter.Adapter.request(self._client, path, "GET", stream=True) as response:
-                for chunk in response.iter_content(_CHUNK):
-                    self.counters.bytes += len(chunk)
-                    yield chunk
-        except _FAILURES as error:
+            for piece in transfer.Download(open_at, self._attempts):
+                self.counters.count(bytes=len(piece))
+                yield piece
+        except transfer.FAILURES as error:
             raise errors.CatalogError(
                 f"{self.name} did not give the archive of {release} (artifact "
                 f"{release.reference}): {error}"
             ) from error
+
+    def _send(self, method: str, path: str, **arguments: Any) -> Any:
+        """Send a request once.
+
+        Not as the client itself would, which reads a blob into memory unless
+        it was uploaded as application/octet-stream.
+        """
+        self.counters.count(requests=1)
+        arguments = transfer.with_timeout(self._client.session, arguments)
+        return adapter.Adapter.request(self._client, path, method, **arguments)
 
     def _newest(self, filters: _Filters, spec: VersionSpec) -> base.Release | None:
         bounds = [
@@ -182,12 +211,15 @@ class GlareCatalog(base.Catalog):
                 raise errors.CatalogError(f"{self.name}: not authenticated: {error}") from error
         return self._project_id
 
+    def _ask(self, path: str) -> Any:
+        self.counters.count(requests=1)
+        return self._client.get(path, **transfer.with_timeout(self._client.session, {}))
+
     def _get(self, query: _Filters) -> list[Mapping[str, Any]]:
         path = f"{_PATH}?{urllib.parse.urlencode(query)}"
-        self.counters.requests += 1
         try:
-            _, answer = self._client.get(path)
-        except _FAILURES as error:
+            _, answer = transfer.retrying(self._attempts)(self._ask, path)
+        except transfer.FAILURES as error:
             raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):

@@ -40,7 +40,9 @@ class Catalogue:
 
     def versions(self, fqns):
         self.asked.append(list(fqns))
-        return {fqn: list(self._packages[fqn]) for fqn in fqns if fqn in self._packages}
+        return {
+            fqn: closure.newest_first(self._packages[fqn]) for fqn in fqns if fqn in self._packages
+        }
 
     def requirements(self, releases):
         return {release: self._packages[release.fqn][release.version] for release in releases}

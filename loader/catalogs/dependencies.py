@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The wire form of a dependency query: ``POST /murano/dependencies``.
+
+A query becomes the body of a request here, and the answer's JSON becomes an
+answer; who sends it is the catalogue's affair. The form is the document
+``doc/openapi.yaml``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from glare_murano.package import GlareMuranoError
+from glare_murano.package import VersionSpec
+from glare_murano.package import closure
+from glare_murano.package import parse_version
+from loader import errors
+from loader.catalogs.base import Answer
+from loader.catalogs.base import Query
+from loader.catalogs.base import Release
+from loader.catalogs.base import Undefined
+
+PATH = "/murano/dependencies"
+
+# What the server takes of each kind in one query.
+_MOST = 1000
+
+
+def body(query: Query, project_id: str | None) -> dict[str, Any] | None:
+    """The body that asks a query for a project.
+
+    :param project_id: whose private packages may be used; None if only what
+        is public may.
+    :returns: None if the form cannot hold the query.
+    """
+    requirements = dict(query.requirements)
+    kinds = (query.requirements, query.classes, query.pins)
+    if len(requirements) < len(query.requirements) or max(map(len, kinds)) > _MOST:
+        return None
+    return {
+        "requirements": {fqn: spec.text for fqn, spec in requirements.items()},
+        "objects": [{"class": name, "version": spec.text} for name, spec in query.classes],
+        "pins": {fqn: [str(v) for v in versions] for fqn, versions in query.pins.items()},
+        # No project has an empty id.
+        "project_id": project_id or "",
+    }
+
+
+def answer(content: Any) -> Answer:
+    """What the JSON of an answer says.
+
+    :raises CatalogError: if it is not as it must be.
+    """
+    try:
+        missing = content["unsatisfied"]
+        return Answer(
+            releases=tuple(
+                (_release(item), tuple(map(_demand, item["required_by"])))
+                for item in content["releases"]
+            ),
+            unsatisfied=tuple(_unsatisfied(item) for item in missing if "class" not in item),
+            undefined=tuple(_undefined(item) for item in missing if "class" in item),
+        )
+    except (KeyError, TypeError, AttributeError, IndexError, GlareMuranoError) as error:
+        raise errors.CatalogError(
+            f"Glare answered a dependency query in a form that is not known: {error!r}"
+        ) from error
+
+
+def _release(item: Mapping[str, Any]) -> Release:
+    return Release(
+        fqn=item["name"],
+        version=parse_version(item["version"]),
+        requirements={fqn: VersionSpec.of(text) for fqn, text in item["requirements"].items()},
+        classes=frozenset(item["class_definitions"]),
+        reference=item["id"],
+        digest=str(item["sha256"]),
+        size=int(item["size"]),
+    )
+
+
+def _demand(item: Mapping[str, Any]) -> closure.Demand:
+    requirer = item["requirer"]
+    return closure.Demand(
+        item["name"],
+        VersionSpec.of(item["range"]),
+        None
+        if requirer is None
+        else closure.Release(requirer["name"], parse_version(requirer["version"])),
+    )
+
+
+def _unsatisfied(item: Mapping[str, Any]) -> closure.Unsatisfied:
+    chain = tuple(map(_demand, item["chain"]))
+    available = tuple(map(parse_version, item["available"]))
+    return closure.Unsatisfied(chain[-1], chain, available)
+
+
+def _undefined(item: Mapping[str, Any]) -> Undefined:
+    return Undefined(item["class"], VersionSpec.of(item["range"]), tuple(item["available"]))

@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Bringing what was chosen into the cache: several archives at once.
+
+It knows neither ranges nor versions. How one archive travels is the
+catalogue's affair, how it is kept the cache's.
+"""
+
+import concurrent.futures
+import dataclasses
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from glare_murano.package import GlareMuranoError
+from loader.cache import Cache
+from loader.catalogs.base import Release
+from loader.resolution import Choice
+
+DEFAULT_WORKERS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a download is.
+
+    :param received: bytes so far.
+    :param total: bytes in all; None if the catalogue does not say.
+    """
+
+    release: Release
+    received: int
+    total: int | None
+
+
+class Fetcher:
+    """Fetches archives, several at once."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        workers: int = DEFAULT_WORKERS,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> None:
+        """Make a fetcher.
+
+        :param workers: how many archives travel at once.
+        :param progress: called for each piece that arrives, from any thread.
+        """
+        self._cache = cache
+        self._workers = workers
+        self._progress = progress
+        self._failures: dict[str, GlareMuranoError] = {}
+
+    def prefetch(self, choices: Iterable[Choice]) -> None:
+        """Fetch what is not in the cache yet; what fails is told when it is loaded."""
+        missing = [choice for choice in choices if not self._is_here(choice)]
+        if len(missing) < 2:
+            # One that is to be loaded at once.
+            return
+        with concurrent.futures.ThreadPoolExecutor(
+            min(self._workers, len(missing)), thread_name_prefix="fetch"
+        ) as pool:
+            list(pool.map(self._try, missing))
+
+    def folder(self, choice: Choice) -> pathlib.Path:
+        """The folder of a release, which is fetched if it is not in the cache.
+
+        :raises LoaderError: if it cannot be fetched or kept.
+        :raises InvalidArchive: if it breaks a rule of safety.
+        """
+        release = choice.release
+        failure = self._failures.pop(release.digest, None)
+        if failure is not None:
+            # It was tried often enough; another call tries again.
+            raise failure
+        return self._fetch(choice)
+
+    def _is_here(self, choice: Choice) -> bool:
+        return choice.release.folder is not None or self._cache.has(choice.release.digest)
+
+    def _try(self, choice: Choice) -> None:
+        try:
+            self._fetch(choice)
+        except GlareMuranoError as error:
+            self._failures[choice.release.digest] = error
+
+    def _fetch(self, choice: Choice) -> pathlib.Path:
+        release = choice.release
+        return release.folder or self._cache.package(release.digest, lambda: self._receive(choice))
+
+    def _receive(self, choice: Choice) -> Iterator[bytes]:
+        received = 0
+        for chunk in choice.catalog.fetch(choice.release):
+            received += len(chunk)
+            if self._progress is not None:
+                self._progress(Progress(choice.release, received, choice.release.size))
+            yield chunk

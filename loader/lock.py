@@ -1,0 +1,250 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The lock file: a closure, written down so that it can be had again exactly.
+
+It holds what was asked for and every release that it came to, with the digest
+of its archive. A locked closure is loaded through ``LockedCatalog``, which needs
+no other catalogue for what lies in the cache. The file is YAML, sorted, so that
+a version control system shows what changed.
+"""
+
+import dataclasses
+import os
+import pathlib
+import re
+import uuid
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import parse_version
+from loader import errors
+from loader import resolution
+from loader.catalogs.base import Catalog
+from loader.catalogs.base import Query
+from loader.catalogs.base import Release
+
+_FORM = 1
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_MAX_SIZE = 16 * 1024**2
+_COMMENT = "# The packages of a deployment, exactly. Update it by the program that wrote it.\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Lock:
+    """A closure, and what was asked for.
+
+    :param requirements: FQN -> range.
+    :param releases: all of the closure, sorted by name and version.
+    """
+
+    requirements: Mapping[str, VersionSpec]
+    releases: tuple[Release, ...]
+
+    @classmethod
+    def create(cls, catalogs: Sequence[Catalog], requirements: Mapping[str, VersionSpec]) -> "Lock":
+        """Lock what requirements come to now.
+
+        :raises NoSuchPackage: if one of the closure is missing.
+        :raises LockError: if a release has no digest to lock it by.
+        :raises CatalogError: if a catalogue does not answer.
+        """
+        return cls._resolved(catalogs, requirements, {})
+
+    def update(self, catalogs: Sequence[Catalog], fqns: Collection[str] | None = None) -> "Lock":
+        """The newest that the ranges allow: of some packages, or of all.
+
+        The others stay as they are, where the ranges upon them allow it.
+
+        :param fqns: which packages; None means all.
+        :raises LockError: if one of them is not in the lock.
+        :raises NoSuchPackage: if one of the closure is missing.
+        :raises CatalogError: if a catalogue does not answer.
+        """
+        locked = {release.fqn for release in self.releases}
+        if unknown := sorted(set(fqns or ()) - locked):
+            raise errors.LockError(
+                f"{', '.join(unknown)}: not in the lock, which holds {', '.join(sorted(locked))}"
+            )
+        kept: dict[str, list[Version]] = {}
+        for release in self.releases:
+            if fqns is not None and release.fqn not in fqns:
+                kept.setdefault(release.fqn, []).append(release.version)
+        return self._resolved(catalogs, self.requirements, kept)
+
+    @classmethod
+    def _resolved(
+        cls,
+        catalogs: Sequence[Catalog],
+        requirements: Mapping[str, VersionSpec],
+        pins: Mapping[str, Collection[Version]],
+    ) -> "Lock":
+        resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
+        for missing in resolved.unsatisfied:
+            raise errors.NoSuchPackage(
+                missing.demand.fqn,
+                missing.demand.spec,
+                missing.available,
+                [catalog.name for catalog in catalogs],
+                chain=missing.chain,
+            )
+        choices = (c for versions in resolved.choices.values() for c in versions.values())
+        releases = [choice.release for choice in choices]
+        for release in releases:
+            if not release.digest:
+                raise errors.LockError(
+                    f"{release} lies in {release.folder} and has no archive whose digest could "
+                    f"be locked; take it from a catalogue of archives"
+                )
+        # Where it was found is not locked.
+        locked = (dataclasses.replace(r, reference=r.digest) for r in releases)
+        return cls(dict(requirements), tuple(sorted(locked, key=_order)))
+
+    @classmethod
+    def load(cls, path: "str | os.PathLike[str]") -> "Lock":
+        """Read a lock file.
+
+        :raises LockError: if it cannot be read, or is none.
+        """
+        file = pathlib.Path(path)
+        try:
+            if file.stat().st_size > _MAX_SIZE:
+                raise errors.LockError(
+                    f"{file} is no lock file: it is larger than {_MAX_SIZE} bytes"
+                )
+            content = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+            if content["form"] != _FORM:
+                raise errors.LockError(
+                    f"{file} has the form {content['form']!r}, and only {_FORM} is known; "
+                    f"a newer release of the loader may know it"
+                )
+            return cls(
+                {fqn: VersionSpec.of(text) for fqn, text in content["requirements"].items()},
+                tuple(sorted(map(_read, content["packages"]), key=_order)),
+            )
+        except OSError as error:
+            raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
+        except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, errors.LockError):
+                raise
+            raise errors.LockError(f"{file} is no lock file: {error}") from error
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the lock file, as a whole or not at all.
+
+        :raises LockError: if it cannot be written.
+        """
+        file = pathlib.Path(path)
+        content = {
+            "form": _FORM,
+            "requirements": {fqn: spec.text for fqn, spec in sorted(self.requirements.items())},
+            "packages": [_written(release) for release in self.releases],
+        }
+        text = _COMMENT + yaml.dump(
+            content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
+        )
+        new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        try:
+            try:
+                with new.open("x", encoding="utf-8") as stream:
+                    stream.write(text)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                new.replace(file)
+            finally:
+                new.unlink(missing_ok=True)
+        except OSError as error:
+            raise errors.LockError(f"cannot write the lock file {file}: {error}") from error
+
+
+class LockedCatalog(Catalog):
+    """The releases of a lock, and nothing else."""
+
+    def __init__(self, lock: Lock, catalogs: Sequence[Catalog] = ()) -> None:
+        """Make a catalogue.
+
+        :param catalogs: where an archive is fetched that is not in the cache;
+            only one with the digest of the lock.
+        """
+        super().__init__("the lock file")
+        self._lock = lock
+        self._catalogs = tuple(catalogs)
+
+    def newest(self, fqn: str, spec: VersionSpec) -> Release | None:
+        """See the interface."""
+        return next((r for r in self.releases(fqn) if spec.match(r.version)), None)
+
+    def newest_defining(self, class_name: str, spec: VersionSpec) -> Release | None:
+        """See the interface."""
+        found = self.releases_defining(class_name)
+        return next((release for release in found if spec.match(release.version)), None)
+
+    def releases(self, fqn: str) -> list[Release]:
+        """See the interface."""
+        return [release for release in reversed(self._lock.releases) if release.fqn == fqn]
+
+    def releases_defining(self, class_name: str) -> list[Release]:
+        """See the interface."""
+        found = [release for release in self._lock.releases if class_name in release.classes]
+        return sorted(found, key=lambda r: r.version.precedence_key, reverse=True)
+
+    def fetch(self, release: Release) -> Iterable[bytes]:
+        """See the interface."""
+        found = []
+        for catalog in self._catalogs:
+            for candidate in catalog.releases(release.fqn):
+                if candidate.version == release.version:
+                    if candidate.digest == release.digest:
+                        return catalog.fetch(candidate)
+                    found.append(f"{catalog.name} has one with {candidate.digest or 'no digest'}")
+        names = ", ".join(catalog.name for catalog in self._catalogs) or "no catalogue"
+        raise errors.CatalogError(
+            f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
+            f"was not found in {names}" + "".join(f"; {text}" for text in found)
+        )
+
+
+def _order(release: Release) -> Any:
+    return release.fqn, release.version.precedence_key, str(release.version)
+
+
+def _written(release: Release) -> dict[str, Any]:
+    return {
+        "name": release.fqn,
+        "version": str(release.version),
+        "sha256": release.digest,
+        **({"size": release.size} if release.size is not None else {}),
+        "requirements": {fqn: spec.text for fqn, spec in sorted(release.requirements.items())},
+        "classes": sorted(release.classes),
+    }
+
+
+def _read(item: Mapping[str, Any]) -> Release:
+    digest = item["sha256"]
+    if not isinstance(digest, str) or not _DIGEST.match(digest):
+        raise ValueError(f"{digest!r} is no SHA-256 in hexadecimal")
+    return Release(
+        fqn=str(item["name"]),
+        version=parse_version(item["version"]),
+        requirements={fqn: VersionSpec.of(text) for fqn, text in item["requirements"].items()},
+        classes=frozenset(map(str, item["classes"])),
+        reference=digest,
+        digest=digest,
+        size=item.get("size"),
+    )

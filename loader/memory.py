@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What was resolved before, for when no catalogue answers.
+
+Each release that was chosen for a project is remembered below the cache's
+folder, once its archive lies in the cache. Only where the operator has opted in
+is it asked for: it may be out of date, and what it answers changes no pin.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+from glare_murano.package import VersionSpec
+from glare_murano.package import parse_version
+from loader import errors
+from loader.cache import Cache
+from loader.catalogs.base import Catalog
+from loader.catalogs.base import Query
+from loader.catalogs.base import Release
+from loader.resolution import Choice
+from loader.resolution import Resolution
+from loader.resolution import by_level
+from loader.resolution import resolve
+
+LOG = logging.getLogger(__name__)
+
+
+class Memory(Catalog):
+    """What catalogues have answered for one project."""
+
+    def __init__(self, catalogs: Sequence[Catalog], cache: Cache, project_id: str | None) -> None:
+        """Make a memory; nothing is read yet.
+
+        :param project_id: whose answers are remembered; no other project is
+            told of them.
+        """
+        super().__init__("what was resolved before")
+        self._catalogs = tuple(catalogs)
+        self._cache = cache
+        scope = json.dumps([project_id, [catalog.name for catalog in catalogs]])
+        self._folder = cache.folder / "resolved" / hashlib.sha256(scope.encode()).hexdigest()
+
+    def ask(self, query: Query) -> Resolution:
+        """Ask the catalogues, or, if one does not answer, what they said before.
+
+        :raises CatalogError: if one does not answer, and what was asked for is
+            not remembered.
+        """
+        try:
+            return resolve(self._catalogs, query)
+        except errors.CatalogError as error:
+            resolved = by_level([self], query)
+            if resolved.undefined or any(m.demand.requirer is None for m in resolved.unsatisfied):
+                raise
+            LOG.warning("%s; packages are taken from %s instead", error, self.name)
+            return resolved
+
+    def remember(self, choice: Choice) -> None:
+        """Remember a release, if its archive is in the cache."""
+        release = choice.release
+        path = self._folder / f"{release.digest}.json"
+        if choice.catalog is self or not self._cache.has(release.digest) or path.exists():
+            return
+        content = {
+            "name": release.fqn,
+            "version": str(release.version),
+            "requirements": {fqn: spec.text for fqn, spec in release.requirements.items()},
+            "classes": sorted(release.classes),
+        }
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False) as new:
+                json.dump(content, new)
+            os.replace(new.name, path)  # noqa: PTH105 - a name, not a path
+        except OSError as error:
+            LOG.warning("%s is not remembered for when no catalogue answers: %s", release, error)
+
+    def newest(self, fqn: str, spec: VersionSpec) -> Release | None:
+        """See the interface."""
+        return next((r for r in self.releases(fqn) if spec.match(r.version)), None)
+
+    def newest_defining(self, class_name: str, spec: VersionSpec) -> Release | None:
+        """See the interface."""
+        found = self.releases_defining(class_name)
+        return next((release for release in found if spec.match(release.version)), None)
+
+    def releases(self, fqn: str) -> list[Release]:
+        """See the interface."""
+        return _newest_first(release for release in self._all() if release.fqn == fqn)
+
+    def releases_defining(self, class_name: str) -> list[Release]:
+        """See the interface."""
+        return _newest_first(release for release in self._all() if class_name in release.classes)
+
+    def fetch(self, release: Release) -> Iterable[bytes]:
+        """Not possible: only what is in the cache is found here."""
+        raise errors.CatalogError(f"{release} is not in the cache any more")
+
+    def _all(self) -> Iterator[Release]:
+        for path in sorted(self._folder.glob("*.json")):
+            if self._cache.has(path.stem):
+                try:
+                    yield _read(path)
+                except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                    LOG.warning("Left out what %s remembers: %s", path, error)
+
+
+def _read(path: pathlib.Path) -> Release:
+    content: Any = json.loads(path.read_text())
+    return Release(
+        fqn=content["name"],
+        version=parse_version(content["version"]),
+        requirements={fqn: VersionSpec.of(text) for fqn, text in content["requirements"].items()},
+        classes=frozenset(content["classes"]),
+        reference=path.stem,
+        digest=path.stem,
+    )
+
+
+def _newest_first(releases: Iterable[Release]) -> list[Release]:
+    return sorted(releases, key=lambda release: release.version.precedence_key, reverse=True)

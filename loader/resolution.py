@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Requirements go in, releases come out: the closure, before anything is fetched.
+
+It asks the catalogues and knows nothing of archives. Where there is one
+catalogue that can tell the closure by itself, one question is asked; else one
+for each level of the graph and each catalogue. Both come to the same, since both
+plan by ``glare_murano.package.closure``. A version that several catalogues have
+is the first one's; where several versions do equally well, the first
+catalogue's are taken.
+"""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import closure
+from loader.catalogs.base import Answer
+from loader.catalogs.base import Catalog
+from loader.catalogs.base import Query
+from loader.catalogs.base import Release
+from loader.catalogs.base import Undefined
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A release that was chosen.
+
+    :param catalog: where it was found, and is fetched from.
+    :param demands: the ranges that it answers, and whose they are.
+    """
+
+    catalog: Catalog
+    release: Release
+    demands: tuple[closure.Demand, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolution:
+    """What a query comes to.
+
+    :param choices: FQN -> version -> what was chosen.
+    """
+
+    choices: Mapping[str, Mapping[Version, Choice]]
+    unsatisfied: tuple[closure.Unsatisfied, ...]
+    undefined: tuple[Undefined, ...]
+
+
+def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
+    """Plan the closure of a query.
+
+    :param catalogs: in the operator's order.
+    :raises CatalogError: if a catalogue does not answer.
+    :raises TooManyVersions: if there are too many ranges upon one package.
+    """
+    if len(catalogs) == 1:
+        answer = catalogs[0].resolve(query)
+        if answer is not None:
+            return _resolution(answer, lambda release: catalogs[0])
+    return by_level(catalogs, query)
+
+
+def by_level(catalogs: Sequence[Catalog], query: Query) -> Resolution:
+    """Plan the closure of a query from what catalogues know, a level at a time."""
+    source = _Source(catalogs)
+    roots, undefined = _classes(catalogs, query)
+    planned = closure.plan([*roots, *query.requirements], query.pins, source)
+    answer = Answer(
+        tuple((source.found[key][1], demands) for key, demands in planned.releases.items()),
+        planned.unsatisfied,
+        undefined,
+    )
+    return _resolution(answer, source.catalog_of)
+
+
+class _Source:
+    """What a closure is planned from.
+
+    :ivar found: release -> the catalogue that has it, and what it says of it.
+    """
+
+    def __init__(self, catalogs: Sequence[Catalog]) -> None:
+        self._catalogs = catalogs
+        self.found: dict[closure.Release, tuple[Catalog, Release]] = {}
+
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
+        """See the protocol ``Source``."""
+        versions: dict[str, dict[Version, None]] = {fqn: {} for fqn in fqns}
+        for catalog in self._catalogs:
+            known = catalog.known(fqns)
+            for release in sorted(known, key=lambda r: r.version.precedence_key, reverse=True):
+                key = closure.Release(release.fqn, release.version)
+                self.found.setdefault(key, (catalog, release))
+                versions[release.fqn][release.version] = None
+        return {fqn: tuple(found) for fqn, found in versions.items()}
+
+    def requirements(
+        self, releases: Collection[closure.Release]
+    ) -> Mapping[closure.Release, closure.Requirements]:
+        """See the protocol ``Source``."""
+        return {release: self.found[release][1].requirements for release in releases}
+
+    def catalog_of(self, release: Release) -> Catalog:
+        """The catalogue that a release was found in."""
+        return self.found[closure.Release(release.fqn, release.version)][0]
+
+
+def _classes(
+    catalogs: Sequence[Catalog], query: Query
+) -> tuple[list[tuple[str, VersionSpec]], tuple[Undefined, ...]]:
+    """The packages that define classes, each as a root; and what none defines."""
+    roots, undefined = [], []
+    for class_name, spec in query.classes:
+        defining = [
+            [closure.Release(r.fqn, r.version) for r in catalog.releases_defining(class_name)]
+            for catalog in catalogs
+        ]
+        chosen = (closure.choose_defining(found, spec, query.pins) for found in defining)
+        root = next(filter(None, chosen), None)
+        if root is not None:
+            roots.append(root)
+        else:
+            there = closure.one_of_each(itertools.chain(*defining))
+            undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
+    return roots, tuple(undefined)
+
+
+def _resolution(answer: Answer, catalog_of: Callable[[Release], Catalog]) -> Resolution:
+    choices: dict[str, dict[Version, Choice]] = collections.defaultdict(dict)
+    for release, demands in answer.releases:
+        choices[release.fqn][release.version] = Choice(catalog_of(release), release, demands)
+    return Resolution(choices, answer.unsatisfied, answer.undefined)

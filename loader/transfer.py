@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Requests that survive what passes: lost connections, timeouts, a server's bad moment.
+
+What is worth another try is tried again, later each time; what is not (any 4xx)
+fails at once. A download goes on where it broke off. What is transferred, and
+what a failure means, is the caller's affair.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+import requests
+import tenacity
+from glanceclient import exc as glance_exceptions
+from keystoneauth1 import exceptions as ksa_exceptions
+
+DEFAULT_ATTEMPTS = 5
+# Seconds until a connection stands, and between two pieces of an answer.
+DEFAULT_TIMEOUT = (10.0, 60.0)
+
+_CHUNK = 128 * 1024
+_LONGEST_WAIT = 30.0
+_SERVER_ERROR = 500
+
+FAILURES = (
+    glance_exceptions.BaseException,
+    glance_exceptions.HTTPException,
+    ksa_exceptions.ClientException,
+    requests.RequestException,
+)
+
+_PASSING = (
+    glance_exceptions.CommunicationError,
+    ksa_exceptions.ConnectFailure,
+    ksa_exceptions.UnknownConnectionError,
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether a failure may be gone at the next try."""
+    return isinstance(error, _PASSING) or _status(error) >= _SERVER_ERROR
+
+
+def _status(error: BaseException) -> int:
+    status = getattr(error, "http_status", None) or getattr(error, "code", None)
+    return status if isinstance(status, int) else 0
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    """Twice as long each time, with some chance; longer if the server asks for it."""
+    usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
+    error = state.outcome.exception() if state.outcome else None
+    return max(usual, min(_retry_after(error), _LONGEST_WAIT))
+
+
+def _retry_after(error: BaseException | None) -> float:
+    response = getattr(error, "response", None)
+    text = response.headers.get("Retry-After", "") if response is not None else ""
+    # The other form, a date, relies on two clocks.
+    return float(text) if text.isdigit() else 0.0
+
+
+def retrying(attempts: int) -> tenacity.Retrying:
+    """Calls a function until it succeeds, fails for good, or has failed too often."""
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(is_passing),
+        stop=tenacity.stop_after_attempt(attempts),
+        wait=_wait,
+        reraise=True,
+    )
+
+
+class Download:
+    """A body that arrives piece by piece, over as many connections as it takes."""
+
+    def __init__(
+        self, open_at: Callable[[dict[str, str]], requests.Response], attempts: int
+    ) -> None:
+        """Make a download; nothing is asked yet.
+
+        :param open_at: requests the body, with these headers, as a stream.
+        :param attempts: how often one piece is tried.
+        """
+        self._open_at = open_at
+        self._retrying = retrying(attempts)
+        self._received = 0
+        self._response: requests.Response | None = None
+        self._pieces: Iterator[bytes] = iter(())
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The body's pieces."""
+        try:
+            while piece := self._retrying(self._read):
+                self._received += len(piece)
+                yield piece
+        finally:
+            self._close()
+
+    def _read(self) -> bytes:
+        """The next piece; empty at the end."""
+        try:
+            if self._response is None:
+                self._open()
+            return next(self._pieces, b"")
+        except Exception:
+            self._close()
+            raise
+
+    def _open(self) -> None:
+        headers = {"Range": f"bytes={self._received}-"} if self._received else {}
+        self._response = self._open_at(headers)
+        self._pieces = self._response.iter_content(_CHUNK)
+        if self._response.status_code != requests.codes.partial_content:
+            self._skip(self._received)
+
+    def _skip(self, count: int) -> None:
+        """Pass over what is here already, where the server does not go on from there."""
+        while count > 0 and (piece := next(self._pieces, b"")):
+            if len(piece) > count:
+                self._pieces = itertools.chain([piece[count:]], self._pieces)
+            count -= len(piece)
+
+    def _close(self) -> None:
+        if self._response is not None:
+            with contextlib.suppress(Exception):
+                self._response.close()
+        self._response = None
+
+
+def with_timeout(session: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a request, with a timeout if the session has none of its own."""
+    return arguments if session.timeout is not None else {"timeout": DEFAULT_TIMEOUT, **arguments}

@@ -1,0 +1,240 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Lock files: a closure of the real Glare, had again exactly."""
+
+import pathlib
+import stat
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs.glare import GlareCatalog
+from tests import packages
+from tests.functional.client import Client
+
+Publish = Callable[..., None]
+
+
+@pytest.fixture
+def publish(glare: Client) -> Publish:
+    def publish_package(name: str, version: str = "1.0.0", **require: str) -> None:
+        requirements = {fqn.replace("__", "."): text for fqn, text in require.items()}
+        glare.publish(name, version, packages.package(name, version, Require=requirements))
+
+    return publish_package
+
+
+@pytest.fixture
+def catalog(glare: Client, project: str) -> GlareCatalog:
+    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
+
+
+@pytest.fixture
+def nowhere(glare: Client, project: str) -> GlareCatalog:
+    """The same catalogue, when it cannot be reached."""
+    return GlareCatalog(
+        glare.session(), project_id=project, endpoint="http://127.0.0.1:9", attempts=1
+    )
+
+
+def _ranges(**requirements: str) -> dict[str, VersionSpec]:
+    return {f"org.{name}": VersionSpec.of(text) for name, text in requirements.items()}
+
+
+def _versions(lock: loader.Lock) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for release in lock.releases:
+        found.setdefault(release.fqn.removeprefix("org."), []).append(str(release.version))
+    return found
+
+
+def test_a_lock_reproduces_a_closure_without_network(
+    publish: Publish, catalog: GlareCatalog, nowhere: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    publish("org.db", "1.2.0")
+    publish("org.db", "2.0.0")
+    publish("org.shop", org__db="2")
+    publish("org.wiki", org__db="1", org__shop="1")
+    cache = loader.Cache(tmp_path / "cache")
+    lock = loader.Lock.create([catalog], _ranges(wiki="1"))
+    lock.save(tmp_path / "packages.lock")
+    loader.PackageLoader([catalog], cache).load_package("org.wiki", VersionSpec.of("1"))
+    publish("org.db", "1.3.0")
+    publish("org.wiki", "1.1.0")
+
+    read = loader.Lock.load(tmp_path / "packages.lock")
+    locked = loader.LockedCatalog(read, [nowhere])
+    package_loader = loader.PackageLoader([locked], cache)
+
+    assert read == lock
+    assert str(package_loader.load_package("org.wiki", VersionSpec.of("*")).version) == "1.0.0"
+    assert str(package_loader.load_package("org.db", VersionSpec.of("1")).version) == "1.2.0"
+    assert str(package_loader.load_package("org.db", VersionSpec.of("2")).version) == "2.0.0"
+    assert package_loader.load_class_package("org.shop.Thing", VersionSpec.of("1")).full_name
+    assert package_loader.counters.requests == 0
+
+
+def test_a_locked_archive_is_fetched_by_its_digest(
+    publish: Publish, catalog: GlareCatalog, nowhere: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    publish("org.db", "1.2.0")
+    lock = loader.Lock.create([catalog], _ranges(db="1"))
+    cache = loader.Cache(tmp_path)
+
+    with pytest.raises(loader.CatalogError, match="did not answer"):
+        loader.PackageLoader([loader.LockedCatalog(lock, [nowhere])], cache).load_package(
+            "org.db", VersionSpec.of("1")
+        )
+    package = loader.PackageLoader([loader.LockedCatalog(lock, [catalog])], cache).load_package(
+        "org.db", VersionSpec.of("1")
+    )
+
+    assert str(package.version) == "1.2.0"
+
+
+def test_another_archive_in_the_place_of_a_locked_one_is_refused(
+    glare: Client, publish: Publish, catalog: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    publish("org.db", "1.2.0")
+    lock = loader.Lock.create([catalog], _ranges(db="1"))
+    (old,) = glare.request("GET", "", params={"name": "org.db"}).json()["artifacts"]
+    assert glare.request("DELETE", f"/{old['id']}").status_code == 204
+    changed = packages.package("org.db", "1.2.0", Author="Mallory")
+    new = glare.publish("org.db", "1.2.0", changed)
+
+    package_loader = loader.PackageLoader(
+        [loader.LockedCatalog(lock, [catalog])], loader.Cache(tmp_path)
+    )
+    with pytest.raises(loader.CatalogError) as refusal:
+        package_loader.load_package("org.db", VersionSpec.of("1"))
+
+    for word in ("org.db 1.2.0", old["archive"]["sha256"], new["archive"]["sha256"]):
+        assert word in str(refusal.value)
+
+
+def test_update_takes_the_newest_of_one_package_or_of_all(
+    publish: Publish, catalog: GlareCatalog
+) -> None:
+    publish("org.db", "1.2.0")
+    publish("org.log", "1.0.0")
+    publish("org.wiki", org__db=">=1.2,<2", org__log="1")
+    lock = loader.Lock.create([catalog], _ranges(wiki="1"))
+    for name in ("org.db", "org.log"):
+        publish(name, "1.5.0")
+        publish(name, "2.0.0")
+
+    one = lock.update([catalog], ["org.db"])
+    both = lock.update([catalog])
+
+    assert _versions(one)["db"] == ["1.5.0"]
+    assert _versions(one)["log"] == ["1.0.0"]
+    assert _versions(both)["db"] == _versions(both)["log"] == ["1.5.0"]
+    assert _versions(lock)["db"] == ["1.2.0"]
+    with pytest.raises(loader.LockError, match=r"org\.none: not in the lock"):
+        lock.update([catalog], ["org.none"])
+
+
+def test_an_update_that_nobody_answers_changes_nothing(
+    publish: Publish, catalog: GlareCatalog, nowhere: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    publish("org.db", "1.2.0")
+    loader.Lock.create([catalog], _ranges(db="1")).save(tmp_path / "lock")
+    before = (tmp_path / "lock").read_bytes()
+
+    with pytest.raises(loader.CatalogError):
+        loader.Lock.load(tmp_path / "lock").update([nowhere]).save(tmp_path / "lock")
+
+    assert (tmp_path / "lock").read_bytes() == before
+
+
+def test_what_is_missing_cannot_be_locked(
+    publish: Publish, catalog: GlareCatalog, set_option: Callable[[str, str], None]
+) -> None:
+    set_option("check_requirements", "off")
+    publish("org.wiki", org__db=">=3")
+    publish("org.portal", org__wiki="1")
+
+    with pytest.raises(loader.NoSuchPackage) as missing:
+        loader.Lock.create([catalog], _ranges(portal="1"))
+
+    assert "org.db in the range >=3, required by org.wiki 1.0.0" in str(missing.value)
+    assert "which org.portal 1.0.0 requires in the range 1" in str(missing.value)
+
+
+def test_the_file_is_sorted_and_the_same_each_time(
+    publish: Publish, catalog: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    for version in ("1.10.0", "1.9.0"):
+        publish("org.db", version)
+    publish("org.old", org__db="1.9")
+    publish("org.wiki", org__db="1.10", org__old="1")
+    lock = loader.Lock.create([catalog], _ranges(wiki="1", db="1.9"))
+
+    for name in ("one", "two"):
+        lock.save(tmp_path / name)
+
+    text = (tmp_path / "one").read_text()
+    assert (tmp_path / "two").read_text() == text
+    content = yaml.safe_load(text)
+    assert list(content["requirements"]) == ["org.db", "org.wiki"]
+    found = [(package["name"], package["version"]) for package in content["packages"]]
+    assert found[1:3] == [("org.db", "1.9.0"), ("org.db", "1.10.0")]
+    assert [name for name, _ in found] == sorted(name for name, _ in found)
+
+
+_BAD = {
+    "no YAML": b"a: [",
+    "a list": b"- a\n",
+    "nothing": b"",
+    "another form": b"form: 2\nrequirements: {}\npackages: []\n",
+    "no packages": b"form: 1\nrequirements: {}\n",
+    "no range": b"form: 1\nrequirements: {a: '>>1'}\npackages: []\n",
+    "no digest": b"form: 1\nrequirements: {}\npackages: [{name: a, version: 1.0.0, sha256: x, "
+    b"requirements: {}, classes: []}]\n",
+    "a path for a digest": b"form: 1\nrequirements: {}\npackages: [{name: a, version: 1.0.0, "
+    b"sha256: ../../etc, requirements: {}, classes: []}]\n",
+    "an object": b"!!python/object/apply:os.system ['true']\n",
+    "growing YAML": b"a: &a [x, x]\nb: &b [*a, *a]\nform: 3\nrequirements: *b\n",
+    "no UTF-8": b"\xff\xfe\xff",
+}
+
+
+@pytest.mark.parametrize("content", _BAD.values(), ids=_BAD)
+def test_what_is_no_lock_file_is_told(tmp_path: pathlib.Path, content: bytes) -> None:
+    (tmp_path / "lock").write_bytes(content)
+
+    with pytest.raises(loader.LockError, match=r"/lock "):
+        loader.Lock.load(tmp_path / "lock")
+
+
+def test_a_lock_that_cannot_be_read_or_written_is_told(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(loader.LockError, match="cannot read"):
+        loader.Lock.load(tmp_path / "none")
+    lock = loader.Lock({}, ())
+    with pytest.raises(loader.LockError, match="cannot write"):
+        lock.save(tmp_path / "none" / "lock")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(loader.LockError, match="cannot write"):
+        lock.save(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_the_file_can_be_read_by_whom_the_umask_allows(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "other").touch()
+    loader.Lock({}, ()).save(tmp_path / "lock")
+
+    mode = stat.S_IMODE((tmp_path / "lock").stat().st_mode)
+    assert mode == stat.S_IMODE((tmp_path / "other").stat().st_mode)

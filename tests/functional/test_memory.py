@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Loading when Glare does not answer, from what it answered before."""
+
+import logging
+import pathlib
+
+import pytest
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs.glare import GlareCatalog
+from tests import packages
+from tests.functional.client import Client
+
+
+class _Switched:
+    """A project's loaders, while Glare answers and while it does not."""
+
+    def __init__(self, client: Client, project: str, cache: loader.Cache) -> None:
+        self._client = client
+        self._project = project
+        self._cache = cache
+        self.pins = loader.Pins()
+        self.endpoint = client.url
+
+    def loader(self, opted_in: bool = True) -> loader.PackageLoader:
+        catalog = GlareCatalog(
+            self._client.session(),
+            project_id=self._project,
+            endpoint=self.endpoint,
+            attempts=1,
+        )
+        # The catalogue is the same one, whether it answers or not.
+        catalog.name = "Glare"
+        memory = loader.Memory([catalog], self._cache, self._project) if opted_in else None
+        return loader.PackageLoader([catalog], self._cache, self.pins, memory=memory)
+
+    def go_down(self) -> None:
+        self.endpoint = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def cache(tmp_path: pathlib.Path) -> loader.Cache:
+    return loader.Cache(tmp_path)
+
+
+@pytest.fixture
+def project_loaders(glare: Client, project: str, cache: loader.Cache) -> _Switched:
+    for version in ("1.0.0", "1.1.0"):
+        glare.publish("org.db", version, packages.package("org.db", version))
+    data = packages.package("org.wiki", Require={"org.db": "1.0"})
+    glare.publish("org.wiki", "1.0.0", data)
+    return _Switched(glare, project, cache)
+
+
+def test_what_was_loaded_before_is_loaded_again_with_a_warning(
+    project_loaders: _Switched, caplog: pytest.LogCaptureFixture
+) -> None:
+    project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))
+    project_loaders.go_down()
+
+    package_loader = project_loaders.loader()
+    package = package_loader.load_package("org.wiki", VersionSpec.of("1"))
+
+    assert str(package.version) == "1.0.0"
+    assert str(package_loader.load_package("org.db", VersionSpec.of("1.0")).version) == "1.0.0"
+    assert package_loader.load_class_package("org.wiki.Thing", VersionSpec.of("1")) is package
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert any("taken from what was resolved before" in text for text in warnings)
+
+
+def test_without_the_operators_leave_nothing_is_loaded(project_loaders: _Switched) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.go_down()
+
+    with pytest.raises(loader.CatalogError, match="did not answer"):
+        project_loaders.loader(opted_in=False).load_package("org.db", VersionSpec.of("1"))
+
+
+def test_what_was_never_loaded_is_an_error(project_loaders: _Switched) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.go_down()
+
+    with pytest.raises(loader.CatalogError, match="did not answer"):
+        project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
+
+
+def test_another_project_is_not_told(
+    project_loaders: _Switched, glare: Client, cache: loader.Cache
+) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    other = _Switched(glare, "other", cache)
+    other.go_down()
+
+    with pytest.raises(loader.CatalogError) as refusal:
+        other.loader().load_package("org.db", VersionSpec.of("1"))
+
+    assert "1.1.0" not in str(refusal.value)
+
+
+def test_no_pin_changes(project_loaders: _Switched) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.pins = loader.Pins()
+    project_loaders.pins.load({"org.db": ["1.0.0"], "org.unused": ["7.0.0"]})
+    before = project_loaders.pins.dump()
+    project_loaders.go_down()
+
+    # The pinned version was never loaded, so that it cannot be had.
+    with pytest.raises(loader.CatalogError):
+        project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))
+    package = project_loaders.loader().load_package("org.db", VersionSpec.of("1.1"))
+    project_loaders.pins.compact()
+
+    assert str(package.version) == "1.1.0"
+    assert project_loaders.pins.dump() == before
+
+
+def test_what_is_not_in_the_cache_any_more_is_not_offered(
+    project_loaders: _Switched, tmp_path: pathlib.Path
+) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    for package in (tmp_path / "packages").iterdir():
+        package.rename(tmp_path / package.name)
+    project_loaders.go_down()
+
+    with pytest.raises(loader.CatalogError, match="did not answer"):
+        project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+
+
+def test_a_damaged_memory_is_left_out(
+    project_loaders: _Switched, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1.1"))
+    damaged = next(p for p in (tmp_path / "resolved").rglob("*.json") if "1.1.0" in p.read_text())
+    damaged.write_text("{")
+    project_loaders.go_down()
+    project_loaders.pins = loader.Pins()
+
+    package = project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+
+    assert str(package.version) == "1.0.0"
+    assert str(damaged) in caplog.text

@@ -1,0 +1,159 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Closures: planned by the real Glare in one answer, and by the loader a level at a time."""
+
+import itertools
+import os
+import pathlib
+from collections.abc import Callable
+from collections.abc import Mapping
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from keystoneauth1 import exceptions as ksa_exceptions
+
+from benchmarks import catalogue
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from loader import errors
+from loader import resolution
+from loader.catalogs.base import Query
+from loader.catalogs.glare import GlareCatalog
+from tests import packages
+from tests.functional.client import Client
+
+VERSIONS = ("0.9.0", "1.0.0-rc.1", "1.0.0", "1.1.0", "1.2.0", "2.0.0-alpha.2", "2.0.0", "2.0.0+b.1")
+RANGES = ("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2")
+NAMES = tuple(f"org.{letter}" for letter in "abcdef")
+
+# A package -> its versions -> what each requires.
+Packages = Mapping[str, Mapping[str, Mapping[str, str]]]
+
+_requirements = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(RANGES), max_size=3)
+_packages = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.dictionaries(st.sampled_from(VERSIONS), _requirements, min_size=1, max_size=5),
+    min_size=1,
+)
+_counter = itertools.count()
+
+
+def _publish(state_dir: pathlib.Path, project: str, found: Packages) -> None:
+    artifacts = [
+        catalogue.Artifact(catalogue.contents(fqn, version, requirements), project, "private")
+        for fqn, versions in found.items()
+        for version, requirements in versions.items()
+    ]
+    catalogue.load(state_dir / "glare.sqlite", artifacts)
+
+
+def _shown(resolved: resolution.Resolution) -> object:
+    """All that a resolution says, as it can be compared."""
+    return (
+        {
+            fqn: {
+                str(version): (
+                    choice.release.digest,
+                    choice.release.classes,
+                    dict(choice.release.requirements),
+                    frozenset(choice.demands),
+                )
+                for version, choice in versions.items()
+            }
+            for fqn, versions in resolved.choices.items()
+        },
+        {(missing.demand, missing.chain, missing.available) for missing in resolved.unsatisfied},
+        set(resolved.undefined),
+    )
+
+
+@hypothesis.settings(
+    max_examples=max(30, int(os.environ.get("PACKAGE_EXAMPLES", "0")) // 100),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(
+    found=_packages,
+    roots=_requirements,
+    classes=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(RANGES), max_size=2),
+    pins=st.dictionaries(
+        st.sampled_from(NAMES), st.lists(st.sampled_from(VERSIONS), max_size=2), max_size=3
+    ),
+)
+def test_both_ways_come_to_the_same(
+    as_user: Callable[[str], Client],
+    state_dir: pathlib.Path,
+    found: Packages,
+    roots: Mapping[str, str],
+    classes: Mapping[str, str],
+    pins: Mapping[str, list[str]],
+) -> None:
+    project = f"resolution{next(_counter)}"
+    client = as_user(project)
+    _publish(state_dir, project, found)
+    catalog = GlareCatalog(client.session(), project_id=project, endpoint=client.url)
+    query = Query(
+        tuple((fqn, VersionSpec.of(text)) for fqn, text in roots.items()),
+        tuple((f"{fqn}.Main", VersionSpec.of(text)) for fqn, text in classes.items()),
+        {fqn: [Version(text) for text in texts] for fqn, texts in pins.items()},
+    )
+
+    at_once = catalog.resolve(query)
+    assert at_once is not None
+    assert catalog.counters.requests == 1
+
+    assert _shown(resolution.resolve([catalog], query)) == _shown(
+        resolution.by_level([catalog], query)
+    )
+
+
+@pytest.fixture
+def catalog(glare: Client, project: str) -> GlareCatalog:
+    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
+
+
+def test_a_level_takes_one_request(
+    catalog: GlareCatalog, project: str, state_dir: pathlib.Path
+) -> None:
+    leaves = {f"org.leaf{number}": {"1.0.0": {}} for number in range(20)}
+    wide: Packages = {"org.wide": {"1.0.0": dict.fromkeys(leaves, "1")}, **leaves}
+    _publish(state_dir, project, wide)
+
+    resolved = resolution.by_level([catalog], Query((("org.wide", VersionSpec.of("1")),)))
+
+    assert len(resolved.choices) == 21
+    assert catalog.counters.requests <= 4
+
+
+def test_a_glare_without_the_filter_is_asked_a_level_at_a_time(
+    catalog: GlareCatalog, glare: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glare.publish(name, "1.0.0", packages.package(name))
+    monkeypatch.setattr("glare_murano.api._QUERIES", {})
+
+    resolved = resolution.resolve([catalog], Query(((name, VersionSpec.of("1")),)))
+
+    assert set(resolved.choices[name]) == {Version("1.0.0")}
+    assert catalog.resolve(Query()) is None
+
+
+def test_what_a_policy_forbids_is_an_error(
+    catalog: GlareCatalog, policy: Callable[[str, str], None]
+) -> None:
+    policy("artifact:list", "!")
+
+    with pytest.raises(errors.CatalogError) as refusal:
+        resolution.resolve([catalog], Query((("org.a", VersionSpec.of("1")),)))
+
+    assert isinstance(refusal.value.__cause__, ksa_exceptions.Forbidden)

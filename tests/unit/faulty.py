@@ -1,0 +1,239 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Glare that fails in ways that the real one cannot be made to.
+
+It has one package, and a list of faults, of which each request for the archive
+or the dependencies takes the first; when there are none left, it answers as it
+should. It also plays the Keystone whose tokens it demands.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import http.server
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+
+from glare_murano.package import Version
+from loader.catalogs.base import Release
+
+PROJECT = "project"
+STALL = 3.0
+
+_IDENTITY = "/v3/auth/tokens"
+
+
+@dataclasses.dataclass
+class Faulty:
+    """The server's state, which a test sets and reads.
+
+    :param faults: what goes wrong, in this order.
+    :param ranges: whether a download goes on where the client says.
+    :param tokens: the tokens that are valid; None if any is.
+    :param seen: method, path and the header ``Range`` of each request.
+    """
+
+    archive: bytes
+    url: str = ""
+    faults: "list[Callable[[Handler], None]]" = dataclasses.field(default_factory=list)
+    ranges: bool = False
+    tokens: set[str] | None = None
+    seen: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    issued: int = 0
+
+    @property
+    def release(self) -> Release:
+        return Release(
+            fqn="org.faulty",
+            version=Version("1.0.0"),
+            requirements={},
+            classes=frozenset(),
+            reference="0",
+            digest=hashlib.sha256(self.archive).hexdigest(),
+            size=len(self.archive),
+        )
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers for a ``Faulty``."""
+
+    protocol_version = "HTTP/1.1"
+    state: Faulty
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == _IDENTITY:
+            self._issue()
+            return
+        self._checked(lambda: self._answer(json.dumps(self._closure(body)).encode()))
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/v3"):
+            version = {
+                "id": "v3.14",
+                "status": "stable",
+                "links": [{"rel": "self", "href": self._v3}],
+            }
+            self._answer(json.dumps({"version": version}).encode())
+            return
+        self._checked(self._download)
+
+    @property
+    def _v3(self) -> str:
+        return f"{self.state.url}/v3/"
+
+    def _checked(self, answer: Callable[[], None]) -> None:
+        state = self.state
+        state.seen.append((self.command, self.path, self.headers.get("Range", "")))
+        if state.tokens is not None and self.headers["X-Auth-Token"] not in state.tokens:
+            self.refuse(401)
+        elif state.faults:
+            state.faults.pop(0)(self)
+        else:
+            answer()
+
+    def _issue(self) -> None:
+        self.state.issued += 1
+        token = f"token{self.state.issued}"
+        if self.state.tokens is not None:
+            self.state.tokens = {token}
+        content = {
+            "token": {
+                "methods": ["password"],
+                "expires_at": "2999-01-01T00:00:00.000000Z",
+                "issued_at": "2020-01-01T00:00:00.000000Z",
+                "project": {"id": PROJECT, "name": PROJECT, "domain": {"id": "d", "name": "d"}},
+                "user": {"id": "u", "name": "u", "domain": {"id": "d", "name": "d"}},
+                "roles": [],
+                "catalog": [],
+            }
+        }
+        self._answer(json.dumps(content).encode(), {"X-Subject-Token": token}, 201)
+
+    def _closure(self, body: bytes) -> object:
+        release = self.state.release
+        root = {"name": release.fqn, "range": json.loads(body)["requirements"][release.fqn]}
+        return {
+            "releases": [
+                {
+                    "id": release.reference,
+                    "name": release.fqn,
+                    "version": str(release.version),
+                    "owner": PROJECT,
+                    "visibility": "private",
+                    "requirements": {},
+                    "class_definitions": [],
+                    "sha256": release.digest,
+                    "size": release.size,
+                    "required_by": [{**root, "requirer": None}],
+                }
+            ],
+            "unsatisfied": [],
+        }
+
+    def _download(self) -> None:
+        archive = self.state.archive
+        wanted = self.headers.get("Range", "")
+        if self.state.ranges and wanted:
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            content_range = f"bytes {start}-{len(archive) - 1}/{len(archive)}"
+            self._answer(archive[start:], {"Content-Range": content_range}, 206)
+        else:
+            self._answer(archive)
+
+    def _answer(
+        self, body: bytes, headers: dict[str, str] | None = None, status: int = 200
+    ) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def refuse(self, status: int, **headers: str) -> None:
+        """An error without the archive."""
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._answer(b'{"error": {"message": "a fault"}}', names, status)
+
+    def send_half(self) -> None:
+        """Half of the archive under the length of the whole."""
+        archive = self.state.archive
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(archive)))
+        self.end_headers()
+        self.wfile.write(archive[: len(archive) // 2])
+        self.wfile.flush()
+        self.close_connection = True
+
+    def send_other(self, body: bytes) -> None:
+        """Something else, as if it were the archive."""
+        self._answer(body)
+
+
+def truncate(handler: Handler) -> None:
+    """End in the middle."""
+    handler.send_half()
+
+
+def reset(handler: Handler) -> None:
+    """Reset the connection in the middle."""
+    handler.send_half()
+    # An end without lingering is a reset.
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+
+
+def stall(handler: Handler) -> None:
+    """Say nothing more in the middle, for longer than a client waits."""
+    handler.send_half()
+    time.sleep(STALL)
+
+
+def drop(handler: Handler) -> None:
+    """End before any answer."""
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def status(code: int, **headers: str) -> Callable[[Handler], None]:
+    """Answer with a status and headers (with underscores for dashes)."""
+    return lambda handler: handler.refuse(code, **headers)
+
+
+def flip(handler: Handler) -> None:
+    """Send the archive with one byte changed."""
+    archive = bytearray(handler.state.archive)
+    archive[len(archive) // 2] ^= 1
+    handler.send_other(bytes(archive))
+
+
+@contextlib.contextmanager
+def serving(archive: bytes) -> Iterator[Faulty]:
+    """A server on loopback, and its state."""
+    state = Faulty(archive)
+    handler = type("BoundHandler", (Handler,), {"state": state})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        state.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield state
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,225 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Downloads and questions while the server, the network or the token fails."""
+
+import contextlib
+import pathlib
+import random
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from keystoneauth1.identity import v3
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs.base import Query
+from loader.catalogs.glare import GlareCatalog
+from tests import packages
+from tests.unit import faulty
+from tests.unit.faulty import Faulty
+
+Fault = Callable[[faulty.Handler], None]
+
+
+@pytest.fixture
+def server() -> Iterator[Faulty]:
+    content = packages.files(packages.manifest("org.faulty"))
+    # More than a client reads at once, and than a socket keeps.
+    content["Resources/large"] = random.Random(0).randbytes(5 * 1024**2)
+    with faulty.serving(packages.zipped(content)) as state:
+        yield state
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited between tries; nobody waits in these tests."""
+    waited: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
+    return waited
+
+
+def _catalog(server: Faulty, attempts: int = 5) -> GlareCatalog:
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=0.5)
+    return GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
+
+
+def _loaded(catalog: GlareCatalog, cache: pathlib.Path) -> loader.PackageLoader:
+    package_loader = loader.PackageLoader([catalog], loader.Cache(cache))
+    package_loader.load_package("org.faulty", VersionSpec.of("1"))
+    return package_loader
+
+
+_PASSING = {
+    "truncated": faulty.truncate,
+    "reset": faulty.reset,
+    "stalled": faulty.stall,
+    "dropped": faulty.drop,
+    "500": faulty.status(500),
+    "502": faulty.status(502),
+    "503": faulty.status(503, Retry_After="7"),
+}
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
+@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
+def test_a_download_survives_what_passes(server: Faulty, fault: Fault, ranges: bool) -> None:
+    server.faults, server.ranges = [fault, fault], ranges
+
+    assert b"".join(_catalog(server).fetch(server.release)) == server.archive
+    assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
+def test_a_download_goes_on_where_it_broke_off(server: Faulty, ranges: bool) -> None:
+    server.faults, server.ranges = [faulty.truncate], ranges
+    catalog = _catalog(server)
+
+    assert b"".join(catalog.fetch(server.release)) == server.archive
+    _, (_, _, wanted) = server.seen
+    start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+    assert 0 < start <= len(server.archive) // 2
+    assert catalog.counters.bytes == len(server.archive)
+
+
+@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
+def test_what_does_not_pass_ends_with_what_happened(server: Faulty, fault: Fault) -> None:
+    # More than tries, since each piece that arrives is progress.
+    server.faults = [fault] * 20
+
+    with pytest.raises(loader.CatalogError) as failure:
+        list(_catalog(server, attempts=3).fetch(server.release))
+
+    assert "did not give the archive of org.faulty 1.0.0" in str(failure.value)
+    assert 3 <= len(server.seen) < 20
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 409, 429])
+def test_a_refusal_is_not_tried_again(server: Faulty, code: int, waits: list[float]) -> None:
+    server.faults = [faulty.status(code)]
+
+    with pytest.raises(loader.CatalogError, match=str(code)):
+        list(_catalog(server).fetch(server.release))
+
+    assert len(server.seen) == 1
+    assert waits == []
+
+
+def test_the_waits_grow_and_heed_what_the_server_asks_for(
+    server: Faulty, waits: list[float]
+) -> None:
+    server.faults = [
+        faulty.status(503, Retry_After="7"),
+        faulty.status(503, Retry_After="86400"),
+        faulty.status(503, Retry_After="tomorrow"),
+    ]
+
+    list(_catalog(server).fetch(server.release))
+
+    assert 7 <= waits[0] < 30
+    assert waits[1] == 30
+    assert 0 <= waits[2] < 5
+
+
+@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
+def test_a_question_survives_what_passes(server: Faulty, fault: Fault) -> None:
+    if fault in (faulty.truncate, faulty.reset, faulty.stall):
+        # Half of an archive is no answer at all: its beginning would be read.
+        server.archive = b"{" * 100_000
+    server.faults = [fault]
+
+    answer = _catalog(server).resolve(Query((("org.faulty", VersionSpec.of("1")),)))
+
+    assert answer is not None
+    assert [str(release) for release, _ in answer.releases] == ["org.faulty 1.0.0"]
+
+
+def test_what_was_changed_on_the_way_is_refused(server: Faulty, tmp_path: pathlib.Path) -> None:
+    server.faults = [lambda handler: handler._answer(b"{}", status=404)]
+    catalog = _catalog(server)
+    server.faults = []
+    answer = catalog.resolve(Query((("org.faulty", VersionSpec.of("1")),)))
+    assert answer is not None
+    cache = loader.Cache(tmp_path)
+    ((release, _),) = answer.releases
+    server.faults = [faulty.flip]
+
+    with pytest.raises(loader.DigestMismatch, match=release.digest):
+        cache.package(release.digest, lambda: catalog.fetch(release))
+
+    assert not cache.has(release.digest)
+    assert cache.package(release.digest, lambda: catalog.fetch(release)).is_dir()
+
+
+def test_an_expired_token_is_renewed(server: Faulty, tmp_path: pathlib.Path) -> None:
+    server.tokens = set()
+    auth = v3.Password(
+        f"{server.url}/v3",
+        username="u",
+        password="p",
+        user_domain_id="d",
+        project_id=faulty.PROJECT,
+    )
+    catalog = GlareCatalog(ksa_session.Session(auth), endpoint=server.url)
+    answer = catalog.resolve(Query((("org.faulty", VersionSpec.of("1")),)))
+    assert answer is not None
+    server.tokens.clear()
+
+    assert b"".join(catalog.fetch(answer.releases[0][0])) == server.archive
+    assert server.issued == 2
+
+
+def test_every_request_has_a_timeout(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loader.transfer.DEFAULT_TIMEOUT", (0.5, 0.5))
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
+    catalog = GlareCatalog(session, project_id="p", endpoint=server.url, attempts=1)
+    server.faults = [faulty.stall, faulty.stall]
+
+    for ask in (
+        lambda: list(catalog.fetch(server.release)),
+        lambda: list(catalog.releases("org.faulty")),
+    ):
+        start = time.monotonic()
+        with pytest.raises(loader.CatalogError):
+            ask()
+        assert time.monotonic() - start < faulty.STALL
+
+
+def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
+    told: list[loader.Progress] = []
+    cache = loader.Cache(tmp_path)
+    fetcher = loader.Fetcher(cache, progress=told.append)
+    package_loader = loader.PackageLoader([_catalog(server)], cache, fetcher=fetcher)
+
+    package_loader.load_package("org.faulty", VersionSpec.of("1"))
+
+    assert [step.received for step in told] == sorted({step.received for step in told})
+    assert told[-1].received == told[-1].total == len(server.archive)
+    assert {str(step.release) for step in told} == {"org.faulty 1.0.0"}
+
+
+def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: pathlib.Path) -> None:
+    dice = random.Random(1)
+    faults = [*_PASSING.values(), faulty.flip, faulty.status(404)]
+    for number in range(12):
+        server.faults = dice.choices([f for f in faults if f is not faulty.stall], k=3)
+        cache = tmp_path / str(number)
+        with contextlib.suppress(loader.LoaderError):
+            _loaded(_catalog(server, attempts=2), cache)
+        server.faults = []
+        package_loader = _loaded(_catalog(server), cache)
+        folder = package_loader._cache.package(server.release.digest, lambda: iter(()))
+        assert (folder / "Resources/large").stat().st_size == 5 * 1024**2
