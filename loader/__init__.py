@@ -26,6 +26,7 @@ from loader.errors import LockError
 from loader.errors import NoSuchClass
 from loader.errors import NoSuchPackage
 from loader.errors import NotFound
+from loader.errors import UnknownCatalog
 from loader.errors import UnsupportedFormat
 from loader.fetching import Fetcher
 from loader.fetching import Progress
@@ -53,5 +54,6 @@ __all__ = [
     "PackageLoader",
     "Pins",
     "Progress",
+    "UnknownCatalog",
     "UnsupportedFormat",
 ]

@@ -31,7 +31,6 @@ from typing import IO
 from typing import Any
 from typing import Self
 
-from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from murano.common import auth_utils
@@ -52,9 +51,9 @@ from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from loader import errors
 from loader.cache import Cache
+from loader.catalogs import registry
 from loader.catalogs.base import Catalog
-from loader.catalogs.directory import DirectoryCatalog
-from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.base import Scope
 from loader.counters import Counters
 from loader.extensions import ExtensionPackage
 from loader.extensions import load_extensions
@@ -64,6 +63,8 @@ from loader.loader import PackageLoader
 
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
+
+_CATALOGS = ("directory", "glare")
 
 # What all loaders of this process have cost so far.
 totals = Counters()
@@ -145,7 +146,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._resources = contextlib.ExitStack()
         cache = Cache(self._resources.enter_context(_cache_folder()))
         self._loader = PackageLoader(
-            [*_folders(), _glare(execution_session)],
+            _catalogs(execution_session),
             cache,
             package_types=PackageTypes(CONF.murano.enabled_plugins),
         )
@@ -313,33 +314,23 @@ def _cache_folder() -> Any:
         yield pathlib.Path(name)
 
 
-def _folders() -> list[Catalog]:
-    """Catalogues of ``[engine] load_packages_from``, which come before Glare."""
-    folders = map(pathlib.Path, CONF.engine.load_packages_from)
-    return [DirectoryCatalog(folder) for folder in folders if folder.is_dir()]
-
-
-def _glare(execution_session: Any) -> Catalog:
-    return GlareCatalog(
-        _session(execution_session),
+def _catalogs(execution_session: Any) -> list[Catalog]:
+    scope = Scope(
+        session=_session(execution_session),
         project_id=execution_session.project_id,
-        endpoint=CONF.glare.url,
-        interface=CONF.glare.endpoint_type,
         region_name=CONF.home_region,
     )
+    return registry.catalogs(_CATALOGS, CONF, scope)
 
 
 def _session(execution_session: Any) -> ksa_session.Session:
-    """A session for the task's project, with the TLS options of ``[glare]``."""
+    """A session for the task's project; catalogues add TLS options of their own."""
     if _has_keystone():
-        auth = auth_utils.get_client_session(execution_session).auth
-    else:
-        # A Glare that does without Keystone knows what to make of the token.
-        auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
-    session: ksa_session.Session = ksa_loading.load_session_from_conf_options(
-        CONF, "glare", auth=auth
-    )
-    return session
+        session: ksa_session.Session = auth_utils.get_client_session(execution_session)
+        return session
+    # A service that does without Keystone knows what to make of the token.
+    auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
+    return ksa_session.Session(auth=auth)
 
 
 def _has_keystone() -> bool:

@@ -109,6 +109,10 @@ class CatalogError(LoaderError):
     """A catalogue could not be asked, or answered what it must not."""
 
 
+class UnknownCatalog(LoaderError):
+    """A catalogue was chosen that is not installed, or that cannot be imported."""
+
+
 class DigestMismatch(LoaderError):
     """An archive that arrived is not the one that the catalogue promised."""
 

@@ -97,8 +97,9 @@ class Fetcher:
             self._failures[choice.release.digest] = error
 
     def _fetch(self, choice: Choice) -> pathlib.Path:
-        release = choice.release
-        return release.folder or self._cache.package(release.digest, lambda: self._receive(choice))
+        release = choice.catalog.identified(choice.release)
+        found = dataclasses.replace(choice, release=release)
+        return release.folder or self._cache.package(release.digest, lambda: self._receive(found))
 
     def _receive(self, choice: Choice) -> Iterator[bytes]:
         received = 0

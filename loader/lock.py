@@ -105,7 +105,7 @@ class Lock:
                 chain=missing.chain,
             )
         choices = (c for versions in resolved.choices.values() for c in versions.values())
-        releases = [choice.release for choice in choices]
+        releases = [choice.catalog.identified(choice.release) for choice in choices]
         for release in releases:
             if not release.digest:
                 raise errors.LockError(

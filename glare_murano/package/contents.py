@@ -105,18 +105,27 @@ def read_contents(archive: Archive) -> Contents:
     return Contents(manifest, classes, logo=logo, supplier_logo=supplier_logo, ui=ui)
 
 
+def class_names(manifest: Manifest) -> tuple[str, ...]:
+    """The names of the classes that a package defines, by its manifest alone."""
+    if manifest.format.name == HEAT:
+        return (manifest.full_name,)
+    if manifest.format.name == MURANO_PL:
+        return tuple(manifest.classes)
+    return tuple(manifest.classes) or (manifest.full_name,)
+
+
 def _read_classes(
     archive: Archive, manifest: Manifest
 ) -> tuple[tuple[ClassDefinition, ...], list[errors.Problem]]:
     if manifest.format.name == HEAT:
-        definition = ClassDefinition(manifest.full_name, ("io.murano.Application",))
+        (name,) = class_names(manifest)
+        definition = ClassDefinition(name, ("io.murano.Application",))
         if HEAT_TEMPLATE in archive.paths:
             return (definition,), []
         message = "is not at the top of the archive"
         return (definition,), [errors.Problem("template-missing", HEAT_TEMPLATE, message)]
     if manifest.format.name != MURANO_PL:
-        made_up = tuple(manifest.classes) or (manifest.full_name,)
-        return tuple(ClassDefinition(name, ()) for name in made_up), []
+        return tuple(ClassDefinition(name, ()) for name in class_names(manifest)), []
     return _read_class_files(archive, manifest)
 
 

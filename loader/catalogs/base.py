@@ -18,12 +18,37 @@ import itertools
 import pathlib
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Self
 
+from glare_murano.package import Manifest
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package import closure
+from glare_murano.package.contents import class_names
 from loader.counters import Counters
+
+if TYPE_CHECKING:
+    from keystoneauth1 import session as ksa_session
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """For whom a catalogue is asked.
+
+    :param session: a keystoneauth session that authenticates; None if there
+        is none.
+    :param project_id: the project whose private packages may be used; None
+        for the one that the session is scoped to.
+    :param region_name: the region whose services are asked; None for any.
+    """
+
+    session: "ksa_session.Session | None" = None
+    project_id: str | None = None
+    region_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +60,13 @@ class Release:
     :param classes: names of the classes that it defines.
     :param reference: what the catalogue itself finds it by.
     :param digest: the SHA-256 of its archive, in hexadecimal; empty where
-        ``folder`` is set.
-    :param size: of its archive, in bytes; None where it is not known.
+        ``folder`` is set, and where only ``Catalog.identified`` tells it.
     :param folder: where it lies unpacked already; None if it is to be
         fetched.
+    :param size: of its archive, in bytes; None if that is not known.
+    :param owner: the project that it belongs to; None where the catalogue
+        knows no projects.
+    :param private: whether its owner alone may use it.
     """
 
     fqn: str
@@ -47,8 +75,25 @@ class Release:
     classes: frozenset[str]
     reference: str
     digest: str = ""
-    size: int | None = None
     folder: pathlib.Path | None = None
+    size: int | None = None
+    owner: str | None = None
+    private: bool = False
+
+    @classmethod
+    def of(cls, manifest: Manifest, reference: str, **others: Any) -> Self:
+        """The release whose manifest has been read.
+
+        :param others: as the class has them.
+        """
+        return cls(
+            fqn=manifest.full_name,
+            version=manifest.version,
+            requirements=dict(manifest.requirements),
+            classes=frozenset(class_names(manifest)),
+            reference=reference,
+            **others,
+        )
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.version}"
@@ -97,6 +142,9 @@ class Answer:
 class Catalog(abc.ABC):
     """Where releases are found. Only what can be used at once is found.
 
+    Of one version of a package there is one release; where a project has one
+    of its own beside a public one, it is the project's.
+
     :ivar name: what messages call it.
     :ivar counters: what asking it has cost.
     """
@@ -138,6 +186,8 @@ class Catalog(abc.ABC):
     def known(self, fqns: Collection[str]) -> Iterable[Release]:
         """All releases of several packages, in any order, each version once.
 
+        It is what planning a closure asks, a level at a time.
+
         :raises CatalogError: if the catalogue cannot tell.
         """
         return itertools.chain.from_iterable(map(self.releases, fqns))
@@ -151,9 +201,39 @@ class Catalog(abc.ABC):
         """
         return None
 
+    def identified(self, release: Release) -> Release:
+        """The release with its digest, or its folder, which it may lack so far.
+
+        A catalogue that is told no digests has to read the whole archive for
+        it, and so does it for what is to be loaded only.
+
+        :raises CatalogError: if the catalogue cannot tell.
+        """
+        return release
+
     @abc.abstractmethod
     def fetch(self, release: Release) -> Iterable[bytes]:
         """The archive of a release whose ``folder`` is None, piece by piece.
 
         :raises CatalogError: if it cannot be fetched, also in the middle.
         """
+
+
+def newest_first(releases: Iterable[Release]) -> list[Release]:
+    """Releases in the order of ``Catalog.releases``; of one version, as they came."""
+    return sorted(releases, key=lambda r: r.version.precedence_key, reverse=True)
+
+
+def first_in(releases: Iterable[Release], spec: VersionSpec) -> Release | None:
+    """The first of the releases that is in a range, or None."""
+    return next((release for release in releases if spec.match(release.version)), None)
+
+
+def one_of_each(releases: Iterable[Release]) -> Iterator[Release]:
+    """The first of the releases of each version."""
+    seen: set[tuple[str, Version]] = set()
+    for release in releases:
+        key = (release.fqn, release.version)
+        if key not in seen:
+            seen.add(key)
+            yield release

@@ -21,6 +21,7 @@ by the bounds of a range; the exact range is checked here.
 import itertools
 import logging
 import urllib.parse
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -30,16 +31,21 @@ import requests
 from glanceclient.common import http as glance_http
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
+from oslo_config import cfg
 
 from glare_murano import fields
 from glare_murano.package import GlareMuranoError
+from glare_murano.package import InvalidName
 from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
+from glare_murano.package.manifest import check_required_name
 from loader import errors
 from loader import transfer
 from loader.catalogs import base
 from loader.catalogs import dependencies
+from loader.catalogs import options
 
 LOG = logging.getLogger(__name__)
 
@@ -50,6 +56,27 @@ _PATH = f"/artifacts/{fields.TYPE_NAME}"
 # one; with a third artifact it shows that there is no further one.
 _FIRST_PAGE = 3
 _NEXT_PAGES = 25
+# Where all versions of several packages are asked for.
+_LONG_PAGE = 100
+# Of the names in one URL, in characters; servers take 8190 of a whole URL.
+_NAMES_LENGTH = 4000
+
+OPTIONS: options.Options = {
+    "glare": [
+        cfg.StrOpt(
+            "url",
+            help="URL of Glare. By default it is looked up in Keystone's catalogue, as service "
+            "type 'artifact'.",
+        ),
+        cfg.StrOpt(
+            "endpoint_type",
+            default="publicURL",
+            help="Which endpoint of Glare to use: publicURL, internalURL or adminURL.",
+        ),
+        *ksa_loading.get_session_conf_options(),
+    ],
+    "DEFAULT": [options.HOME_REGION],
+}
 
 _Filters = list[tuple[str, str]]
 
@@ -101,11 +128,12 @@ class GlareCatalog(base.Catalog):
 
     def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
         """See the interface."""
-        return self._newest([("name", f"eq:{fqn}")], spec)
+        return base.first_in(self._releases([("name", f"eq:{fqn}"), *_bounds(spec)]), spec)
 
     def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
         """See the interface."""
-        return self._newest([("class_definitions", f"eq:{class_name}")], spec)
+        defining = ("class_definitions", f"eq:{class_name}")
+        return base.first_in(self._releases([defining, *_bounds(spec)]), spec)
 
     def releases(self, fqn: str) -> Iterable[base.Release]:
         """See the interface."""
@@ -132,6 +160,11 @@ class GlareCatalog(base.Catalog):
         LOG.info("%s answers no dependency queries; it is asked a level at a time", self.name)
         self._answers_queries = False
         return None
+
+    def known(self, fqns: Collection[str]) -> Iterator[base.Release]:
+        """See the interface: one list of all, unless its URL would be too long."""
+        for names in _shares(fqns):
+            yield from self._releases([("name", f"in:{','.join(names)}")], _LONG_PAGE)
 
     def fetch(self, release: base.Release) -> Iterator[bytes]:
         """See the interface."""
@@ -160,42 +193,29 @@ class GlareCatalog(base.Catalog):
         arguments = transfer.with_timeout(self._client.session, arguments)
         return adapter.Adapter.request(self._client, path, method, **arguments)
 
-    def _newest(self, filters: _Filters, spec: VersionSpec) -> base.Release | None:
-        bounds = [
-            ("version", f"{operator}:{version}")
-            for operator, version in spec.bounds
-            if fields.can_hold(version)
-        ]
-        artifacts = self._list([*filters, *bounds])
-        inside = (found for found in map(_Found.of, artifacts) if spec.match(found.release.version))
-        best = next(inside, None)
-        if best is None:
-            return None
+    def _releases(self, filters: _Filters, limit: int = _FIRST_PAGE) -> Iterator[base.Release]:
+        """What passes the filters, in the order of the interface, read as it is asked for."""
+        found = map(_release, self._list(filters, limit))
         # The database sorts pre-releases by its own collation, so all that
-        # share major, minor and patch are compared here.
-        number = best.release.version.truncate()
-        peers = itertools.takewhile(lambda f: f.release.version.truncate() == number, inside)
-        return max([best, *peers], key=self._preference).release
+        # share major, minor and patch are sorted here.
+        for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
+            yield from base.one_of_each(sorted(peers, key=self._preference, reverse=True))
 
-    def _preference(self, found: "_Found") -> tuple[Any, bool]:
+    def _preference(self, release: base.Release) -> tuple[Any, bool]:
         """The newest first; of one version, the project's own before a public one."""
-        return found.release.version.precedence_key, found.owner == self._project()
+        return release.version.precedence_key, release.owner == self._project()
 
-    def _releases(self, filters: _Filters) -> Iterator[base.Release]:
-        return (_Found.of(artifact).release for artifact in self._list(filters))
-
-    def _list(self, filters: _Filters) -> Iterator[Mapping[str, Any]]:
+    def _list(self, filters: _Filters, limit: int) -> Iterator[Mapping[str, Any]]:
         query = [*filters, ("status", "active"), *self._scope(), ("sort", "version:desc")]
-        limit = _FIRST_PAGE
         marker: _Filters = []
         while True:
-            page = self._get([*query, ("limit", str(limit)), *marker])
+            page, is_last = self._get([*query, ("limit", str(limit)), *marker])
             yield from page
-            if len(page) < limit:
+            if is_last or not page:
                 return
             # Glare's own link to the next page keeps one filter of a name.
             marker = [("marker", page[-1]["id"])]
-            limit = _NEXT_PAGES
+            limit = max(limit, _NEXT_PAGES)
 
     def _scope(self) -> _Filters:
         project = self._project()
@@ -215,7 +235,8 @@ class GlareCatalog(base.Catalog):
         self.counters.count(requests=1)
         return self._client.get(path, **transfer.with_timeout(self._client.session, {}))
 
-    def _get(self, query: _Filters) -> list[Mapping[str, Any]]:
+    def _get(self, query: _Filters) -> tuple[list[Mapping[str, Any]], bool]:
+        """A page of artifacts, and whether it is the last one."""
         path = f"{_PATH}?{urllib.parse.urlencode(query)}"
         try:
             _, answer = transfer.retrying(self._attempts)(self._ask, path)
@@ -224,31 +245,68 @@ class GlareCatalog(base.Catalog):
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):
             raise errors.CatalogError(f"{self.name} answered with no list of artifacts")
-        return page
+        # Not by the page's length: an operator may allow shorter ones only.
+        return page, "next" not in answer
 
 
-class _Found:
-    """A release, and whose it is."""
+def _bounds(spec: VersionSpec) -> _Filters:
+    return [
+        ("version", f"{operator}:{version}")
+        for operator, version in spec.bounds
+        if fields.can_hold(version)
+    ]
 
-    def __init__(self, release: base.Release, owner: str) -> None:
-        self.release = release
-        self.owner = owner
 
-    @classmethod
-    def of(cls, artifact: Mapping[str, Any]) -> "_Found":
+def _shares(fqns: Collection[str]) -> Iterator[list[str]]:
+    """Names that can be asked for in one URL each, without those that name no package."""
+    share: list[str] = []
+    length = 0
+    for fqn in dict.fromkeys(fqns):
         try:
-            release = base.Release(
-                fqn=artifact["name"],
-                version=parse_version(artifact["version"]),
-                requirements={
-                    name: VersionSpec.of(text) for name, text in artifact["requirements"].items()
-                },
-                classes=frozenset(artifact["class_definitions"]),
-                reference=artifact["id"],
-                digest=str(artifact[fields.ARCHIVE]["sha256"]),
-            )
-            return cls(release, artifact["owner"])
-        except (KeyError, TypeError, AttributeError, GlareMuranoError) as error:
-            raise errors.CatalogError(
-                f"Glare answered with an artifact that is no package: {error!r}"
-            ) from error
+            check_required_name(fqn)
+        except InvalidName:
+            continue  # it would be more than a name in a list of names
+        if share and length + len(fqn) > _NAMES_LENGTH:
+            yield share
+            share, length = [], 0
+        share.append(fqn)
+        length += len(fqn) + len("%2C")
+    if share:
+        yield share
+
+
+def _release(artifact: Mapping[str, Any]) -> base.Release:
+    try:
+        archive = artifact[fields.ARCHIVE]
+        return base.Release(
+            fqn=artifact["name"],
+            version=parse_version(artifact["version"]),
+            requirements={
+                name: VersionSpec.of(text) for name, text in artifact["requirements"].items()
+            },
+            classes=frozenset(artifact["class_definitions"]),
+            reference=artifact["id"],
+            digest=str(archive["sha256"]),
+            size=int(archive["size"]),
+            owner=artifact["owner"],
+            private=artifact["visibility"] != "public",
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, GlareMuranoError) as error:
+        raise errors.CatalogError(
+            f"Glare answered with an artifact that is no package: {error!r}"
+        ) from error
+
+
+def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
+    """The catalogue of the entry point ``glare``.
+
+    :raises CatalogError: if there is no session to ask with.
+    """
+    options.register(conf, OPTIONS)
+    yield GlareCatalog(
+        options.session(conf, "glare", scope),
+        project_id=scope.project_id,
+        endpoint=conf.glare.url,
+        interface=conf.glare.endpoint_type,
+        region_name=scope.region_name or conf.home_region,
+    )

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 import pytest
+from oslo_config import cfg
 
 import loader
 from glare_murano.package import Archive
@@ -27,6 +28,7 @@ from glare_murano.package import InvalidArchive
 from glare_murano.package import InvalidName
 from glare_murano.package import Limits
 from glare_murano.package import VersionSpec
+from loader.catalogs import glare as glare_catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
@@ -152,6 +154,69 @@ def test_another_projects_private_package_is_out_of_reach_even_for_an_administra
         assert catalog.newest(name, VersionSpec.of("1")) is None
         assert catalog.newest_defining(f"{name}.Thing", VersionSpec.of("1")) is None
         assert list(catalog.releases(name)) == []
+
+
+def test_all_versions_of_several_packages_are_one_question(
+    glare: Client, admin: Client, project: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{name}.{letter}" for letter in "abc"]
+    for fqn in names:
+        for version in ("1.0.0", "1.1.0", "2.0.0-rc.1"):
+            glare.publish(fqn, version, packages.package(fqn, version))
+    public = packages.package(names[0], "1.0.0", Author="public")
+    admin.publish(names[0], "1.0.0", public, public=True)
+    catalog = _catalog(glare, project)
+
+    found = list(catalog.known([*names, f"{name}.nothing", "a,b", "a b"]))
+
+    versions = ("1.0.0", "1.1.0", "2.0.0-rc.1")
+    expected = [f"{fqn} {version}" for fqn in names for version in versions]
+    assert sorted(map(str, found)) == expected
+    assert {release.owner for release in found} == {project}
+    assert all(release.private and release.size for release in found)
+    assert catalog.counters.requests == 1
+
+    # The same in pages, and in lists that are split.
+    monkeypatch.setattr(glare_catalog, "_LONG_PAGE", 2)
+    monkeypatch.setattr(glare_catalog, "_NEXT_PAGES", 2)
+    monkeypatch.setattr(glare_catalog, "_NAMES_LENGTH", 2 * len(names[0]))
+    assert sorted(map(str, catalog.known(names))) == expected
+    assert list(catalog.known([])) == list(catalog.known(["a,b"])) == []
+
+
+def test_pages_may_be_shorter_than_was_asked_for(
+    glare: Client, project: str, name: str, publish: Publish
+) -> None:
+    publish(*(f"1.{minor}.0" for minor in range(7)))
+    cfg.CONF.set_override("max_api_limit", 2)
+    try:
+        catalog = _catalog(glare, project)
+        assert len(list(catalog.known([name]))) == 7
+        assert [str(r.version) for r in catalog.releases(name)][-1] == "1.0.0"
+    finally:
+        cfg.CONF.clear_override("max_api_limit")
+
+
+def test_releases_are_told_newest_first_and_each_version_once(
+    glare: Client, admin: Client, project: str, name: str, publish: Publish
+) -> None:
+    publish("1.0.0-alpha.1", "1.0.0-alpha-1", "1.0.0-9", "1.0.0-10", "1.0.0", "0.9.0")
+    for version in ("1.0.0", "1.0.0-9"):
+        data = packages.package(name, version, Author="public")
+        admin.publish(name, version, data, public=True)
+    catalog = _catalog(glare, project)
+
+    for found in (catalog.releases(name), catalog.releases_defining(f"{name}.Thing")):
+        releases = list(found)
+        assert [str(release.version) for release in releases] == [
+            "1.0.0",
+            "1.0.0-alpha-1",
+            "1.0.0-alpha.1",
+            "1.0.0-10",
+            "1.0.0-9",
+            "0.9.0",
+        ]
+        assert {release.owner for release in releases} == {project}
 
 
 def test_what_is_missing_is_told_with_all_that_there_is(

@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""The options of catalogues, beside those that Murano has registered already.
+
+A catalogue lists its own options as ``OPTIONS``. Where Murano knows an option of
+the same name, Murano's definition stays, so that both read the same file.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from keystoneauth1 import loading as ksa_loading
+from keystoneauth1 import session as ksa_session
+from oslo_config import cfg
+
+from loader import errors
+from loader.catalogs.base import Scope
+
+# Group -> options.
+Options = Mapping[str, Sequence[cfg.Opt]]
+
+GROUP = "package_loader"
+
+HOME_REGION = cfg.StrOpt("home_region", help="The region whose services are asked. By default any.")
+
+_SESSION = ("cafile", "certfile", "keyfile", "insecure", "timeout")
+
+
+def register(conf: cfg.ConfigOpts, options: Options) -> None:
+    """Make options known, unless they are."""
+    for group, in_group in options.items():
+        for option in in_group:
+            with contextlib.suppress(cfg.DuplicateOptError):
+                conf.register_opt(option, None if group == "DEFAULT" else group)
+
+
+def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
+    """The scope's session, with the TLS options and the timeout of a group, if any are set.
+
+    :raises CatalogError: if the scope has no session.
+    """
+    if scope.session is None:
+        raise errors.CatalogError(f"the catalogue {group} needs a session that authenticates")
+    if not any(conf[group][name] for name in _SESSION):
+        return scope.session
+    found: ksa_session.Session = ksa_loading.load_session_from_conf_options(
+        conf, group, auth=scope.session.auth
+    )
+    return found

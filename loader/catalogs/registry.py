@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""The catalogues that are installed, and those that an operator has chosen.
+
+A catalogue is an entry point of the group ``glare_murano.catalogs``: a function
+that takes the configuration and a scope, and returns catalogues. Only those
+that are asked for are imported.
+"""
+
+import importlib.metadata
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
+
+from oslo_config import cfg
+from stevedore import named
+
+from loader import errors
+from loader import plugins
+from loader.catalogs.base import Catalog
+from loader.catalogs.base import Scope
+
+NAMESPACE = "glare_murano.catalogs"
+
+Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
+
+
+def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
+    """Make the catalogues of these names, in this order.
+
+    :param conf: where each finds its options, which it registers itself.
+    :raises UnknownCatalog: if one is not installed, or cannot be imported.
+    :raises CatalogError: if one cannot be made.
+    """
+    factories = [_factory(name) for name in names]
+    return [catalog for factory in factories for catalog in factory(conf, scope)]
+
+
+def _factory(name: str) -> Factory:
+    installed = plugins.owners(NAMESPACE)
+    if name not in installed:
+        raise errors.UnknownCatalog(
+            f"there is no catalogue {name!r}; installed are {', '.join(sorted(installed))}. "
+            f"Choose among them, or install the distribution that registers it as an entry "
+            f"point of the group {NAMESPACE}"
+        )
+    if len(installed[name]) > 1:
+        owners = " and ".join(sorted(owner.name for owner in installed[name]))
+        raise errors.UnknownCatalog(
+            f"the catalogue {name!r} is registered by {owners}; uninstall all but one"
+        )
+    failures: list[str] = []
+
+    def remember(_: Any, failed: importlib.metadata.EntryPoint, error: BaseException) -> None:
+        failures.append(f"{failed.value}: {type(error).__name__}: {error}")
+
+    found: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
+        NAMESPACE, names=[name], on_load_failure_callback=remember
+    )
+    if failures:
+        raise errors.UnknownCatalog(f"the catalogue {name!r} cannot be used: {failures[0]}")
+    factory: Factory = found[name].plugin
+    return factory

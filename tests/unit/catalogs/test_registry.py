@@ -1,0 +1,198 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from oslo_config import cfg
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs import registry
+from loader.catalogs.base import Scope
+from tests import packages
+from tests.plugins import Site
+
+# As a third party writes it.
+SHELF = """
+from oslo_config import cfg
+from glare_murano.package import parse_version
+from loader.catalogs import base
+
+class Shelf(base.Catalog):
+    def __init__(self, label, project):
+        super().__init__(f"the shelf {label}")
+        self.project = project
+
+    def newest(self, fqn, spec):
+        return base.first_in(self.releases(fqn), spec)
+
+    def newest_defining(self, class_name, spec):
+        return None
+
+    def releases(self, fqn):
+        return [
+            base.Release(fqn, parse_version(text), {}, frozenset(), reference=text)
+            for text in ("2.0.0", "1.0.0")
+        ]
+
+    def releases_defining(self, class_name):
+        return []
+
+    def fetch(self, release):
+        yield b""
+
+def catalogs(conf, scope):
+    conf.register_opt(cfg.ListOpt("labels", default=["top", "bottom"]), "shelf")
+    return [Shelf(label, scope.project_id) for label in conf.shelf.labels]
+"""
+
+
+@pytest.fixture
+def conf() -> cfg.ConfigOpts:
+    found = cfg.ConfigOpts()
+    found([])
+    return found
+
+
+def _session() -> ksa_session.Session:
+    return ksa_session.Session(auth=token_endpoint.Token("http://127.0.0.1:9", "token"))
+
+
+def test_a_third_partys_catalogue_is_chosen_by_its_entry_point(
+    site: Site, conf: cfg.ConfigOpts, tmp_path: pathlib.Path
+) -> None:
+    site.install(
+        "shelf", "1.0", {registry.NAMESPACE: {"shelf": "shelf:catalogs"}}, {"shelf": SHELF}
+    )
+    conf.register_opt(cfg.ListOpt("load_packages_from", default=[str(tmp_path)]), "engine")
+
+    found = registry.catalogs(["shelf", "directory"], conf, Scope(project_id="mine"))
+
+    assert [c.name for c in found] == [
+        "the shelf top",
+        "the shelf bottom",
+        f"the folder {tmp_path}",
+    ]
+    top: Any = found[0]
+    assert top.project == "mine"
+    assert str(top.newest("org.app", VersionSpec.of("1"))) == "org.app 1.0.0"
+    assert sorted(map(str, top.known(["org.a", "org.b"]))) == [
+        "org.a 1.0.0",
+        "org.a 2.0.0",
+        "org.b 1.0.0",
+        "org.b 2.0.0",
+    ]
+
+
+def test_the_operators_order_is_kept(conf: cfg.ConfigOpts, tmp_path: pathlib.Path) -> None:
+    conf.register_opt(cfg.ListOpt("load_packages_from"), "engine")
+    conf.set_override("load_packages_from", [str(tmp_path / "b"), str(tmp_path / "a")], "engine")
+    scope = Scope(_session())
+
+    for names in (["glare", "directory"], ["directory", "glare"]):
+        found = [catalog.name for catalog in registry.catalogs(names, conf, scope)]
+        folders = [f"the folder {tmp_path / name}" for name in "ba"]
+        assert found == (["Glare", *folders] if names[0] == "glare" else [*folders, "Glare"])
+
+
+def test_a_catalogue_that_is_not_installed_is_told_with_those_that_are(
+    conf: cfg.ConfigOpts,
+) -> None:
+    with pytest.raises(loader.UnknownCatalog) as refusal:
+        registry.catalogs(["directory", "glance"], conf, Scope())
+
+    for word in ("'glance'", "directory, glare, http, murano", registry.NAMESPACE):
+        assert word in str(refusal.value)
+
+
+def test_a_catalogue_that_cannot_be_imported_is_told_with_the_reason(
+    site: Site, conf: cfg.ConfigOpts
+) -> None:
+    point = {registry.NAMESPACE: {"bad": "bad_catalog:catalogs"}}
+    site.install("bad", "1.0", point, {"bad_catalog": "raise ImportError('no libshelf')"})
+
+    with pytest.raises(loader.UnknownCatalog, match=r"'bad'.*bad_catalog.*no libshelf"):
+        registry.catalogs(["bad"], conf, Scope())
+
+
+def test_a_name_that_two_register_is_refused(site: Site, conf: cfg.ConfigOpts) -> None:
+    point = {registry.NAMESPACE: {"glare": "shelf:catalogs"}}
+    site.install("shelf", "1.0", point, {"shelf": SHELF})
+
+    with pytest.raises(loader.UnknownCatalog, match="glare-murano and shelf"):
+        registry.catalogs(["glare"], conf, Scope(_session()))
+
+
+def test_without_a_session_glare_cannot_be_asked(conf: cfg.ConfigOpts) -> None:
+    with pytest.raises(loader.CatalogError, match="glare needs a session"):
+        registry.catalogs(["glare"], conf, Scope())
+
+
+def test_options_that_another_has_registered_already_stay_as_they_are(
+    conf: cfg.ConfigOpts, tmp_path: pathlib.Path
+) -> None:
+    conf.register_opt(cfg.StrOpt("url", help="Another's words.", default="http://glare"), "glare")
+
+    (found,) = registry.catalogs(["glare"], conf, Scope(_session()))
+
+    assert found.name == "Glare at http://glare"
+
+
+def test_the_groups_own_tls_options_are_used_where_they_are_set(conf: cfg.ConfigOpts) -> None:
+    from loader.catalogs import glare
+    from loader.catalogs import options
+
+    options.register(conf, glare.OPTIONS)
+    scope = Scope(_session())
+
+    assert options.session(conf, "glare", scope) is scope.session
+    conf.set_override("insecure", True, "glare")
+    conf.set_override("timeout", 7, "glare")
+    session = options.session(conf, "glare", scope)
+    assert (session.verify, session.timeout) == (False, 7)
+    assert scope.session is not None
+    assert session.auth is scope.session.auth
+
+
+def test_importing_the_loader_imports_no_catalogue() -> None:
+    code = (
+        "import sys, loader; "
+        "print(*sorted(m for m in sys.modules if m.startswith('loader.catalogs.')), "
+        "*({'glare', 'murano', 'eventlet', 'sqlalchemy', 'glanceclient'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["loader.catalogs.base"]
+
+
+def test_a_package_is_loaded_from_the_first_catalogue_that_has_it(
+    conf: cfg.ConfigOpts, tmp_path: pathlib.Path
+) -> None:
+    for folder, version in (("first", "1.0.0"), ("second", "1.1.0")):
+        content = packages.files(packages.manifest("org.app", version))
+        packages.write(tmp_path / folder / "org.app" / version, content)
+    conf.register_opt(cfg.ListOpt("load_packages_from"), "engine")
+    folders = [str(tmp_path / "first"), str(tmp_path / "second")]
+    conf.set_override("load_packages_from", folders, "engine")
+    catalogs = registry.catalogs(["directory"], conf, Scope())
+    package_loader = loader.PackageLoader(catalogs, loader.Cache(tmp_path / "cache"))
+
+    package = package_loader.load_package("org.app", VersionSpec.of("1"))
+
+    assert str(package.version) == "1.0.0"
