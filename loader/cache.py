@@ -85,7 +85,7 @@ class Cache:
                 if not path.is_dir():
                     self._store(path, digest, fetch)
                     return path
-        self.counters.hits += 1
+        self.counters.count(hits=1)
         return path
 
     def has(self, digest: str) -> bool:
@@ -112,7 +112,7 @@ class Cache:
                     package.unpack(path)
         except OSError as error:
             raise errors.CacheError(f"cannot store a package in {self.folder}: {error}") from error
-        self.counters.downloads += 1
+        self.counters.count(downloads=1)
 
 
 _thread_locks: "weakref.WeakValueDictionary[pathlib.Path, _ThreadLock]" = (

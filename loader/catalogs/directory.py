@@ -22,7 +22,6 @@ Each question looks whether anything has changed, and reads what has.
 
 import dataclasses
 import functools
-import hashlib
 import itertools
 import logging
 import os
@@ -36,7 +35,6 @@ from oslo_config import cfg
 from glare_murano.package import Archive
 from glare_murano.package import InvalidPackage
 from glare_murano.package import InvalidVersion
-from glare_murano.package import Manifest
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
@@ -44,6 +42,7 @@ from glare_murano.package import read_contents
 from glare_murano.package.contents import CLASSES
 from glare_murano.package.manifest import FILE_NAME
 from loader import errors
+from loader.catalogs import archives
 from loader.catalogs import base
 from loader.catalogs import options
 from loader.catalogs.snapshot import Snapshot
@@ -241,12 +240,12 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Place:
     telling, all_paths = _paths(path) if is_folder else ([path], [path])
     snapshot, whole = Snapshot(telling), Snapshot(all_paths)
     try:
-        release, manifest = _read_folder(path) if is_folder else _read_zip(path)
+        release = _read_folder(path) if is_folder else _read_zip(path)
     except (InvalidPackage, OSError) as error:
         return _Place(whole, None, f"Left out the package in {path}: {error}")
     if not whole.stands:
         return _Place(whole, None, f"Left out the package in {path}: it changed while it was read")
-    return _Place(snapshot, release, _disagreement(path, root, manifest) if is_folder else "")
+    return _Place(snapshot, release, _disagreement(path, root, release) if is_folder else "")
 
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
@@ -264,35 +263,28 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
     return telling, all_paths
 
 
-def _read_folder(folder: pathlib.Path) -> tuple[base.Release, Manifest]:
+def _read_folder(folder: pathlib.Path) -> base.Release:
     with Archive.open(folder) as archive:
         manifest = read_contents(archive).manifest
-    return base.Release.of(manifest, str(folder), folder=folder), manifest
+    return base.Release.of(manifest, str(folder), folder=folder)
 
 
-def _read_zip(path: pathlib.Path) -> tuple[base.Release, Manifest]:
-    with open(path, "rb") as stream, Archive.open(stream) as archive:
-        manifest = read_contents(archive).manifest
-        stream.seek(0)
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        size = stream.tell()
-    return base.Release.of(manifest, str(path), digest=digest, size=size), manifest
+def _read_zip(path: pathlib.Path) -> base.Release:
+    with open(path, "rb") as stream:
+        return archives.read(stream, str(path))
 
 
-def _disagreement(folder: pathlib.Path, root: pathlib.Path, manifest: Manifest) -> str:
+def _disagreement(folder: pathlib.Path, root: pathlib.Path, release: base.Release) -> str:
     """What to say of a folder of the version-aware layout that another package lies in."""
     try:
         version = None if folder.name == DEV else parse_version(folder.name)
     except InvalidVersion:
         return ""
     named = folder.parent.name
-    is_other = folder.parent != root and folder != root and named != manifest.full_name
-    if not is_other and version in (None, manifest.version):
+    is_other = folder.parent != root and folder != root and named != release.fqn
+    if not is_other and version in (None, release.version):
         return ""
-    return (
-        f"The folder {folder} holds {manifest.full_name} {manifest.version}, whatever its name "
-        f"says: the manifest counts"
-    )
+    return f"The folder {folder} holds {release}, whatever its name says: the manifest counts"
 
 
 @functools.cache

@@ -16,6 +16,8 @@ the same name, Murano's definition stays, so that both read the same file.
 """
 
 import contextlib
+import pathlib
+import tempfile
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -25,6 +27,7 @@ from oslo_config import cfg
 
 from loader import errors
 from loader.catalogs.base import Scope
+from loader.catalogs.facts import Facts
 
 # Group -> options.
 Options = Mapping[str, Sequence[cfg.Opt]]
@@ -32,6 +35,15 @@ Options = Mapping[str, Sequence[cfg.Opt]]
 GROUP = "package_loader"
 
 HOME_REGION = cfg.StrOpt("home_region", help="The region whose services are asked. By default any.")
+
+FACTS: Options = {
+    "engine": [
+        cfg.StrOpt("packages_cache", help="The folder of the cache of packages."),
+        cfg.BoolOpt(
+            "enable_packages_cache", default=True, help="Whether to keep what was fetched."
+        ),
+    ]
+}
 
 _SESSION = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 
@@ -42,6 +54,17 @@ def register(conf: cfg.ConfigOpts, options: Options) -> None:
         for option in in_group:
             with contextlib.suppress(cfg.DuplicateOptError):
                 conf.register_opt(option, None if group == "DEFAULT" else group)
+
+
+def facts(conf: cfg.ConfigOpts) -> Facts:
+    """What was learnt of archives: beside the cache of packages, if there is one."""
+    register(conf, FACTS)
+    if not conf.engine.enable_packages_cache:
+        return Facts()
+    cache = conf.engine.packages_cache or pathlib.Path(
+        tempfile.gettempdir(), "murano-packages-cache"
+    )
+    return Facts.shared(pathlib.Path(cache, "catalogs").absolute())
 
 
 def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:

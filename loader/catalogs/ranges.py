@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""A file elsewhere of which only some ranges are read, as an open file.
+
+It asks for what is missing, and for a little more than was asked for, up to a
+limit. It knows nothing of HTTP.
+"""
+
+import io
+from collections.abc import Callable
+
+# What is asked for at least.
+_LEAST = 16 * 1024
+
+
+class TooMuch(Exception):
+    """More of a file was wanted than may be read by ranges."""
+
+
+class RangeFile(io.RawIOBase):
+    """A file of a known size whose end has been read already."""
+
+    def __init__(
+        self, size: int, tail: bytes, fetch: Callable[[int, int], bytes], budget: int
+    ) -> None:
+        """Make a file.
+
+        :param tail: its last bytes.
+        :param fetch: gives the bytes from one offset up to another.
+        :param budget: how many bytes may be asked for.
+        """
+        self._size = size
+        self._parts = {size - len(tail): tail}
+        self._fetch = fetch
+        self._budget = budget
+        self._offset = 0
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether it can seek."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._offset
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go elsewhere."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise OSError("a place before the file")
+        self._offset = base + offset
+        return self._offset
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read so many bytes, fewer only at the end of the file."""
+        start = min(self._offset, self._size)
+        wanted = self._size - start if size is None or size < 0 else size
+        end = min(start + wanted, self._size)
+        data = self._between(start, end) if end > start else b""
+        self._offset = start + len(data)
+        return data
+
+    def _between(self, start: int, end: int) -> bytes:
+        for offset, part in self._parts.items():
+            if offset <= start and end <= offset + len(part):
+                return part[start - offset : end - offset]
+        further = min(max(end, start + _LEAST), self._size)
+        self._budget -= further - start
+        if self._budget < 0:
+            raise TooMuch
+        self._parts[start] = self._fetch(start, further)
+        return self._parts[start][: end - start]
