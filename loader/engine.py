@@ -20,10 +20,7 @@ today's stevedore, and resources read as text. Only this module and the command
 beside it know Murano.
 """
 
-import contextlib
 import logging
-import pathlib
-import tempfile
 from collections.abc import Iterable
 from collections.abc import Mapping
 from types import TracebackType
@@ -49,22 +46,16 @@ from oslo_log import versionutils
 
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from loader import config
 from loader import errors
-from loader.cache import Cache
-from loader.catalogs import registry
-from loader.catalogs.base import Catalog
 from loader.catalogs.base import Scope
 from loader.counters import Counters
 from loader.extensions import ExtensionPackage
 from loader.extensions import load_extensions
 from loader.formats.base import Package
-from loader.formats.registry import PackageTypes
-from loader.loader import PackageLoader
 
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
-
-_CATALOGS = ("directory", "glare")
 
 # What all loaders of this process have cost so far.
 totals = Counters()
@@ -143,13 +134,12 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             requirements; by default this one.
         """
         self._root_loader = root_loader or self
-        self._resources = contextlib.ExitStack()
-        cache = Cache(self._resources.enter_context(_cache_folder()))
-        self._loader = PackageLoader(
-            _catalogs(execution_session),
-            cache,
-            package_types=PackageTypes(CONF.murano.enabled_plugins),
+        scope = Scope(
+            session=_session(execution_session),
+            project_id=execution_session.project_id,
+            region_name=CONF.home_region,
         )
+        self._loader = config.package_loader(CONF, scope, CONF.murano.enabled_plugins)
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[Any] = []
 
@@ -216,7 +206,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             counters.hits,
             counters.seconds,
         )
-        self._resources.close()
+        self._loader.close()
 
     def __enter__(self) -> Self:
         return self
@@ -294,33 +284,6 @@ def _class_reader(package: Package, name: str) -> Any:
         return yaql_yaml_loader.get_loader(package.runtime_version)(text, file_name)
 
     return read
-
-
-@contextlib.contextmanager
-def _cache_folder() -> Any:
-    """The folder that ``[engine] packages_cache`` names, or one for this task alone."""
-    base = pathlib.Path(
-        CONF.engine.packages_cache or pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
-    )
-    if CONF.engine.enable_packages_cache:
-        yield base
-        return
-    try:
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=base, prefix="task-")
-    except OSError as error:
-        raise errors.CacheError(f"cannot use {base} as a cache: {error}") from error
-    with folder as name:
-        yield pathlib.Path(name)
-
-
-def _catalogs(execution_session: Any) -> list[Catalog]:
-    scope = Scope(
-        session=_session(execution_session),
-        project_id=execution_session.project_id,
-        region_name=CONF.home_region,
-    )
-    return registry.catalogs(_CATALOGS, CONF, scope)
 
 
 def _session(execution_session: Any) -> ksa_session.Session:

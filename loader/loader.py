@@ -24,6 +24,10 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Self
+
+import platformdirs
 
 from glare_murano.package import InvalidPackage
 from glare_murano.package import Version
@@ -44,6 +48,10 @@ from loader.memory import Memory
 from loader.pins import Pins
 from loader.resolution import Choice
 
+if TYPE_CHECKING:
+    from keystoneauth1 import session as ksa_session
+    from oslo_config import cfg
+
 LOG = logging.getLogger(__name__)
 
 
@@ -56,27 +64,35 @@ class PackageLoader:
 
     def __init__(
         self,
-        catalogs: Sequence[Catalog],
-        cache: Cache,
+        catalogs: Sequence[Catalog] | None = None,
+        cache: Cache | None = None,
         pins: Pins | None = None,
         package_types: PackageTypes | None = None,
         *,
+        session: "ksa_session.Session | None" = None,
         fetcher: Fetcher | None = None,
         memory: Memory | None = None,
     ) -> None:
-        """Make a loader.
+        """Make a loader; close it at the end.
 
-        :param catalogs: where to look, in this order.
+        :param catalogs: where to look, in this order; by default in the Glare
+            of a session.
+        :param cache: where packages are kept; by default in the user's folder
+            for caches. It is closed with the loader.
         :param package_types: which package types may be used; by default all
             that are installed.
+        :param session: a keystoneauth session that authenticates, for the
+            default of ``catalogs``.
         :param fetcher: what brings archives into the cache.
         :param memory: what is asked where a catalogue does not answer; by
             default nothing is.
+        :raises ValueError: if there are neither catalogues nor a session.
+        :raises CacheError: if the user's folder cannot be used.
         """
-        self._catalogs = tuple(catalogs)
-        self._cache = cache
+        self._catalogs = _of_session(session) if catalogs is None else tuple(catalogs)
+        self._cache = cache or Cache(platformdirs.user_cache_path("glare-murano"))
         self._package_types = package_types or PackageTypes()
-        self._fetcher = fetcher or Fetcher(cache)
+        self._fetcher = fetcher or Fetcher(self._cache)
         self._memory = memory
         self.pins = pins or Pins()
         self._loaded: dict[str, dict[Version, Package]] = {}
@@ -84,6 +100,29 @@ class PackageLoader:
         self._missing: dict[tuple[str, VersionSpec], closure.Unsatisfied] = {}
         self._of_headers: dict[tuple[str, VersionSpec], Package] = {}
         self._seconds = 0.0
+
+    @classmethod
+    def from_config(cls, conf: "cfg.ConfigOpts") -> "PackageLoader":
+        """The loader that a configuration describes; close it at the end.
+
+        :param conf: a configuration that has been read. Its group ``glare``
+            holds the credentials, by the options of keystoneauth.
+        :raises LoaderError: if it cannot be made.
+        """
+        # oslo.config is for those who use it.
+        from loader import config
+
+        return config.package_loader(conf)
+
+    def close(self) -> None:
+        """Give up the cache: what was loaded may be removed from it now."""
+        self._cache.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def load_package(self, fqn: str, spec: VersionSpec, required_by: str | None = None) -> Package:
         """Load a package: a pinned version in the range, one already loaded, or the newest.
@@ -274,6 +313,16 @@ class PackageLoader:
 
     def _catalog_names(self) -> list[str]:
         return [catalog.name for catalog in self._catalogs] or ["no catalogue at all"]
+
+
+def _of_session(session: "ksa_session.Session | None") -> tuple[Catalog, ...]:
+    """The Glare that a session's service catalogue names."""
+    if session is None:
+        raise ValueError("a loader needs catalogues, or a session for Glare")
+    # Programs that bring catalogues of their own may do without HTTP.
+    from loader.catalogs.glare import GlareCatalog
+
+    return (GlareCatalog(session),)
 
 
 def _tell_fallback(spec: VersionSpec, package: Package) -> None:

@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A loader as an operator has configured it, by oslo.config.
+
+The options that Murano has keep Murano's names and meanings; the group
+``package_loader`` holds those that it does not have. Each catalogue's own options
+are in its module. Nothing is asked or fetched here.
+"""
+
+import pathlib
+import tempfile
+from collections.abc import Iterable
+
+from keystoneauth1 import loading as ksa_loading
+from oslo_config import cfg
+
+from loader import fetching
+from loader.cache import Cache
+from loader.cache import TemporaryCache
+from loader.catalogs import options
+from loader.catalogs import registry
+from loader.catalogs.base import Scope
+from loader.fetching import Fetcher
+from loader.formats.registry import PackageTypes
+from loader.loader import PackageLoader
+from loader.memory import Memory
+
+_MEBIBYTE = 1024**2
+
+OPTIONS: options.Options = {
+    options.GROUP: [
+        cfg.ListOpt(
+            "catalogs",
+            default=["directory", "glare"],
+            help="Where packages are looked for, in this order: directory, glare, http, murano, "
+            "or what another distribution registers as an entry point of the group "
+            f"{registry.NAMESPACE}. Of a version that several have, the first one's is taken.",
+        ),
+        cfg.IntOpt(
+            "max_cache_size",
+            min=1,
+            help="How large the cache of packages may grow, in MiB. The packages that were not "
+            "used for the longest time are removed, but none that a running engine uses. By "
+            "default it grows without end.",
+        ),
+        cfg.IntOpt(
+            "fetch_workers",
+            min=1,
+            max=64,
+            default=fetching.DEFAULT_WORKERS,
+            help="How many archives are fetched at once.",
+        ),
+        cfg.BoolOpt(
+            "use_cache_when_offline",
+            default=False,
+            help="Where a catalogue does not answer, load what was resolved before for the same "
+            "project and still lies in the cache. It may be out of date: a newer version, or "
+            "that a package was deleted, is not seen. No pin changes by it.",
+        ),
+    ],
+    **options.FACTS,
+}
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """The loader's options, for ``oslo-config-generator``."""
+    return [(group, list(in_group)) for group, in_group in OPTIONS.items()]
+
+
+def package_loader(
+    conf: cfg.ConfigOpts,
+    scope: Scope | None = None,
+    enabled_plugins: Iterable[str] | None = None,
+) -> PackageLoader:
+    """Make the loader that a configuration describes; close it at the end.
+
+    :param scope: for whom packages are loaded; by default for whom the group
+        ``glare`` of the configuration has credentials.
+    :param enabled_plugins: which distributions' package types may be used;
+        None means all.
+    :raises UnknownCatalog: if a catalogue is not installed.
+    :raises CatalogError: if one cannot be made.
+    :raises CacheError: if the cache's folder cannot be used.
+    """
+    options.register(conf, OPTIONS)
+    chosen = conf[options.GROUP]
+    scope = scope or _own_scope(conf)
+    cache = _cache(conf)
+    catalogs = registry.catalogs(chosen.catalogs, conf, scope)
+    offline = chosen.use_cache_when_offline
+    return PackageLoader(
+        catalogs,
+        cache,
+        package_types=PackageTypes(enabled_plugins),
+        fetcher=Fetcher(cache, chosen.fetch_workers),
+        memory=Memory(catalogs, cache, scope.project_id) if offline else None,
+    )
+
+
+def _own_scope(conf: cfg.ConfigOpts) -> Scope:
+    """The scope of the credentials in the configuration itself."""
+    ksa_loading.register_session_conf_options(conf, "glare")
+    ksa_loading.register_auth_conf_options(conf, "glare")
+    auth = ksa_loading.load_auth_from_conf_options(conf, "glare")
+    session = ksa_loading.load_session_from_conf_options(conf, "glare", auth=auth)
+    return Scope(session=session if auth is not None else None)
+
+
+def _cache(conf: cfg.ConfigOpts) -> Cache:
+    """The cache in the operator's folder, or one that goes with the loader."""
+    limit = conf[options.GROUP].max_cache_size
+    folder = pathlib.Path(
+        conf.engine.packages_cache or pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
+    )
+    if conf.engine.enable_packages_cache:
+        return Cache(folder, max_size=limit * _MEBIBYTE if limit is not None else None)
+    return TemporaryCache(folder)
