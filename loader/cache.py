@@ -13,25 +13,52 @@
 """The shared package store on disk: archives, fetched once and unpacked once.
 
 A package lies in a folder named by the SHA-256 of its archive, so its content
-never changes and any number of processes can use it. It appears there by one
-rename, after its digest has been checked; whatever has another name is not a
-package. The store knows digests, not names or versions.
+never changes and any number of processes can use it. The store knows digests,
+not names or versions::
+
+    lock                         the names below are locked in it
+    packages/DIGEST/files/       a package as it was unpacked
+    packages/DIGEST/record       its files and their sums; without it, there is no package
+    partial/NAME/                what is being made, by whoever has locked its name
+
+Files and record are written out to the disk before one rename makes both
+appear, after the digest has been checked. So whoever is killed leaves nothing
+but a folder in ``partial`` that nobody has locked any more, and whoever finds
+that removes it; a power cut leaves no more.
+
+Two locks keep the users of a package, those who fetch it and those who remove
+it apart. All that are needed are taken in this order, so nobody waits in a ring:
+
+1. *use*, shared: taken before one looks whether a package is there, and kept
+   until the cache is closed or its process ends.
+2. *partial*, exclusive: taken by who did not find it, who then looks again,
+   and fetches only if it is still missing. All others wait here.
+
+Who removes a package takes *use* exclusively, and only if it is free: whoever
+has looked, waits, fetches or works has it, and whoever comes later looks when
+all is gone. It takes the record away first, so that a removal that is cut
+short leaves no package. Those who prune, one at a time, take *prune* first.
 """
 
 import contextlib
+import dataclasses
+import errno
 import hashlib
+import logging
 import os
 import pathlib
 import re
+import shutil
+import stat
 import tempfile
-import threading
 import time
-import weakref
+import uuid
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-
-import fasteners
+from types import TracebackType
+from typing import IO
+from typing import Self
 
 from glare_murano.package import Archive
 from glare_murano.package import Limits
@@ -39,37 +66,96 @@ from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.entries import check_size
 from loader import errors
 from loader.counters import Counters
+from loader.locks import LockFile
+from loader.records import Record
+from loader.records import sync_folder
+
+LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_FILES = "files"
+_RECORD = "record"
+# The stamp of what has no record: it is no package, and the first to be removed.
+_NEVER = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Entry:
+    """One package; ``used`` is the stamp of its last use."""
+
+    digest: str
+    size: int
+    used: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Pruned:
+    """What pruning has removed.
+
+    :param removed: the digests, the least recently used first.
+    :param freed: bytes.
+    """
+
+    removed: tuple[str, ...]
+    freed: int
 
 
 class Cache:
-    """A folder of unpacked packages.
+    """A folder of unpacked packages, to be closed when they are used no more.
 
+    :ivar folder: where it is.
     :ivar counters: downloads and hits.
     """
 
-    def __init__(self, folder: "str | os.PathLike[str]", limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        folder: "str | os.PathLike[str]",
+        limits: Limits = DEFAULT_LIMITS,
+        max_size: int | None = None,
+    ) -> None:
         """Use a folder, and make it if it is missing.
 
         :param limits: what an archive may take up.
+        :param max_size: how many bytes all packages may take up; whenever one
+            is stored, those that were not used for longest give way. Those in
+            use stay, even if they take up more.
         :raises CacheError: if the folder cannot be used.
         """
         self.folder = pathlib.Path(folder).absolute()
         self.counters = Counters()
         self._limits = limits
+        self._max_size = max_size
         self._packages = self.folder / "packages"
-        self._locks = self.folder / "locks"
-        try:
-            for path in (self._packages, self._locks):
+        self._partial = self.folder / "partial"
+        self._used: set[str] = set()
+        with self._told("make folders"):
+            for path in (self.folder, self._packages, self._partial):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise errors.CacheError(f"cannot use {self.folder} as a cache: {error}") from error
+                _check_owner(path)
+            self._locks = LockFile(self.folder / "lock")
+
+    def close(self) -> None:
+        """Give up all packages: from now on they may be removed."""
+        self._locks.close()
+        self._used.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
         """The folder of a package, which is fetched if it is not there yet.
 
-        However many threads and processes ask at once, one fetches.
+        However many threads and processes ask at once, one fetches. What was
+        written to since it was unpacked, and is not the same any more, is
+        fetched again.
 
         :param digest: the SHA-256 of the archive, in lower-case hexadecimal.
         :param fetch: gives the archive, piece by piece.
@@ -77,78 +163,346 @@ class Cache:
         :raises InvalidArchive: if it breaks a rule of safety.
         :raises CacheError: if it cannot be stored.
         """
-        if not _DIGEST.match(digest):
-            raise errors.DigestMismatch(f"{digest!r} is no SHA-256 digest")
-        path = self._packages / digest
-        if not path.is_dir():
-            with _exclusive(self._locks / digest):
-                if not path.is_dir():
-                    self._store(path, digest, fetch)
-                    return path
-        self.counters.count(hits=1)
-        return path
+        _check_digest(digest)
+        if digest in self._used or not self._take(digest, fetch):
+            self.counters.count(hits=1)
+        else:
+            self.counters.count(downloads=1)
+            self._make_room()
+        return self._packages / digest / _FILES
 
     def has(self, digest: str) -> bool:
-        """Whether a package is there already."""
-        return bool(_DIGEST.match(digest)) and (self._packages / digest).is_dir()
+        """Whether a package is there, to be had without fetching it."""
+        return bool(_DIGEST.match(digest)) and (self._packages / digest / _RECORD).is_file()
 
-    def _store(self, path: pathlib.Path, digest: str, fetch: Callable[[], Iterable[bytes]]) -> None:
+    def verify(self, *digests: str) -> dict[str, list[str]]:
+        """Read packages and compare them with what was unpacked.
+
+        A damaged one counts as missing from now on, so that it is fetched
+        again when it is asked for. Who has it in use keeps its files until then.
+
+        :param digests: which ones; by default, all that are there.
+        :return: what was found wrong with the damaged ones, file by file.
+        :raises CacheError: if the cache cannot be read, or a damaged package
+            not be removed.
+        """
+        for digest in digests:
+            _check_digest(digest)
+        damaged = {}
+        with self._told("verify packages"):
+            for digest in digests or sorted(self._digests()):
+                # With the lock, nobody stores it anew while we read.
+                with self._locks.exclusive(_work(digest)):
+                    problems = self._damage(digest)
+                    if problems:
+                        damaged[digest] = problems
+                        self._forget(digest)
+                        self._warn(digest, problems)
+                if problems:
+                    self._remove(digest, _NEVER)
+        return damaged
+
+    def prune(self, max_size: int) -> Pruned:
+        """Remove what was not used for longest, until the rest fits.
+
+        What any process has in use stays, even if it does not fit then.
+
+        :param max_size: how many bytes the packages may take up.
+        :raises CacheError: if the cache cannot be read or written.
+        """
+        removed: list[_Entry] = []
+        with self._told("remove packages"), self._locks.exclusive("prune"):
+            self._sweep()
+            entries = sorted(self._entries(), key=lambda entry: entry.used)
+            if entries:
+                self._set_clock(entries[-1].used)
+            size = sum(entry.size for entry in entries)
+            for entry in entries:
+                if size <= max_size and entry.used != _NEVER:
+                    break
+                if self._remove(entry.digest, entry.used):
+                    removed.append(entry)
+                    size -= entry.size
+        freed = sum(entry.size for entry in removed)
+        if removed:
+            LOG.info(
+                "Removed %d packages (%d bytes) from the cache %s",
+                len(removed),
+                freed,
+                self.folder,
+            )
+        return Pruned(tuple(entry.digest for entry in removed), freed)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the packages take up.
+
+        :raises CacheError: if the cache cannot be read.
+        """
+        with self._told("measure packages"):
+            return sum(entry.size for entry in self._entries())
+
+    @contextlib.contextmanager
+    def workspace(self) -> Iterator[pathlib.Path]:
+        """A folder for the caller alone, which is removed afterwards, also if it is killed.
+
+        :raises CacheError: if it cannot be made.
+        """
+        with contextlib.ExitStack() as stack:
+            with self._told("make a folder"):
+                self._sweep()
+                folder = stack.enter_context(self._new_work())
+            yield folder
+
+    def _take(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
+        """Find a package or fetch it, and keep it from being removed; tell if it was fetched."""
+        with self._told(f"find package {digest}"):
+            self._locks.share(_use(digest))
+            found = self._is_there(digest)
+        fetched = not found and self._fetch(digest, fetch)
+        self._used.add(digest)
+        self._note_use(digest)
+        return fetched
+
+    def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
+        """Store a package, unless somebody else has done so while we waited."""
+        with contextlib.ExitStack() as stack:
+            with self._told(f"store package {digest}"):
+                stack.enter_context(self._locks.exclusive(_work(digest)))
+                # On NFS, opening a folder asks the server what is new in it.
+                os.close(os.open(self._packages, os.O_RDONLY))
+                if self._is_there(digest):
+                    return False
+                damage = self._damage(digest)
+                if damage:
+                    self._warn(digest, damage)
+                work = stack.enter_context(self._work(digest))
+                archive = stack.enter_context(tempfile.TemporaryFile(dir=work))
+            self._download(digest, fetch, archive)
+            with self._told(f"store package {digest}"):
+                self._unpack(archive, work / digest)
+                self._publish(work / digest)
+        return True
+
+    def _download(
+        self, digest: str, fetch: Callable[[], Iterable[bytes]], archive: IO[bytes]
+    ) -> None:
+        found = hashlib.sha256()
+        size = 0
+        for chunk in fetch():
+            size += len(chunk)
+            check_size(size, self._limits)
+            found.update(chunk)
+            # What the download itself raises is not ours to explain.
+            with self._told(f"store package {digest}"):
+                archive.write(chunk)
+        if found.hexdigest() != digest:
+            raise errors.DigestMismatch(
+                f"an archive with SHA-256 {digest} was expected, but "
+                f"{found.hexdigest()} arrived; nothing of it was kept"
+            )
+
+    def _unpack(self, archive: IO[bytes], target: pathlib.Path) -> None:
+        target.mkdir(0o700)
+        archive.seek(0)
+        with Archive.open(archive, self._limits) as package:
+            package.unpack(target / _FILES)
+        Record.seal(target / _FILES).save(target / _RECORD)
+
+    def _publish(self, made: pathlib.Path) -> None:
+        target = self._packages / made.name
         try:
-            with tempfile.TemporaryFile(dir=self.folder) as archive:
-                found = hashlib.sha256()
+            made.rename(target)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            # Damaged, or not removed to the end.
+            target.rename(made.with_name("before"))
+            made.rename(target)
+        sync_folder(self._packages)
+
+    @contextlib.contextmanager
+    def _work(self, name: str) -> Iterator[pathlib.Path]:
+        """A folder in ``partial``, to be made by whoever has locked its name."""
+        folder = self._partial / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _new_work(self) -> Iterator[pathlib.Path]:
+        name = uuid.uuid4().hex
+        with self._locks.exclusive(_work(name)), self._work(name) as folder:
+            yield folder
+
+    def _sweep(self) -> None:
+        """Remove what killed processes have left."""
+        for path in self._partial.iterdir():
+            with self._locks.exclusive_if_free(_work(path.name)) as free:
+                if free:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def _make_room(self) -> None:
+        try:
+            with self._told("sweep"):
+                self._sweep()
+            if self._max_size is not None:
+                self.prune(self._max_size)
+        except errors.CacheError as error:
+            # What was asked for is there.
+            LOG.warning("%s", error)
+
+    def _remove(self, digest: str, used: int) -> bool:
+        """Remove a package that nobody uses, nor has used since it had this stamp."""
+        path = self._packages / digest
+        with self._locks.exclusive_if_free(_use(digest)) as free:
+            if not free or _stamp(path / _RECORD) != used:
+                return False
+            self._forget(digest)
+            shutil.rmtree(path, ignore_errors=True)
+        return not path.exists()
+
+    def _forget(self, digest: str) -> None:
+        (self._packages / digest / _RECORD).unlink(missing_ok=True)
+        self._used.discard(digest)
+
+    def _is_there(self, digest: str) -> bool:
+        """Whether a package is there as it was unpacked; it is read only if it was written to."""
+        path = self._packages / digest
+        try:
+            if Record.load(path / _RECORD).untouched(path / _FILES):
+                return True
+        except (OSError, ValueError):
+            pass
+        return self._damage(digest) == []
+
+    def _damage(self, digest: str) -> list[str] | None:
+        """Read a package: what is wrong with it, or none if it is not there."""
+        path = self._packages / digest
+        try:
+            record = Record.load(path / _RECORD)
+            copy = record.restamped(path / _FILES)
+            damage = record.differences(path / _FILES)
+            if not damage and copy != record:
+                self._replace_record(path, copy)
+        except (OSError, ValueError) as error:
+            damage = [str(error)]
+        # Its record is the first that goes when a package is removed.
+        return damage if (path / _RECORD).exists() else None
+
+    def _replace_record(self, package: pathlib.Path, record: Record) -> None:
+        # Where it cannot be written the old one does, but all files are read each time.
+        with contextlib.suppress(OSError), self._new_work() as folder:
+            record.save(folder / _RECORD)
+            (folder / _RECORD).rename(package / _RECORD)
+
+    def _warn(self, digest: str, damage: list[str]) -> None:
+        LOG.warning(
+            "Package %s in the cache %s is damaged, and has to be fetched again: %s",
+            digest,
+            self.folder,
+            "; ".join(damage),
+        )
+
+    def _digests(self) -> set[str]:
+        return {path.name for path in self._packages.iterdir() if _DIGEST.match(path.name)}
+
+    def _entries(self) -> Iterator[_Entry]:
+        for digest in self._digests():
+            record = self._packages / digest / _RECORD
+            used = _stamp(record)
+            try:
+                size = Record.load(record).size
+            except (OSError, ValueError):
                 size = 0
-                for chunk in fetch():
-                    size += len(chunk)
-                    check_size(size, self._limits)
-                    found.update(chunk)
-                    archive.write(chunk)
-                if found.hexdigest() != digest:
-                    raise errors.DigestMismatch(
-                        f"an archive with SHA-256 {digest} was expected, but "
-                        f"{found.hexdigest()} arrived; nothing of it was kept"
-                    )
-                archive.seek(0)
-                with Archive.open(archive, self._limits) as package:
-                    package.unpack(path)
-        except OSError as error:
-            raise errors.CacheError(f"cannot store a package in {self.folder}: {error}") from error
-        self.counters.count(downloads=1)
+            yield _Entry(digest, size, used)
 
+    def _note_use(self, digest: str) -> None:
+        """Stamp a package as the last one used.
 
-_thread_locks: "weakref.WeakValueDictionary[pathlib.Path, _ThreadLock]" = (
-    weakref.WeakValueDictionary()
-)
-_thread_locks_guard = threading.Lock()
+        The stamp is the time, or more than the last stamp where the clock has
+        been set back, or another host's is behind. So stamps keep their order
+        whatever clocks do, and one from the future is soon an old one.
+        """
+        # What cannot be written cannot be pruned.
+        with contextlib.suppress(OSError):
+            now = max(time.time_ns(), _stamp(self._locks.path) + 1)
+            os.utime(self._locks.path, ns=(now, now))
+            os.utime(self._packages / digest / _RECORD, ns=(now, now))
 
+    def _set_clock(self, stamp: int) -> None:
+        """Let no stamp be ahead of the last one, as where the lock file is a new one."""
+        if stamp > _stamp(self._locks.path):
+            os.utime(self._locks.path, ns=(stamp, stamp))
 
-class _ThreadLock:
-    """A lock that a weak reference can be held to."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def _exclusive(path: pathlib.Path) -> Iterator[None]:
-    """Hold a lock against the other threads and the other processes.
-
-    A lock on a file is the process's, not the thread's, so it takes both.
-    """
-    with _thread_locks_guard:
-        ours = _thread_locks.setdefault(path, _ThreadLock())
-    with ours.lock:
-        between = fasteners.InterProcessLock(path, sleep_func=_sleep)
-        try:
-            between.acquire()
-        except OSError as error:
-            raise errors.CacheError(f"cannot lock {path}: {error}") from error
+    @contextlib.contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
         try:
             yield
-        finally:
-            between.release()
+        except OSError as error:
+            room = _room(self.folder) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise errors.CacheError(
+                f"cannot {doing} in the cache {self.folder}: {error}{room}"
+            ) from error
 
 
-def _sleep(seconds: float) -> None:
-    # Looked up at each call: an engine may have made time.sleep cooperative
-    # after fasteners was imported.
-    time.sleep(seconds)
+class TemporaryCache(Cache):
+    """A cache for one user within the folder of another; closing it removes it.
+
+    It is removed by the next user of that folder if its process is killed.
+    """
+
+    def __init__(self, folder: "str | os.PathLike[str]", limits: Limits = DEFAULT_LIMITS) -> None:
+        """Make a cache in the folder of another.
+
+        :raises CacheError: if the folder cannot be used.
+        """
+        with contextlib.ExitStack() as outer:
+            shared = outer.enter_context(Cache(folder, limits))
+            super().__init__(outer.enter_context(shared.workspace()), limits)
+            self._outer = outer.pop_all()
+
+    def close(self) -> None:
+        """Remove it."""
+        super().close()
+        self._outer.close()
+
+
+def _check_digest(digest: str) -> None:
+    if not _DIGEST.match(digest):
+        raise errors.DigestMismatch(f"{digest!r} is no SHA-256 digest")
+
+
+def _use(digest: str) -> str:
+    return f"use {digest}"
+
+
+def _work(name: str) -> str:
+    return f"partial {name}"
+
+
+def _stamp(path: pathlib.Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return _NEVER
+
+
+def _room(folder: pathlib.Path) -> str:
+    """What is free where a folder is, in words."""
+    there = os.statvfs(folder)
+    mount = next(path for path in (folder, *folder.parents) if path.is_mount())
+    return (
+        f"; on {mount}, {there.f_bavail * there.f_frsize} bytes and {there.f_favail} files are free"
+    )
+
+
+def _check_owner(path: pathlib.Path) -> None:
+    there = path.stat()
+    if there.st_uid not in (os.geteuid(), 0) or there.st_mode & stat.S_IWOTH:
+        raise errors.CacheError(
+            f"cannot use {path} as a cache: others can write to it, and so choose what is loaded"
+        )

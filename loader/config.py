@@ -19,7 +19,7 @@ are in its module. Nothing is asked or fetched here.
 
 import pathlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from keystoneauth1 import loading as ksa_loading
 from oslo_config import cfg
@@ -80,7 +80,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 def package_loader(
     conf: cfg.ConfigOpts,
     scope: Scope | None = None,
-    enabled_plugins: Iterable[str] | None = None,
+    enabled_plugins: Collection[str] | None = None,
 ) -> PackageLoader:
     """Make the loader that a configuration describes; close it at the end.
 

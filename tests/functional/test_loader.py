@@ -17,16 +17,13 @@ import multiprocessing
 import pathlib
 import time
 from collections.abc import Callable
-from collections.abc import Iterator
 
 import pytest
 from oslo_config import cfg
 
 import loader
 from glare_murano.package import Archive
-from glare_murano.package import InvalidArchive
 from glare_murano.package import InvalidName
-from glare_murano.package import Limits
 from glare_murano.package import VersionSpec
 from loader.catalogs import glare as glare_catalog
 from loader.catalogs.directory import DirectoryCatalog
@@ -219,6 +216,32 @@ def test_releases_are_told_newest_first_and_each_version_once(
         assert {release.owner for release in releases} == {project}
 
 
+def test_a_cache_that_projects_share_hands_no_private_package_to_another(
+    glare: Client,
+    as_user: Callable[[str], Client],
+    project: str,
+    name: str,
+    cache: loader.Cache,
+) -> None:
+    secret = packages.package(name, "3.1.4", Classes={f"org.{project}.Secret": "Thing.yaml"})
+    digest = glare.publish(name, "3.1.4", secret)["archive"]["sha256"]
+    assert _load(glare, project, cache, name, "*") == "3.1.4"
+    assert (cache.folder / "packages" / digest).is_dir()
+
+    stranger = _catalog(as_user(f"other-{project}"), f"other-{project}")
+    package_loader = loader.PackageLoader([stranger], loader.Cache(cache.folder))
+    with pytest.raises(loader.NoSuchPackage) as no_package:
+        package_loader.load_package(name, VersionSpec.of("*"))
+    with pytest.raises(loader.NoSuchClass) as no_class:
+        package_loader.load_class_package(f"org.{project}.Secret", VersionSpec.of("*"))
+
+    for word in ("3.1.4", digest):
+        assert word not in str(no_package.value)
+    for word in (name, "3.1.4", digest):
+        assert word not in str(no_class.value)
+    assert package_loader.counters.hits == 0
+
+
 def test_what_is_missing_is_told_with_all_that_there_is(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
 ) -> None:
@@ -373,22 +396,6 @@ def test_what_cannot_be_loaded_is_named(
 
     with pytest.raises(loader.DigestMismatch, match=rf"{name} 1\.0\.0 of Glare at"):
         _load(glare, project, cache, name, "1")
-
-
-def test_an_archive_without_end_is_not_written_to_the_disk(tmp_path: pathlib.Path) -> None:
-    cache = loader.Cache(tmp_path, Limits(archive_size=1000))
-    written = 0
-
-    def fetch() -> Iterator[bytes]:
-        nonlocal written
-        while True:
-            written += 100
-            yield b"\0" * 100
-
-    with pytest.raises(InvalidArchive, match="archive-size"):
-        cache.package("0" * 64, fetch)
-    assert written <= 1100
-    assert list((tmp_path / "packages").iterdir()) == []
 
 
 def test_a_package_that_is_being_unpacked_is_no_package(tmp_path: pathlib.Path) -> None:

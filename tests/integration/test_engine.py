@@ -223,7 +223,9 @@ def test_without_a_cache_nothing_is_kept(
         package = loader.load_package(name, helpers.parse_version_spec("1"))
         assert pathlib.Path(package.application_package.source_directory).is_dir()
 
-    assert list((tmp_path / "cache").iterdir()) == []
+    kept = [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert kept == ["lock"]
+    assert list((tmp_path / "cache" / "partial").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,225 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What was unpacked: the files of a package with their sizes and SHA-256 sums.
+
+A record is made once, from the files as they went to the disk, and says later
+whether they are still the same. It knows files; it does not know where they
+came from, nor what happens to a package that is damaged.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import pathlib
+import stat
+import threading
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Self
+
+# What a file takes up at least, on about every file system.
+_BLOCK = 4096
+# Files synced at a time: the disk writes them out together. With more than
+# four there is nothing to win.
+_THREADS = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _File:
+    """One file.
+
+    :param changed: when it was last changed, as the kernel keeps it; nobody
+        can set it, so that a file which has it still was not written to.
+    """
+
+    size: int
+    changed: int
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """The files of one package.
+
+    :param files: by their paths, with slashes.
+    """
+
+    files: Mapping[str, _File]
+
+    @classmethod
+    def seal(cls, folder: pathlib.Path) -> Self:
+        """Write a folder out to the disk, and make its record.
+
+        :raises OSError: if that fails.
+        """
+        folders, found = _list(folder)
+        files: dict[str, _File] = {}
+        _in_threads(lambda path: files.update({path: _sealed(folder / path)}), list(found))
+        for path in folders:
+            sync_folder(folder / path)
+        return cls(files)
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> Self:
+        """Read a record.
+
+        :raises OSError: if it cannot be read.
+        :raises ValueError: if it is none.
+        """
+        try:
+            content = json.loads(path.read_bytes())
+            return cls({name: _File(*values) for name, values in content.items()})
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"is no record: {error}") from error
+
+    def save(self, path: pathlib.Path) -> None:
+        """Write the record to a new file, and out to the disk.
+
+        :raises OSError: if that fails.
+        """
+        content = {name: dataclasses.astuple(file) for name, file in self.files.items()}
+        with open(path, "xb", buffering=0, opener=_private) as stream:
+            stream.write(json.dumps(content).encode())
+            os.fsync(stream.fileno())
+        sync_folder(path.parent)
+
+    @property
+    def size(self) -> int:
+        """What the files take up on a disk, in bytes."""
+        return sum(-(-file.size // _BLOCK) * _BLOCK for file in self.files.values())
+
+    def untouched(self, folder: pathlib.Path) -> bool:
+        """Whether nobody has written to a folder since; no file is read for it.
+
+        :raises OSError: if the folder cannot be listed.
+        """
+        _, found = _list(folder)
+        return found.keys() == self.files.keys() and all(
+            stat.S_ISREG(there.st_mode)
+            and there.st_ctime_ns == self.files[path].changed
+            and there.st_size == self.files[path].size
+            for path, there in found.items()
+        )
+
+    def restamped(self, folder: pathlib.Path) -> Self:
+        """The same record for a copy, whose files were changed at other times.
+
+        Make it before ``differences`` reads the copy, so that what is changed
+        meanwhile still shows.
+        """
+        _, found = _list(folder)
+        return type(self)(
+            {
+                path: dataclasses.replace(file, changed=found[path].st_ctime_ns)
+                if path in found
+                else file
+                for path, file in self.files.items()
+            }
+        )
+
+    def differences(self, folder: pathlib.Path) -> list[str]:
+        """What is not in a folder as it was, in words; all files are read for it.
+
+        :raises OSError: if the folder cannot be listed.
+        """
+        _, found = _list(folder)
+        differences = [f"{path} was added" for path in found.keys() - self.files.keys()]
+        for path, file in self.files.items():
+            if path not in found:
+                differences.append(f"{path} is missing")
+                continue
+            there = _found(folder / path, found[path])
+            if there is None:
+                differences.append(f"{path} cannot be read")
+            elif there.sha256 != file.sha256:
+                differences.append(f"{path} is not what was unpacked")
+        return sorted(differences)
+
+
+def sync_folder(path: pathlib.Path) -> None:
+    """Write the names in a folder out to the disk."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
+    """The folders, the innermost first, and the files below a folder."""
+    folders: list[str] = []
+    files: dict[str, os.stat_result] = {}
+
+    def walk(below: str) -> None:
+        with os.scandir(folder / below) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    walk(f"{below}{entry.name}/")
+                else:
+                    files[f"{below}{entry.name}"] = entry.stat(follow_symlinks=False)
+        folders.append(below)
+
+    walk("")
+    return folders, files
+
+
+def _sealed(path: pathlib.Path) -> _File:
+    with open(path, "rb", buffering=0) as stream:
+        os.fsync(stream.fileno())
+        return _read(stream)
+
+
+def _found(path: pathlib.Path, there: os.stat_result) -> _File | None:
+    """A file, or nothing if there is none that can be read."""
+    if not stat.S_ISREG(there.st_mode):
+        return None
+    try:
+        with open(path, "rb", buffering=0) as stream:
+            return _read(stream)
+    except OSError:
+        return None
+
+
+def _read(stream: io.FileIO) -> _File:
+    sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    there = os.fstat(stream.fileno())
+    return _File(there.st_size, there.st_ctime_ns, sha256)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _in_threads(work: Callable[[str], None], items: Sequence[str]) -> None:
+    """Do the same for all items, some at a time; the first error is raised."""
+    failed: list[OSError] = []
+
+    def work_on(share: Sequence[str]) -> None:
+        try:
+            for item in share:
+                work(item)
+        except OSError as error:
+            failed.append(error)
+
+    shares = [items[number::_THREADS] for number in range(_THREADS)]
+    threads = [threading.Thread(target=work_on, args=(share,)) for share in shares[1:] if share]
+    for thread in threads:
+        thread.start()
+    work_on(shares[0])
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A package whose archive and files are known, to be stored in caches."""
+
+import hashlib
+import pathlib
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Self
+
+from loader import Cache
+from tests import packages
+
+
+class Stored:
+    """One package.
+
+    :ivar data: the archive.
+    :ivar digest: its SHA-256.
+    """
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+        self.data = packages.zipped(files)
+        self.digest = hashlib.sha256(self.data).hexdigest()
+
+    @classmethod
+    def named(cls, name: str, resources: int = 0) -> Self:
+        """A package with one class, and so many files beside it."""
+        files = packages.files(packages.manifest(name))
+        files.update({f"Resources/{number}": b"%d" % number * 100 for number in range(resources)})
+        return cls(files)
+
+    def take(self, cache: Cache) -> pathlib.Path:
+        """The package's folder in a cache."""
+        return cache.package(self.digest, self.fetch)
+
+    def fetch(self) -> Iterator[bytes]:
+        """The archive, piece by piece."""
+        size = len(self.data) // 10 + 1
+        for start in range(0, len(self.data), size):
+            yield self.data[start : start + size]
+
+    def nothing(self) -> Iterator[bytes]:
+        """A catalogue that must not be asked."""
+        raise AssertionError("it is fetched, although it is there")
+
+    def is_in(self, folder: pathlib.Path) -> bool:
+        """Whether a folder holds these files and no others."""
+        there = {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in folder.rglob("*")
+            if not path.is_dir()
+        }
+        return there == self._files
+
+    def write(self, folder: pathlib.Path) -> pathlib.Path:
+        """Write the files below a folder, and return it."""
+        return packages.write(folder, self._files)
