@@ -24,6 +24,7 @@ import pytest
 
 import loader
 from glare_murano.package import VersionSpec
+from loader.catalogs import archives
 from loader.catalogs import directory
 from loader.catalogs.directory import DirectoryCatalog
 from tests import packages
@@ -63,7 +64,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(f"{contents.manifest.full_name} {contents.manifest.version}")
         return contents
 
-    monkeypatch.setattr(directory, "read_contents", counting)
+    for module in (directory, archives):
+        monkeypatch.setattr(module, "read_contents", counting)
     return names
 
 
