@@ -73,9 +73,13 @@ class Facts:
                 return None  # it was never written, or not to the end
         return self._facts.get(key)
 
+    def note(self, key: str, fact: Fact) -> None:
+        """Keep a fact in memory alone, since it may be another in another process."""
+        self._facts[key] = fact
+
     def put(self, key: str, fact: Fact) -> None:
         """Keep a fact in the place of what was known before."""
-        self._facts[key] = fact
+        self.note(key, fact)
         if self._folder is None:
             return
         content = {"key": key, "document": fact.document, "validator": dict(fact.validator)}

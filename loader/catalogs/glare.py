@@ -45,6 +45,7 @@ from loader import errors
 from loader import transfer
 from loader.catalogs import base
 from loader.catalogs import dependencies
+from loader.catalogs import keystone
 from loader.catalogs import options
 
 LOG = logging.getLogger(__name__)
@@ -225,10 +226,7 @@ class GlareCatalog(base.Catalog):
 
     def _project(self) -> str | None:
         if self._project_id is None:
-            try:
-                self._project_id = self._client.get_project_id()
-            except ksa_exceptions.ClientException as error:
-                raise errors.CatalogError(f"{self.name}: not authenticated: {error}") from error
+            self._project_id = keystone.project_id(self._client, self.name)
         return self._project_id
 
     def _ask(self, path: str) -> Any:
@@ -304,7 +302,7 @@ def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
     """
     options.register(conf, OPTIONS)
     yield GlareCatalog(
-        options.session(conf, "glare", scope),
+        keystone.session(conf, "glare", scope),
         project_id=scope.project_id,
         endpoint=conf.glare.url,
         interface=conf.glare.endpoint_type,

@@ -286,9 +286,12 @@ class HttpCatalog(base.Catalog):
                 return known
             try:
                 release = self._read(answer, entry) or self._whole(entry)
-                fact = Fact(to_document(release), answer.validator)
             except InvalidPackage as error:
+                # Another process may know formats that this one does not.
                 fact = Fact({_PROBLEM: str(error)}, answer.validator)
+                self._facts.note(entry.key, fact)
+                return fact
+        fact = Fact(to_document(release), answer.validator)
         self._facts.put(entry.key, fact)
         return fact
 

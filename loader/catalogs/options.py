@@ -21,12 +21,8 @@ import tempfile
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from keystoneauth1 import loading as ksa_loading
-from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
-from loader import errors
-from loader.catalogs.base import Scope
 from loader.catalogs.facts import Facts
 
 # Group -> options.
@@ -44,8 +40,6 @@ FACTS: Options = {
         ),
     ]
 }
-
-_SESSION = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 
 
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
@@ -65,18 +59,3 @@ def facts(conf: cfg.ConfigOpts) -> Facts:
         tempfile.gettempdir(), "murano-packages-cache"
     )
     return Facts.shared(pathlib.Path(cache, "catalogs").absolute())
-
-
-def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """The scope's session, with the TLS options and the timeout of a group, if any are set.
-
-    :raises CatalogError: if the scope has no session.
-    """
-    if scope.session is None:
-        raise errors.CatalogError(f"the catalogue {group} needs a session that authenticates")
-    if not any(conf[group][name] for name in _SESSION):
-        return scope.session
-    found: ksa_session.Session = ksa_loading.load_session_from_conf_options(
-        conf, group, auth=scope.session.auth
-    )
-    return found

@@ -22,6 +22,9 @@ from oslo_config import cfg
 
 import loader
 from glare_murano.package import VersionSpec
+from loader.catalogs import glare
+from loader.catalogs import keystone
+from loader.catalogs import options
 from loader.catalogs import registry
 from loader.catalogs.base import Scope
 from tests import packages
@@ -154,16 +157,13 @@ def test_options_that_another_has_registered_already_stay_as_they_are(
 
 
 def test_the_groups_own_tls_options_are_used_where_they_are_set(conf: cfg.ConfigOpts) -> None:
-    from loader.catalogs import glare
-    from loader.catalogs import options
-
     options.register(conf, glare.OPTIONS)
     scope = Scope(_session())
 
-    assert options.session(conf, "glare", scope) is scope.session
+    assert keystone.session(conf, "glare", scope) is scope.session
     conf.set_override("insecure", True, "glare")
     conf.set_override("timeout", 7, "glare")
-    session = options.session(conf, "glare", scope)
+    session = keystone.session(conf, "glare", scope)
     assert (session.verify, session.timeout) == (False, 7)
     assert scope.session is not None
     assert session.auth is scope.session.auth

@@ -1,0 +1,225 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Releases in Murano's own API, the storage of packages before Glare.
+
+It keeps one archive of each package for each project, and public ones. Its
+listings say neither version nor requirements: they stand in the archive, which
+is downloaded for that and kept to be fetched. An archive never changes under
+its id, so that each is read once on a host.
+
+It is asked by keystoneauth alone: python-muranoclient reads a download into
+memory as a whole.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from typing import Any
+from typing import TypeGuard
+
+import requests
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import loading as ksa_loading
+from keystoneauth1 import session as ksa_session
+from oslo_config import cfg
+
+from glare_murano.package import InvalidPackage
+from glare_murano.package import VersionSpec
+from loader import errors
+from loader.catalogs import base
+from loader.catalogs import keystone
+from loader.catalogs import options
+from loader.catalogs.archives import Archives
+from loader.catalogs.facts import Fact
+from loader.catalogs.facts import Facts
+from loader.catalogs.facts import from_document
+from loader.catalogs.facts import to_document
+
+LOG = logging.getLogger(__name__)
+
+SERVICE_TYPE = "application-catalog"
+
+OPTIONS: options.Options = {
+    "murano": [
+        cfg.StrOpt(
+            "url",
+            help="URL of Murano's API. By default it is looked up in Keystone's catalogue, as "
+            "service type 'application-catalog'.",
+        ),
+        cfg.StrOpt(
+            "endpoint_type",
+            default="publicURL",
+            help="Which endpoint of Murano's API to use: publicURL, internalURL or adminURL.",
+        ),
+        *ksa_loading.get_session_conf_options(),
+    ],
+    "DEFAULT": [options.HOME_REGION],
+    **options.FACTS,
+}
+
+_PATH = "/v1/catalog/packages"
+_PAGE = 100
+_CHUNK = 128 * 1024
+# Where the session sets none, in seconds.
+_TIMEOUT = 60
+
+_FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
+
+
+class MuranoCatalog(base.Catalog):
+    """The packages that one project can use in a Murano API: its own, and public ones."""
+
+    def __init__(
+        self,
+        session: ksa_session.Session,
+        *,
+        project_id: str | None = None,
+        endpoint: str | None = None,
+        interface: str | None = None,
+        region_name: str | None = None,
+        facts: Facts | None = None,
+    ) -> None:
+        """Make a catalogue; nothing is asked yet.
+
+        :param session: a keystoneauth session that authenticates.
+        :param project_id: the project whose private packages may be used;
+            by default the one that the session is scoped to.
+        :param endpoint: the API's URL, where the service catalogue of the
+            session is not to be asked for it.
+        :param interface: ``public``, ``internal`` or ``admin``.
+        :param facts: what is known already; by default nothing.
+        """
+        super().__init__(f"Murano's API at {endpoint}" if endpoint else "Murano's API")
+        self._project_id = project_id
+        self._facts = facts or Facts()
+        self._archives = Archives()
+        self._timeout = session.timeout or _TIMEOUT
+        self._client = adapter.Adapter(
+            session,
+            service_type=SERVICE_TYPE,
+            endpoint_override=endpoint,
+            interface=interface,
+            region_name=region_name,
+        )
+
+    def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
+        """See the interface."""
+        return base.first_in(self.releases(fqn), spec)
+
+    def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
+        """See the interface."""
+        return base.first_in(self.releases_defining(class_name), spec)
+
+    def releases(self, fqn: str) -> list[base.Release]:
+        """See the interface."""
+        return [release for release in self._releases("fqn", fqn) if release.fqn == fqn]
+
+    def releases_defining(self, class_name: str) -> list[base.Release]:
+        """See the interface."""
+        found = self._releases("class_name", class_name)
+        return [release for release in found if class_name in release.classes]
+
+    def fetch(self, release: base.Release) -> Iterator[bytes]:
+        """See the interface."""
+        return self._archives.take(release.digest) or self._download(release.reference)
+
+    def _releases(self, key: str, value: str) -> list[base.Release]:
+        project = self._project()
+        listed = [package for package in self._list(key, value) if _is_usable(package, project)]
+        # Of one version, the project's own before a public one.
+        listed.sort(key=lambda package: (package["owner_id"] != project, package["id"]))
+        found = (release for package in listed if (release := self._release(package)))
+        return base.newest_first(base.one_of_each(found))
+
+    def _release(self, package: dict[str, Any]) -> base.Release | None:
+        """What the archive of a package holds; None if it is not to be used."""
+        reference = package["id"]
+        known = self._facts.get(f"{self.name} {reference}")
+        release = from_document(known.document, reference) if known else None
+        if release is None:
+            try:
+                release = self._archives.add(self._download(reference), reference)
+            except InvalidPackage as error:
+                LOG.warning("Left out package %s of %s: %s", reference, self.name, error)
+                return None
+            except OSError as error:
+                raise errors.CatalogError(
+                    f"package {reference} of {self.name} cannot be kept: {error}"
+                ) from error
+            self._facts.put(f"{self.name} {reference}", Fact(to_document(release)))
+        return dataclasses.replace(
+            release, owner=package["owner_id"], private=not package["is_public"]
+        )
+
+    def _list(self, key: str, value: str) -> Iterator[Any]:
+        """What the API lists, of all pages."""
+        query = {key: value, "catalog": "true", "limit": str(_PAGE)}
+        while True:
+            page = self._page(query)
+            yield from page["packages"]
+            if not page["packages"] or "next_marker" not in page:
+                return
+            query["marker"] = page["next_marker"]
+
+    def _page(self, query: dict[str, str]) -> dict[str, Any]:
+        self.counters.requests += 1
+        try:
+            page = self._client.get(_PATH, params=query, timeout=self._timeout).json()
+        except (*_FAILURES, ValueError) as error:
+            raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
+        if not isinstance(page, dict) or not isinstance(page.get("packages"), list):
+            raise errors.CatalogError(f"{self.name} answered with no list of packages")
+        return page
+
+    def _download(self, reference: str) -> Iterator[bytes]:
+        self.counters.requests += 1
+        path = f"{_PATH}/{reference}/download"
+        try:
+            with self._client.get(path, stream=True, timeout=self._timeout) as response:
+                for chunk in response.iter_content(_CHUNK):
+                    self.counters.bytes += len(chunk)
+                    yield chunk
+        except _FAILURES as error:
+            raise errors.CatalogError(
+                f"{self.name} did not give the archive of package {reference}: {error}"
+            ) from error
+
+    def _project(self) -> str | None:
+        if self._project_id is None:
+            self._project_id = keystone.project_id(self._client, self.name)
+        return self._project_id
+
+
+def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
+    """Whether an entry of a list is a package, and the project's own or public."""
+    if not isinstance(package, dict) or not isinstance(package.get("id"), str):
+        return False
+    if package.get("is_public") is True:
+        return isinstance(package.get("owner_id"), str)
+    return project is not None and package.get("owner_id") == project
+
+
+def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
+    """The catalogue of the entry point ``murano``.
+
+    :raises CatalogError: if there is no session to ask with.
+    """
+    options.register(conf, OPTIONS)
+    yield MuranoCatalog(
+        keystone.session(conf, "murano", scope),
+        project_id=scope.project_id,
+        endpoint=conf.murano.url,
+        interface=conf.murano.endpoint_type,
+        region_name=scope.region_name or conf.home_region,
+        facts=options.facts(conf),
+    )

@@ -1,0 +1,254 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The loader over the real murano-api."""
+
+import itertools
+import json
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from oslo_config import cfg
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs import murano as murano_catalog
+from loader.catalogs import registry
+from loader.catalogs.base import Scope
+from loader.catalogs.facts import Facts
+from loader.catalogs.murano import MuranoCatalog
+from tests import packages
+from tests.functional import murano_api
+
+ANY = VersionSpec.of("*")
+
+_counter = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with murano_api.running(tmp_path_factory.mktemp("murano")) as found:
+        yield found
+
+
+@pytest.fixture
+def project() -> str:
+    return f"project{next(_counter)}"
+
+
+@pytest.fixture
+def name(project: str) -> str:
+    return f"org.murano.{project}"
+
+
+Upload = Callable[..., str]
+
+
+@pytest.fixture
+def upload(url: str, project: str, name: str) -> Upload:
+    """Upload a package, and return its id."""
+
+    def send(version: str | None, owner: str = project, public: bool = False, **keys: Any) -> str:
+        keys = {"FullName": name, "Classes": {f"{name}.Thing": "Thing.yaml"}, **keys}
+        answer = requests.post(
+            url + murano_api.PACKAGES,
+            headers={"X-Auth-Token": f"user:{owner}:admin"},
+            files={
+                "file": ("p.zip", packages.package(name, version, **keys)),
+                "__metadata__": (None, json.dumps({"is_public": public})),
+            },
+            timeout=60,
+        )
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["id"])
+
+    return send
+
+
+def _session(url: str, project: str, roles: str = "member") -> ksa_session.Session:
+    return ksa_session.Session(auth=token_endpoint.Token(url, f"user:{project}:{roles}"))
+
+
+def _catalog(url: str, project: str, roles: str = "member", **others: Any) -> MuranoCatalog:
+    session = _session(url, project, roles)
+    return MuranoCatalog(session, project_id=project, endpoint=url, **others)
+
+
+def test_version_and_requirements_are_those_of_the_archive(
+    url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
+) -> None:
+    reference = upload("1.10", Require={"org.db": ">=1.2,<2"})
+    catalog = _catalog(url, project)
+
+    (release,) = catalog.releases(name)
+    package_loader = loader.PackageLoader([catalog], loader.Cache(tmp_path))
+    package = package_loader.load_package(name, VersionSpec.of("1"))
+
+    assert (str(release), release.reference) == (f"{name} 1.10.0", reference)
+    assert (release.owner, release.private) == (project, True)
+    assert release.requirements["org.db"] == VersionSpec.of(">=1.2,<2")
+    assert (package.full_name, str(package.version)) == (name, "1.10.0")
+    assert catalog.newest(name, VersionSpec.of("2")) is None
+    assert list(catalog.known([name, "org.nothing"])) == [release]
+
+
+def test_a_package_without_a_version_is_0_0_0(
+    url: str, project: str, name: str, upload: Upload
+) -> None:
+    upload(None)
+
+    assert str(_catalog(url, project).newest(name, VersionSpec.of(None))) == f"{name} 0.0.0"
+
+
+def test_a_class_is_found_in_the_package_that_defines_it(
+    url: str, project: str, name: str, upload: Upload
+) -> None:
+    upload("1.0.0")
+    catalog = _catalog(url, project)
+
+    assert str(catalog.newest_defining(f"{name}.Thing", ANY)) == f"{name} 1.0.0"
+    assert catalog.newest_defining(f"{name}.Other", ANY) is None
+
+
+@pytest.mark.parametrize("roles", ["member", "admin"])
+def test_other_projects_packages_are_out_of_reach_unless_they_are_public(
+    url: str, project: str, name: str, upload: Upload, roles: str
+) -> None:
+    upload("1.0.0", owner="another")
+    assert list(_catalog(url, project, roles).releases(name)) == []
+    assert list(_catalog(url, project, roles).releases_defining(f"{name}.Thing")) == []
+
+    public = f"{name}.public"
+    upload("2.0.0", "another", True, FullName=public, Classes={f"{public}.Thing": "Thing.yaml"})
+    (release,) = _catalog(url, project, roles).releases(public)
+    assert (release.owner, release.private) == ("another", False)
+
+
+def test_the_scope_decides_and_not_the_tokens_project(
+    url: str, project: str, name: str, upload: Upload
+) -> None:
+    upload("1.0.0")
+    catalog = MuranoCatalog(_session(url, project), project_id="another", endpoint=url)
+
+    assert list(catalog.releases(name)) == []
+
+
+def test_of_one_version_the_projects_own_comes_first(
+    url: str, project: str, name: str, upload: Upload
+) -> None:
+    public = upload("1.0.0", owner="another", public=True)
+    own = upload("1.0.0", Author="own")
+
+    assert [r.reference for r in _catalog(url, project).releases(name)] == [own]
+    assert [r.reference for r in _catalog(url, "third").releases(name)] == [public]
+
+
+def test_disabled_packages_are_not_found(url: str, project: str, name: str, upload: Upload) -> None:
+    reference = upload("1.0.0")
+    answer = requests.patch(
+        f"{url}{murano_api.PACKAGES}/{reference}",
+        data=json.dumps([{"op": "replace", "path": "/enabled", "value": False}]),
+        headers={
+            "X-Auth-Token": f"user:{project}:admin",
+            "Content-Type": "application/murano-packages-json-patch",
+        },
+        timeout=60,
+    )
+    assert answer.status_code == 200, answer.text
+
+    assert list(_catalog(url, project).releases(name)) == []
+
+
+def test_an_archive_is_downloaded_once_on_a_host(
+    url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
+) -> None:
+    upload("1.0.0")
+    first = _catalog(url, project, facts=Facts(tmp_path / "facts"))
+    cache = loader.Cache(tmp_path / "cache")
+    loader.PackageLoader([first], cache).load_package(name, ANY)
+    later = _catalog(url, project, facts=Facts(tmp_path / "facts"))
+    loader.PackageLoader([later], cache).load_package(name, ANY)
+
+    assert first.counters.requests == 2
+    assert (later.counters.requests, later.counters.bytes) == (1, 0)
+
+    # Where the cache has lost it.
+    loader.PackageLoader([later], loader.Cache(tmp_path / "new")).load_package(name, ANY)
+    assert (later.counters.requests, later.counters.bytes) == (3, first.counters.bytes)
+
+
+def test_a_package_that_breaks_a_rule_is_left_out_and_told(
+    url: str, project: str, name: str, upload: Upload, caplog: pytest.LogCaptureFixture
+) -> None:
+    reference = upload("1.0.0", Require={"org.db": ">>1"})
+
+    assert list(_catalog(url, project).releases(name)) == []
+    assert reference in caplog.text
+    assert ">>1" in caplog.text
+
+
+def test_all_pages_are_read(
+    url: str,
+    project: str,
+    name: str,
+    upload: Upload,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(murano_catalog, "_PAGE", 1)
+    for owner in ("one", "two"):
+        fqn = f"{name}.{owner}"
+        upload("1.0.0", project, FullName=fqn, Classes={f"{fqn}.Thing": "Thing.yaml"})
+    catalog = _catalog(url, project)
+
+    assert len(list(catalog._list("type", "Library"))) >= 2
+
+
+def test_what_is_no_answer_is_told(url: str, project: str, name: str, upload: Upload) -> None:
+    reference = upload("1.0.0")
+    with pytest.raises(loader.CatalogError, match="401"):
+        _catalog(url, project, roles="").newest(name, ANY)
+    with pytest.raises(loader.CatalogError, match=r"127\.0\.0\.1:9"):
+        _catalog("http://127.0.0.1:9", project).newest(name, ANY)
+    catalog = _catalog(url, project)
+    (release,) = catalog.releases(name)
+    list(catalog.fetch(release))
+    deleted = requests.delete(
+        f"{url}{murano_api.PACKAGES}/{reference}",
+        headers={"X-Auth-Token": f"user:{project}:admin"},
+        timeout=60,
+    )
+    assert deleted.status_code == 200
+    with pytest.raises(loader.CatalogError, match=f"{reference}.*404"):
+        list(catalog.fetch(release))
+
+
+def test_it_is_chosen_and_configured_by_name(
+    url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
+) -> None:
+    upload("1.0.0")
+    conf = cfg.ConfigOpts()
+    conf([])
+    conf.register_opts([cfg.StrOpt("url", default=url)], "murano")
+    conf.register_opts([cfg.StrOpt("packages_cache", default=str(tmp_path))], "engine")
+    scope = Scope(_session(url, project), project)
+
+    (catalog,) = registry.catalogs(["murano"], conf, scope)
+
+    assert catalog.name == f"Murano's API at {url}"
+    assert str(catalog.newest(name, ANY)) == f"{name} 1.0.0"
+    assert list((tmp_path / "catalogs").glob("*.json"))
