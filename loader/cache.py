@@ -277,7 +277,7 @@ class Cache:
                 if damage:
                     self._warn(digest, damage)
                 work = stack.enter_context(self._work(digest))
-                archive = stack.enter_context(tempfile.TemporaryFile(dir=work))
+                archive = stack.enter_context(tempfile.TemporaryFile(buffering=0, dir=work))
             self._download(digest, fetch, archive)
             with self._told(f"store package {digest}"):
                 self._unpack(archive, work / digest)
@@ -295,7 +295,7 @@ class Cache:
             found.update(chunk)
             # What the download itself raises is not ours to explain.
             with self._told(f"store package {digest}"):
-                archive.write(chunk)
+                _write(archive, chunk)
         if found.hexdigest() != digest:
             raise errors.DigestMismatch(
                 f"an archive with SHA-256 {digest} was expected, but "
@@ -304,8 +304,10 @@ class Cache:
 
     def _unpack(self, archive: IO[bytes], target: pathlib.Path) -> None:
         target.mkdir(0o700)
-        archive.seek(0)
-        with Archive.open(archive, self._limits) as package:
+        with (
+            open(archive.fileno(), "rb", closefd=False) as stream,
+            Archive.open(stream, self._limits) as package,
+        ):
             package.unpack(target / _FILES)
         Record.seal(target / _FILES).save(target / _RECORD)
 
@@ -469,6 +471,16 @@ class TemporaryCache(Cache):
         """Remove it."""
         super().close()
         self._outer.close()
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    """Write all to a raw file, which may take a part at a time.
+
+    A buffered one would try once more when it is closed, and fail out of place.
+    """
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _check_digest(digest: str) -> None:

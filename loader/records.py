@@ -91,8 +91,9 @@ class Record:
         :raises OSError: if that fails.
         """
         content = {name: dataclasses.astuple(file) for name, file in self.files.items()}
-        with open(path, "xb", buffering=0, opener=_private) as stream:
+        with open(path, "xb", opener=_private) as stream:
             stream.write(json.dumps(content).encode())
+            stream.flush()
             os.fsync(stream.fileno())
         sync_folder(path.parent)
 

@@ -25,12 +25,13 @@ from tests import packages
 class Stored:
     """One package.
 
+    :ivar files: by their paths.
     :ivar data: the archive.
     :ivar digest: its SHA-256.
     """
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = files
+        self.files = files
         self.data = packages.zipped(files)
         self.digest = hashlib.sha256(self.data).hexdigest()
 
@@ -62,8 +63,8 @@ class Stored:
             for path in folder.rglob("*")
             if not path.is_dir()
         }
-        return there == self._files
+        return there == self.files
 
     def write(self, folder: pathlib.Path) -> pathlib.Path:
         """Write the files below a folder, and return it."""
-        return packages.write(folder, self._files)
+        return packages.write(folder, self.files)
