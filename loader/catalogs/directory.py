@@ -236,7 +236,7 @@ def _leads_out(link: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
 
 
 def _read(path: pathlib.Path, root: pathlib.Path) -> _Place:
-    is_folder = path.is_dir()
+    is_folder = os.path.isdir(path)
     telling, all_paths = _paths(path) if is_folder else ([path], [path])
     snapshot, whole = Snapshot(telling), Snapshot(all_paths)
     try:

@@ -299,6 +299,8 @@ class HttpCatalog(base.Catalog):
         """What a whole archive holds, or its end; None if its end does not tell."""
         if answer.status == HTTPStatus.OK:
             return self._add(self._all(answer, entry.url), entry)
+        if answer.status != HTTPStatus.PARTIAL_CONTENT:
+            return None  # an empty file has no end
         start, end, size = answer.part
         check_size(size, self._limits)
         tail = answer.content(_TAIL)

@@ -70,7 +70,7 @@ class RangeFile(io.RawIOBase):
         wanted = self._size - start if size is None or size < 0 else size
         end = min(start + wanted, self._size)
         data = self._between(start, end) if end > start else b""
-        self._offset = start + len(data)
+        self._offset += len(data)
         return data
 
     def _between(self, start: int, end: int) -> bytes:

@@ -11,8 +11,9 @@
 # under the License.
 """Files of a web server, asked for without trust: everything has a limit.
 
-No credentials are sent. What was asked for by ``https`` never arrives by ``http``.
-It knows nothing of packages.
+No credentials are sent, neither the session's nor those of ``~/.netrc``. What
+was asked for by ``https`` never arrives by ``http``. It knows nothing of
+packages.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ _FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
 class Answer:
     """What a server says of a file; read within ``Web.ask``.
 
-    :ivar status: 200, 206 or 304; 404 also stands for 410.
+    :ivar status: 200, 206, 304 or 416; 404 also stands for 410.
     :ivar validator: what tells this state of the file from others.
     """
 
@@ -126,7 +127,7 @@ class Web:
             headers["Range"] = f"bytes={wanted}"
         with self._response(url, headers) as response:
             answer = Answer(url, response)
-            expected = {200, 404} | ({206} if wanted else set()) | ({304} if known else set())
+            expected = {200, 404} | ({206, 416} if wanted else set()) | ({304} if known else set())
             if answer.status not in expected:
                 raise errors.CatalogError(f"{url}: HTTP {answer.status} {response.reason}")
             if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -141,6 +142,7 @@ class Web:
             response: requests.Response = self._session.get(
                 url,
                 authenticated=False,
+                requests_auth=_no_credentials,
                 raise_exc=False,
                 log=False,
                 headers=dict(headers),
@@ -150,3 +152,8 @@ class Web:
         except _FAILURES as error:
             raise errors.CatalogError(f"{url}: {error}") from error
         return response
+
+
+def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    # Without any, requests looks for some in ~/.netrc.
+    return request

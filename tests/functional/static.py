@@ -13,14 +13,22 @@
 """A web server of static files, with ranges and without, and with faults."""
 
 import contextlib
+import datetime
 import functools
 import hashlib
 import http.server
+import ipaddress
 import pathlib
 import re
+import ssl
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)\Z")
 
@@ -101,7 +109,19 @@ class Server(http.server.ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://127.0.0.1:{self.server_port}"
+
+    def secure(self, folder: pathlib.Path) -> pathlib.Path:
+        """Serve by HTTPS from now on; returns the certificate, signed by itself."""
+        certificate, key = _certificate(folder)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        return certificate
+
+    def handle_error(self, *_: object) -> None:
+        """Nothing: clients that hang up are part of the tests."""
 
     @property
     def paths(self) -> list[str]:
@@ -109,6 +129,32 @@ class Server(http.server.ThreadingHTTPServer):
         found = [path for path, _ in self.requests]
         self.requests.clear()
         return found
+
+
+def _certificate(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """Make a key, and a certificate of this host for it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    host = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(pem))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder / "certificate.pem", folder / "key.pem"
 
 
 @contextlib.contextmanager

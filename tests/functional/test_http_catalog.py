@@ -33,6 +33,7 @@ import loader
 from glare_murano.package import Limits
 from glare_murano.package import VersionSpec
 from loader.catalogs import http as http_catalog
+from loader.catalogs import options
 from loader.catalogs import registry
 from loader.catalogs.base import Scope
 from loader.catalogs.facts import Facts
@@ -490,6 +491,50 @@ def test_what_a_bundle_must_not_say_is_passed_over(
     assert len(caplog.records) == 10
 
 
+def test_an_empty_file_is_no_package(
+    ranges: Server, folder: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "apps" / f"{FQN}.zip").touch()
+
+    def empty(request: Files) -> bool:
+        if "Range" not in request.headers or "apps" not in request.path:
+            return False
+        request.answer(416, b"")  # type: ignore[attr-defined]
+        return True
+
+    ranges.fault = empty
+    assert _versions(_catalog(ranges)) == []
+    assert "archive-format" in caplog.text
+
+
+def test_an_archive_of_many_files_is_read_by_ranges_too(
+    ranges: Server, folder: pathlib.Path
+) -> None:
+    files = packages.files(packages.manifest(FQN))
+    manifest = {"manifest.yaml": files.pop("manifest.yaml")}
+    many = {f"Resources/{'long' * 20}{number}": b"x" for number in range(1500)}
+    data = packages.zipped({**manifest, "Resources/r": LARGE, **many, **files})
+    (folder / "apps" / f"{FQN}.zip").write_bytes(data)
+    catalog = _catalog(ranges)
+
+    assert _versions(catalog) == ["1.0.0"]
+
+    assert ranges.sent < len(data) - len(LARGE) + 100_000
+
+
+def test_no_credentials_are_sent_that_lie_about(
+    server: Server, put: Put, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    put("1.0.0", file=f"{FQN}.zip")
+
+    assert _versions(_catalog(server)) == ["1.0.0"]
+
+    sent = {name.lower() for _, headers in server.requests for name in headers}
+    assert not sent & {"authorization", "x-auth-token"}
+
+
 def test_a_bundle_that_the_operator_names_must_be_there(ranges: Server) -> None:
     with pytest.raises(loader.CatalogError, match=r"no bundle gone"):
         _versions(_catalog(ranges, bundles=["gone"]))
@@ -525,6 +570,39 @@ def test_https_is_not_given_up(
     assert plain is None
     assert "neither HTTPS nor a digest" in caplog.text
     assert held is not None
+
+
+def test_https_is_held_to_the_operators_options_and_to_itself(
+    ranges: Server, folder: pathlib.Path, put: Put, tmp_path: pathlib.Path
+) -> None:
+    put("1.0.0", file=f"{FQN}.zip")
+    certificate = ranges.secure(tmp_path)
+    conf = cfg.ConfigOpts()
+    conf([])
+    options.register(conf, http_catalog.OPTIONS)
+    conf.set_override("http_url", ranges.url, "package_loader")
+    conf.set_override("enable_packages_cache", False, "engine")
+
+    (unknown,) = registry.catalogs(["http"], conf, Scope())
+    with pytest.raises(loader.CatalogError, match=r"(?i)certificate"):
+        unknown.newest(FQN, ANY)
+
+    conf.set_override("cafile", str(certificate), "package_loader")
+    (trusted,) = registry.catalogs(["http"], conf, Scope())
+    assert str(trusted.newest(FQN, ANY)) == "org.app 1.0.0"
+
+    with static.serving(static.Files, folder) as plain:
+
+        def leading_away(request: Files) -> bool:
+            request.send_response(302)
+            request.send_header("Location", plain.url + request.path)
+            request.end_headers()
+            return True
+
+        ranges.fault = leading_away
+        (misled,) = registry.catalogs(["http"], conf, Scope())
+        with pytest.raises(loader.CatalogError, match=f"leads to {plain.url}"):
+            misled.newest(FQN, ANY)
 
 
 def test_it_is_chosen_and_configured_by_name(

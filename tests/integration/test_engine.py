@@ -195,6 +195,27 @@ def test_folders_of_the_host_come_before_glare(
     assert str(local.application_package.source_directory) == str(folder / "thing")
 
 
+def test_the_next_task_sees_what_has_changed_in_a_folder(
+    conf: Any, name: str, tmp_path: pathlib.Path
+) -> None:
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+    loaded = []
+
+    for version in ("1.0.0", "1.1.0"):
+        content = packages.files(packages.manifest(name, version))
+        packages.write(tmp_path / name / version, content)
+        with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+            package = loader.load_package(name, helpers.parse_version_spec("1"))
+        loaded.append(str(package.version))
+    (tmp_path / "newer.zip").write_bytes(packages.package(name, "1.2.0"))
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        zipped = loader.load_package(name, helpers.parse_version_spec("1"))
+        (class_name,) = zipped.classes
+
+    assert [*loaded, str(zipped.version)] == ["1.0.0", "1.1.0", "1.2.0"]
+    assert class_name == f"{name}.Thing"
+
+
 def test_packages_are_kept_for_the_next_task(
     conf: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
 ) -> None:
