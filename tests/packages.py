@@ -50,11 +50,13 @@ def files(content: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def zipped(content: Mapping[str, bytes]) -> bytes:
-    """A ZIP file of these files."""
+    """A ZIP file of these files, the same at any time."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in content.items():
-            archive.writestr(path, data)
+            info = zipfile.ZipInfo(path)
+            info.external_attr = 0o600 << 16
+            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 

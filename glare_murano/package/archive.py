@@ -195,7 +195,8 @@ class Archive:
                 made.add(folder)
             # Text, not pathlib: it is done for every file.
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
-            with open(file, "wb", buffering=0) as stream:
+            # Buffered: of a write to a full disk, a raw file would take a part and go on.
+            with open(file, "wb") as stream:
                 for chunk in self._chunks(entry):
                     stream.write(chunk)
 

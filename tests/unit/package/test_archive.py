@@ -16,6 +16,7 @@ import errno
 import io
 import os
 import pathlib
+import resource
 import stat
 import struct
 import tempfile
@@ -339,6 +340,20 @@ class TestUnpack:
         assert stat.S_IMODE((home / "target").stat().st_mode) == 0o755
         assert stat.S_IMODE((home / "target/manifest.yaml").stat().st_mode) == 0o644
         assert stat.S_IMODE((home / "target" / PROGRAM).stat().st_mode) == 0o755
+
+    @pytest.mark.parametrize("size", [1001, 100_000, 1_000_000])
+    def test_a_file_of_which_only_a_part_can_be_written_is_an_error(self, size, home):
+        data = zipped({"manifest.yaml": MANIFEST, "large": bytes(size)})
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with Archive.open(io.BytesIO(data)) as archive:
+            # What is over the limit the kernel leaves out, as on a full disk.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+            try:
+                with pytest.raises(OSError, match="File too large"):
+                    archive.unpack(home / "target")
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert list(home.iterdir()) == []
 
     @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777, 0o7777])
     def test_special_bits_are_dropped(self, mode, home):
