@@ -17,6 +17,7 @@ The options that Murano has keep Murano's names and meanings; the group
 are in its module. Nothing is asked or fetched here.
 """
 
+import collections
 import pathlib
 import tempfile
 from collections.abc import Collection
@@ -27,6 +28,10 @@ from oslo_config import cfg
 from loader import fetching
 from loader.cache import Cache
 from loader.cache import TemporaryCache
+from loader.catalogs import directory
+from loader.catalogs import glare
+from loader.catalogs import http
+from loader.catalogs import murano
 from loader.catalogs import options
 from loader.catalogs import registry
 from loader.catalogs.base import Scope
@@ -73,8 +78,13 @@ OPTIONS: options.Options = {
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """The loader's options, for ``oslo-config-generator``."""
-    return [(group, list(in_group)) for group, in_group in OPTIONS.items()]
+    """The options of the loader and its own catalogues, for ``oslo-config-generator``."""
+    found: dict[str, dict[str, cfg.Opt]] = collections.defaultdict(dict)
+    for known in (OPTIONS, *(catalog.OPTIONS for catalog in (directory, glare, http, murano))):
+        for group, in_group in known.items():
+            found[group] |= {option.name: option for option in in_group}
+    found["glare"] |= {o.name: o for o in ksa_loading.get_auth_common_conf_options()}
+    return [(group, list(in_group.values())) for group, in_group in found.items()]
 
 
 def package_loader(

@@ -70,6 +70,7 @@ class PackageLoader:
         package_types: PackageTypes | None = None,
         *,
         session: "ksa_session.Session | None" = None,
+        project_id: str | None = None,
         fetcher: Fetcher | None = None,
         memory: Memory | None = None,
     ) -> None:
@@ -83,13 +84,15 @@ class PackageLoader:
             that are installed.
         :param session: a keystoneauth session that authenticates, for the
             default of ``catalogs``.
+        :param project_id: whose private packages that Glare may give; by
+            default those of the session's project.
         :param fetcher: what brings archives into the cache.
         :param memory: what is asked where a catalogue does not answer; by
             default nothing is.
         :raises ValueError: if there are neither catalogues nor a session.
         :raises CacheError: if the user's folder cannot be used.
         """
-        self._catalogs = _of_session(session) if catalogs is None else tuple(catalogs)
+        self._catalogs = _of_session(session, project_id) if catalogs is None else tuple(catalogs)
         self._cache = cache or Cache(platformdirs.user_cache_path("glare-murano"))
         self._package_types = package_types or PackageTypes()
         self._fetcher = fetcher or Fetcher(self._cache)
@@ -315,14 +318,16 @@ class PackageLoader:
         return [catalog.name for catalog in self._catalogs] or ["no catalogue at all"]
 
 
-def _of_session(session: "ksa_session.Session | None") -> tuple[Catalog, ...]:
+def _of_session(
+    session: "ksa_session.Session | None", project_id: str | None
+) -> tuple[Catalog, ...]:
     """The Glare that a session's service catalogue names."""
     if session is None:
         raise ValueError("a loader needs catalogues, or a session for Glare")
     # Programs that bring catalogues of their own may do without HTTP.
     from loader.catalogs.glare import GlareCatalog
 
-    return (GlareCatalog(session),)
+    return (GlareCatalog(session, project_id=project_id),)
 
 
 def _tell_fallback(spec: VersionSpec, package: Package) -> None:

@@ -39,6 +39,7 @@ from loader import resolution
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.base import Release
+from loader.catalogs.base import newest_first
 
 _FORM = 1
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -186,15 +187,6 @@ class LockedCatalog(Catalog):
         self._lock = lock
         self._catalogs = tuple(catalogs)
 
-    def newest(self, fqn: str, spec: VersionSpec) -> Release | None:
-        """See the interface."""
-        return next((r for r in self.releases(fqn) if spec.match(r.version)), None)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> Release | None:
-        """See the interface."""
-        found = self.releases_defining(class_name)
-        return next((release for release in found if spec.match(release.version)), None)
-
     def releases(self, fqn: str) -> list[Release]:
         """See the interface."""
         return [release for release in reversed(self._lock.releases) if release.fqn == fqn]
@@ -202,7 +194,7 @@ class LockedCatalog(Catalog):
     def releases_defining(self, class_name: str) -> list[Release]:
         """See the interface."""
         found = [release for release in self._lock.releases if class_name in release.classes]
-        return sorted(found, key=lambda r: r.version.precedence_key, reverse=True)
+        return newest_first(found)
 
     def fetch(self, release: Release) -> Iterable[bytes]:
         """See the interface."""

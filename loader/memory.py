@@ -35,6 +35,7 @@ from loader.cache import Cache
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.base import Release
+from loader.catalogs.base import newest_first
 from loader.resolution import Choice
 from loader.resolution import Resolution
 from loader.resolution import by_level
@@ -93,22 +94,13 @@ class Memory(Catalog):
         except OSError as error:
             LOG.warning("%s is not remembered for when no catalogue answers: %s", release, error)
 
-    def newest(self, fqn: str, spec: VersionSpec) -> Release | None:
-        """See the interface."""
-        return next((r for r in self.releases(fqn) if spec.match(r.version)), None)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> Release | None:
-        """See the interface."""
-        found = self.releases_defining(class_name)
-        return next((release for release in found if spec.match(release.version)), None)
-
     def releases(self, fqn: str) -> list[Release]:
         """See the interface."""
-        return _newest_first(release for release in self._all() if release.fqn == fqn)
+        return newest_first(release for release in self._all() if release.fqn == fqn)
 
     def releases_defining(self, class_name: str) -> list[Release]:
         """See the interface."""
-        return _newest_first(release for release in self._all() if class_name in release.classes)
+        return newest_first(release for release in self._all() if class_name in release.classes)
 
     def fetch(self, release: Release) -> Iterable[bytes]:
         """Not possible: only what is in the cache is found here."""
@@ -133,7 +125,3 @@ def _read(path: pathlib.Path) -> Release:
         reference=path.stem,
         digest=path.stem,
     )
-
-
-def _newest_first(releases: Iterable[Release]) -> list[Release]:
-    return sorted(releases, key=lambda release: release.version.precedence_key, reverse=True)

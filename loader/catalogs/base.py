@@ -155,19 +155,19 @@ class Catalog(abc.ABC):
         self.name = name
         self.counters = Counters()
 
-    @abc.abstractmethod
     def newest(self, fqn: str, spec: VersionSpec) -> Release | None:
         """The newest release of a package in a range, or None.
 
         :raises CatalogError: if the catalogue cannot tell.
         """
+        return first_in(self.releases(fqn), spec)
 
-    @abc.abstractmethod
     def newest_defining(self, class_name: str, spec: VersionSpec) -> Release | None:
         """The newest release in a range of a package that defines a class, or None.
 
         :raises CatalogError: if the catalogue cannot tell.
         """
+        return first_in(self.releases_defining(class_name), spec)
 
     @abc.abstractmethod
     def releases(self, fqn: str) -> Iterable[Release]:

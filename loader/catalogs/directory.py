@@ -36,7 +36,6 @@ from glare_murano.package import Archive
 from glare_murano.package import InvalidPackage
 from glare_murano.package import InvalidVersion
 from glare_murano.package import Version
-from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
 from glare_murano.package import read_contents
 from glare_murano.package.contents import CLASSES
@@ -77,14 +76,6 @@ class DirectoryCatalog(base.Catalog):
         self._places: dict[pathlib.Path, _Place] = {}
         self._told: dict[pathlib.Path, str] = {}
         self._index = _Index([])
-
-    def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self.releases(fqn), spec)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self.releases_defining(class_name), spec)
 
     def releases(self, fqn: str) -> Iterable[base.Release]:
         """See the interface."""

@@ -50,7 +50,6 @@ from glare_murano.package import InvalidPackage
 from glare_murano.package import Limits
 from glare_murano.package import Manifest
 from glare_murano.package import Version
-from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
 from glare_murano.package.documents import MAX_SIZE
 from glare_murano.package.entries import DEFAULT_LIMITS
@@ -189,14 +188,6 @@ class HttpCatalog(base.Catalog):
         self._web = Web(session, self.counters)
         self._fresh: dict[str, tuple[float, Any]] = {}
         self._told: set[str] = set()
-
-    def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self.releases(fqn), spec)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self.releases_defining(class_name), spec)
 
     def releases(self, fqn: str) -> Iterable[base.Release]:
         """See the interface."""

@@ -34,7 +34,6 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from glare_murano.package import InvalidPackage
-from glare_murano.package import VersionSpec
 from loader import errors
 from loader.catalogs import base
 from loader.catalogs import keystone
@@ -111,14 +110,6 @@ class MuranoCatalog(base.Catalog):
             interface=interface,
             region_name=region_name,
         )
-
-    def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self.releases(fqn), spec)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self.releases_defining(class_name), spec)
 
     def releases(self, fqn: str) -> list[base.Release]:
         """See the interface."""

@@ -1,0 +1,236 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Loaders as operators and programs make them."""
+
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from oslo_config import cfg
+
+import loader
+from glare_murano.package import VersionSpec
+from loader import config
+from loader.catalogs.base import Scope
+from tests import packages
+from tests.functional.client import Client
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def configured(glare: Client, tmp_path: pathlib.Path) -> Callable[..., cfg.ConfigOpts]:
+    """A configuration that was read from a file, with more lines if need be."""
+
+    def read(**groups: dict[str, Any]) -> cfg.ConfigOpts:
+        content: dict[str, dict[str, Any]] = {
+            "glare": {
+                "url": glare.url,
+                "auth_type": "admin_token",
+                "endpoint": glare.url,
+                "token": glare.token,
+            },
+            "engine": {"packages_cache": tmp_path / "cache"},
+        }
+        for group, values in groups.items():
+            content.setdefault(group, {}).update(values)
+        lines = []
+        for group, values in content.items():
+            lines += [f"[{group}]", *(f"{name} = {value}" for name, value in values.items())]
+        (tmp_path / "loader.conf").write_text("\n".join(lines))
+        conf = cfg.ConfigOpts()
+        conf([], default_config_files=[str(tmp_path / "loader.conf")])
+        return conf
+
+    return read
+
+
+@pytest.fixture
+def publish(admin: Client, name: str) -> Callable[..., str]:
+    """Publishes a package for every project, since a bare token tells none; returns its name."""
+
+    def publish_one(last: str, version: str = "1.2.0", size: int = 0, **keys: Any) -> str:
+        fqn = f"{name}.{last}"
+        content = packages.files(packages.manifest(fqn, version, **keys))
+        content["Resources/large"] = fqn.encode() * (size // len(fqn))
+        admin.publish(fqn, version, packages.zipped(content), public=True)
+        return fqn
+
+    return publish_one
+
+
+def test_a_configuration_makes_a_loader(
+    publish: Callable[..., str], configured: Callable[..., cfg.ConfigOpts], tmp_path: pathlib.Path
+) -> None:
+    name = publish("db")
+
+    with loader.PackageLoader.from_config(configured()) as package_loader:
+        package = package_loader.load_package(name, VersionSpec.of("1"))
+
+    assert str(package.version) == "1.2.0"
+    assert any((tmp_path / "cache" / "packages").iterdir())
+
+
+def test_catalogues_come_in_the_operators_order(
+    publish: Callable[..., str], configured: Callable[..., cfg.ConfigOpts], tmp_path: pathlib.Path
+) -> None:
+    name = publish("db")
+    for version in ("1.1.0", "2.0.0"):
+        content = packages.files(packages.manifest(name, version))
+        packages.write(tmp_path / "folder" / version, content)
+    engine = {"load_packages_from": tmp_path / "folder"}
+
+    def loaded(catalogs: str, text: str) -> str:
+        conf = configured(engine=engine, package_loader={"catalogs": catalogs})
+        with loader.PackageLoader.from_config(conf) as package_loader:
+            return str(package_loader.load_package(name, VersionSpec.of(text)).version)
+
+    assert loaded("directory,glare", "1") == "1.1.0"
+    assert loaded("glare,directory", "1") == "1.2.0"
+    assert loaded("glare,directory", "2") == "2.0.0"
+    assert loaded("glare", "1") == "1.2.0"
+
+
+def test_without_a_cache_nothing_is_kept(
+    publish: Callable[..., str], configured: Callable[..., cfg.ConfigOpts], tmp_path: pathlib.Path
+) -> None:
+    name = publish("db")
+
+    conf = configured(engine={"enable_packages_cache": False})
+    with loader.PackageLoader.from_config(conf) as package_loader:
+        package_loader.load_package(name, VersionSpec.of("1"))
+        assert list((tmp_path / "cache").rglob("manifest.yaml"))
+
+    assert list((tmp_path / "cache").rglob("manifest.yaml")) == []
+
+
+def test_the_cache_keeps_to_its_size(
+    publish: Callable[..., str], configured: Callable[..., cfg.ConfigOpts]
+) -> None:
+    names = [publish(letter, size=500_000) for letter in "abc"]
+    conf = configured(package_loader={"max_cache_size": 1})
+
+    for name in names:
+        with loader.PackageLoader.from_config(conf) as package_loader:
+            package_loader.load_package(name, VersionSpec.of("1"))
+
+    with loader.Cache(conf.engine.packages_cache) as cache:
+        assert 500_000 < cache.size <= 1024**2
+
+
+def test_offline_loading_is_the_operators_choice(
+    publish: Callable[..., str],
+    configured: Callable[..., cfg.ConfigOpts],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = publish("db")
+    chosen = {"use_cache_when_offline": True}
+
+    def load(**options: Any) -> str:
+        with loader.PackageLoader.from_config(configured(**options)) as package_loader:
+            return str(package_loader.load_package(name, VersionSpec.of("1")).version)
+
+    assert load(package_loader=chosen) == "1.2.0"
+
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise requests.ConnectionError("the network is down")
+
+    monkeypatch.setattr(requests.Session, "send", unreachable)
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
+    with pytest.raises(loader.CatalogError):
+        load(package_loader={"use_cache_when_offline": False})
+    assert load(package_loader=chosen) == "1.2.0"
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"package_loader": {"catalogs": "glare,shelf"}}, "'shelf'"),
+        ({"engine": {"packages_cache": "/proc/none"}}, "/proc/none"),
+        ({"glare": {"auth_type": ""}}, "session"),
+    ],
+)
+def test_what_cannot_work_is_told_at_once(
+    configured: Callable[..., cfg.ConfigOpts], groups: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(loader.LoaderError, match=words):
+        loader.PackageLoader.from_config(configured(**groups))
+
+
+def test_a_program_needs_only_a_session(
+    glare: Client, project: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    glare.publish("org.db", "1.2.0", packages.package("org.db", "1.2.0"))
+
+    # A bare token does not tell its project.
+    nobody = loader.PackageLoader(session=glare.session())
+    with nobody, pytest.raises(loader.NoSuchPackage):
+        nobody.load_package("org.db", VersionSpec.of("1"))
+    with loader.PackageLoader(session=glare.session(), project_id=project) as package_loader:
+        assert package_loader.load_package("org.db", VersionSpec.of("1")).full_name == "org.db"
+    assert (tmp_path / "glare-murano" / "packages").is_dir()
+
+
+def test_without_catalogues_and_session_there_is_no_loader() -> None:
+    with pytest.raises(ValueError, match="catalogues, or a session"):
+        loader.PackageLoader()
+
+
+def test_the_sample_names_every_option() -> None:
+    sample = {group: {option.name for option in found} for group, found in config.list_opts()}
+
+    assert sample["engine"] >= {"packages_cache", "enable_packages_cache", "load_packages_from"}
+    assert sample["glare"] >= {"url", "endpoint_type", "cafile", "timeout", "auth_type"}
+    assert sample["package_loader"] >= {"catalogs", "max_cache_size", "use_cache_when_offline"}
+    options = [option for _, found in config.list_opts() for option in found]
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_the_example_loads_a_closure(
+    publish: Callable[..., str], configured: Callable[..., cfg.ConfigOpts], tmp_path: pathlib.Path
+) -> None:
+    db = publish("db")
+    wiki = publish("wiki", "1.0.0", Require={db: "1"})
+    configured()
+    command = [sys.executable, "-m", "examples.load", "--config-file", tmp_path / "loader.conf"]
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, timeout=60, cwd=ROOT
+        )
+
+    done = run(wiki, "1")
+    assert done.returncode == 0, done.stderr
+    assert f"{wiki} 1.0.0" in done.stdout
+    assert f"{db} 1.2.0" in done.stdout
+    assert f"{wiki}.Thing" in done.stdout
+    failed = run(wiki, "2")
+    assert failed.returncode == 1
+    assert "there is 1.0.0" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_scope_of_ones_own_is_used(
+    glare: Client, project: str, configured: Callable[..., cfg.ConfigOpts]
+) -> None:
+    glare.publish("org.db", "1.2.0", packages.package("org.db", "1.2.0"))
+    scope = Scope(session=glare.session(), project_id="strangers")
+
+    package_loader = config.package_loader(configured(), scope)
+    with package_loader, pytest.raises(loader.NoSuchPackage):
+        package_loader.load_package("org.db", VersionSpec.of("1"))
