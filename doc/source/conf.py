@@ -14,7 +14,7 @@
 
 project = "glare-murano"
 author = "the authors of glare-murano"
-extensions = ["openstackdocstheme", "sphinx.ext.autodoc"]
+extensions = ["openstackdocstheme", "oslo_config.sphinxext", "sphinx.ext.autodoc"]
 html_theme = "openstackdocs"
 openstackdocs_auto_name = False
 openstackdocs_use_storyboard = False
