@@ -73,7 +73,7 @@ def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
         )
         try:
             return queries.answer(query, source)
-        except closure.TooManyVersions as error:
+        except closure.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
 
 

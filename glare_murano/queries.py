@@ -91,7 +91,7 @@ def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
 
     :raises glare.common.exception.NotFound: if its package is not there.
     :raises glare.common.exception.Conflict: if its package has no archive.
-    :raises TooManyVersions: if its ranges cannot be told.
+    :raises Unplannable: if that would take too long.
     """
     roots, missing = _roots(query, source)
     roots += [*query.requirements, *_package(query, source)]

@@ -261,7 +261,7 @@ class PackageLoader:
                 for choice in chosen:
                     self._memory.remember(choice)
             return resolved
-        except (errors.CatalogError, closure.TooManyVersions) as error:
+        except (errors.CatalogError, closure.Unplannable) as error:
             error.args = (f"{asked} cannot be found: {error}",)
             raise
         finally:

@@ -68,7 +68,7 @@ def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
 
     :param catalogs: in the operator's order.
     :raises CatalogError: if a catalogue does not answer.
-    :raises TooManyVersions: if there are too many ranges upon one package.
+    :raises Unplannable: if that would take too long.
     """
     if len(catalogs) == 1:
         answer = catalogs[0].resolve(query)

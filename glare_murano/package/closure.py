@@ -43,6 +43,8 @@ Requirements = Mapping[str, VersionSpec]
 # How many combinations of versions may be tried for one package. Ranges that
 # people write need a handful.
 _MAX_STEPS = 100_000
+# The largest closures that people deploy have a hundred.
+MAX_PACKAGES = 5000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +111,16 @@ class Closure:
     unsatisfied: tuple[Unsatisfied, ...]
 
 
-class TooManyVersions(GlareMuranoError):
+class Unplannable(GlareMuranoError):
+    """Requirements that nobody writes, and that would take too long."""
+
+
+class TooManyVersions(Unplannable):
     """So many ranges upon a package that the fewest versions cannot be told."""
+
+
+class TooManyPackages(Unplannable):
+    """A closure of more packages than any deployment has."""
 
 
 def plan(
@@ -235,6 +245,10 @@ class _Planner:
     def _learn_versions(self, fqns: Collection[str]) -> None:
         unknown = sorted(fqn for fqn in fqns if fqn not in self._versions)
         if unknown:
+            if len(self._versions) + len(unknown) > MAX_PACKAGES:
+                raise TooManyPackages(
+                    f"the requirements lead to more than {MAX_PACKAGES} packages; ask for fewer"
+                )
             found = self._source.versions(unknown)
             for fqn in unknown:
                 self._versions[fqn] = tuple(found.get(fqn, ()))

@@ -14,6 +14,7 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -146,6 +147,13 @@ class TestPlan:
     def test_another_range_upon_itself_is_a_requirement(self):
         packages = {"a": {"1.0": {"a": "1"}, "2.0": {"a": "1"}}}
         assert taken(packages, {"a": "2"}) == {"a": ["2.0.0", "1.0.0"]}
+
+    def test_a_closure_has_an_end(self):
+        chain = closure.MAX_PACKAGES + 2
+        packages = {f"p{i}": {"1": {f"p{i + 1}": "1"}} for i in range(2, chain)}
+        packages["p1"] = {"1": dict.fromkeys(list(packages)[::2], "*")}
+        with pytest.raises(closure.TooManyPackages, match="5000"):
+            planned(packages, {"p1": "1"})
 
     def test_what_is_missing_is_told_with_the_chain_and_what_there_is(self):
         packages = {"a": {"1": {"b": "*"}}, "b": {"1": {"db": ">=3"}}, "db": DB}
