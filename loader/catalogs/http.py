@@ -155,7 +155,7 @@ class _Entry:
     @property
     def key(self) -> str:
         """What is learnt of it is kept by this."""
-        return f"{self.url} {self.digest}".strip()
+        return f"archive {self.url} {self.digest}".strip()
 
 
 class HttpCatalog(base.Catalog):
@@ -359,11 +359,13 @@ class HttpCatalog(base.Catalog):
 
     def _bundle(self, name: str) -> list[_Entry]:
         url = f"{self._url}bundles/{urllib.parse.quote(name, safe='')}.bundle"
-        entries: list[_Entry] = self._once(url, lambda: self._read_bundle(url, name))
+        # Not the URL alone: a bundle may call anything an archive, also itself.
+        key = f"bundle {url}"
+        entries: list[_Entry] = self._once(key, lambda: self._read_bundle(url, key, name))
         return entries
 
-    def _read_bundle(self, url: str, name: str) -> list[_Entry]:
-        known = self._facts.get(url)
+    def _read_bundle(self, url: str, key: str, name: str) -> list[_Entry]:
+        known = self._facts.get(key)
         with self._web.ask(url, known.validator if known else {}) as answer:
             if answer.status == HTTPStatus.NOT_FOUND:
                 if name == INDEX:
@@ -372,7 +374,7 @@ class HttpCatalog(base.Catalog):
             if answer.status != HTTPStatus.NOT_MODIFIED or known is None:
                 listed = _packages(answer.content(_BUNDLE_SIZE), url)
                 known = Fact(listed, answer.validator)
-                self._facts.put(url, known)
+                self._facts.put(key, known)
         return [entry for item in known.document if (entry := self._entry(item, url))]
 
     def _entry(self, item: Any, bundle: str) -> _Entry | None:

@@ -22,6 +22,7 @@ memory as a whole.
 
 import dataclasses
 import logging
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 from typing import TypeGuard
@@ -174,7 +175,7 @@ class MuranoCatalog(base.Catalog):
 
     def _download(self, reference: str) -> Iterator[bytes]:
         self.counters.requests += 1
-        path = f"{_PATH}/{reference}/download"
+        path = f"{_PATH}/{urllib.parse.quote(reference, safe='')}/download"
         try:
             with self._client.get(path, stream=True, timeout=self._timeout) as response:
                 for chunk in response.iter_content(_CHUNK):

@@ -49,7 +49,8 @@ def _factory(name: str) -> Factory:
     installed = plugins.owners(NAMESPACE)
     if name not in installed:
         raise errors.UnknownCatalog(
-            f"there is no catalogue {name!r}; installed are {', '.join(sorted(installed))}. "
+            f"there is no catalogue {name!r}; installed are "
+            f"{', '.join(sorted(installed)) or 'none'}. "
             f"Choose among them, or install the distribution that registers it as an entry "
             f"point of the group {NAMESPACE}"
         )

@@ -535,6 +535,16 @@ def test_no_credentials_are_sent_that_lie_about(
     assert not sent & {"authorization", "x-auth-token"}
 
 
+def test_a_bundle_that_calls_itself_an_archive_harms_nobody(
+    server: Server, put: Put, bundle: Bundle, tmp_path: pathlib.Path
+) -> None:
+    put("1.0.0")
+    bundle("index", {"Name": FQN, "Url": f"{server.url}/bundles/index.bundle"}, _item("1.0.0"))
+    for _ in range(2):
+        catalog = _catalog(server, facts=Facts(tmp_path / "facts"))
+        assert _versions(catalog) == _versions(catalog) == ["1.0.0"]
+
+
 def test_a_bundle_that_the_operator_names_must_be_there(ranges: Server) -> None:
     with pytest.raises(loader.CatalogError, match=r"no bundle gone"):
         _versions(_catalog(ranges, bundles=["gone"]))
