@@ -52,11 +52,6 @@ LOG = logging.getLogger(__name__)
 
 MAX_LIST_SIZE = filtering.ELEMENTS
 
-# Glare locks "murano:NAME:VERSION:OWNER" when an artifact is created, and its
-# lock has 255 characters.
-_MAX_NAME = 140
-_MAX_VERSION = 60
-
 _CHUNK = 128 * 1024
 
 # Options of the group [artifact_type:murano], with those of the checks.
@@ -182,8 +177,8 @@ def _checked_version() -> Any:
 def _check_version(text: str) -> str:
     """Read a version as the project reads it, and check that Glare can keep it."""
     version = package.parse_version(text)
-    if len(text) > _MAX_VERSION:
-        raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")
+    if len(text) > table.MAX_VERSION:
+        raise ValueError(f"{quoted(text)}: longer than {table.MAX_VERSION} characters")
     if not table.can_hold(version):
         raise ValueError(
             f"{quoted(text)}: Glare can keep numbers up to {table.MAX_COMPONENT}, and up to "
@@ -212,7 +207,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
                 wrappers.FILTER_NEQ,
                 wrappers.FILTER_IN,
             ),
-            validators=[validators.MinStrLen(1), validators.MaxStrLen(_MAX_NAME)],
+            validators=[validators.MinStrLen(1), validators.MaxStrLen(table.MAX_NAME)],
             description="Fully qualified name (FQN) of the package.",
         ),
         "version": _checked_version(),

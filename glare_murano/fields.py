@@ -157,6 +157,11 @@ def common_from_contents(contents: Contents) -> Mapping[str, Any]:
     return {"description": manifest.description, "tags": list(manifest.tags)}
 
 
+# Glare locks "murano:NAME:VERSION:OWNER" when an artifact is created, and its
+# lock has 255 characters.
+MAX_NAME = 140
+MAX_VERSION = 60
+
 # Glare keeps each number of a version in 16 bits, and sorts numbers of a
 # pre-release as six digits.
 MAX_COMPONENT = 2**16 - 1
@@ -169,8 +174,12 @@ UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 def can_hold(version: Version) -> bool:
     """Whether Glare can keep a version, and filter by it."""
-    return max(version.major, version.minor, version.patch) <= MAX_COMPONENT and all(
-        not part.isdigit() or len(part) <= MAX_PRERELEASE_DIGITS for part in version.prerelease
+    return (
+        len(str(version)) <= MAX_VERSION
+        and max(version.major, version.minor, version.patch) <= MAX_COMPONENT
+        and all(
+            not part.isdigit() or len(part) <= MAX_PRERELEASE_DIGITS for part in version.prerelease
+        )
     )
 
 

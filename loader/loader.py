@@ -297,6 +297,10 @@ class PackageLoader:
         start = time.monotonic()
         try:
             package = self._package_types.load(self._fetcher.folder(choice))
+            if (package.full_name, package.version) != (release.fqn, release.version):
+                raise errors.CatalogError(
+                    f"its archive holds {package.full_name} {package.version}"
+                )
         except (InvalidPackage, errors.LoaderError) as error:
             error.args = (f"{release} of {choice.catalog.name} cannot be loaded: {error}",)
             raise

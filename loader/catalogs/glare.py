@@ -129,7 +129,7 @@ class GlareCatalog(base.Catalog):
 
     def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
         """See the interface."""
-        return base.first_in(self._releases([("name", f"eq:{fqn}"), *_bounds(spec)]), spec)
+        return base.first_in(self._called(fqn, _bounds(spec)), spec)
 
     def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
         """See the interface."""
@@ -138,7 +138,7 @@ class GlareCatalog(base.Catalog):
 
     def releases(self, fqn: str) -> Iterable[base.Release]:
         """See the interface."""
-        return self._releases([("name", f"eq:{fqn}")])
+        return self._called(fqn, [])
 
     def releases_defining(self, class_name: str) -> Iterable[base.Release]:
         """See the interface."""
@@ -193,6 +193,12 @@ class GlareCatalog(base.Catalog):
         self.counters.count(requests=1)
         arguments = transfer.with_timeout(self._client.session, arguments)
         return adapter.Adapter.request(self._client, path, method, **arguments)
+
+    def _called(self, fqn: str, filters: _Filters) -> Iterable[base.Release]:
+        # Longer ones Glare cannot keep, and refuses to look for.
+        if len(fqn) > fields.MAX_NAME:
+            return ()
+        return self._releases([("name", f"eq:{fqn}"), *filters])
 
     def _releases(self, filters: _Filters, limit: int = _FIRST_PAGE) -> Iterator[base.Release]:
         """What passes the filters, in the order of the interface, read as it is asked for."""
@@ -255,15 +261,21 @@ def _bounds(spec: VersionSpec) -> _Filters:
     ]
 
 
+def _can_name(fqn: str) -> bool:
+    """Whether a text is one name in a list of names, of a package that Glare can keep."""
+    try:
+        return len(check_required_name(fqn)) <= fields.MAX_NAME
+    except InvalidName:
+        return False
+
+
 def _shares(fqns: Collection[str]) -> Iterator[list[str]]:
-    """Names that can be asked for in one URL each, without those that name no package."""
+    """Names that can be asked for in one URL each, without those that Glare cannot have."""
     share: list[str] = []
     length = 0
     for fqn in dict.fromkeys(fqns):
-        try:
-            check_required_name(fqn)
-        except InvalidName:
-            continue  # it would be more than a name in a list of names
+        if not _can_name(fqn):
+            continue
         if share and length + len(fqn) > _NAMES_LENGTH:
             yield share
             share, length = [], 0

@@ -181,6 +181,31 @@ def test_all_versions_of_several_packages_are_one_question(
     assert list(catalog.known([])) == list(catalog.known(["a,b"])) == []
 
 
+def test_many_long_names_are_split_into_urls_that_servers_take(
+    glare: Client, project: str, name: str, publish: Publish
+) -> None:
+    publish("1.0.0")
+    catalog = _catalog(glare, project)
+    long = [f"{name}.{number}{'x' * 110}" for number in range(50)]
+
+    assert [str(release) for release in catalog.known([*long, name])] == [f"{name} 1.0.0"]
+    assert catalog.counters.requests == 2
+
+
+def test_names_that_glare_cannot_keep_are_not_asked_for(
+    glare: Client, project: str, name: str, publish: Publish
+) -> None:
+    publish("1.0.0")
+    catalog = _catalog(glare, project)
+    long = f"{name}.{'x' * 200}"
+
+    assert catalog.newest(long, VersionSpec.of("*")) is None
+    assert list(catalog.releases(long)) == []
+    assert catalog.counters.requests == 0
+    assert [str(release) for release in catalog.known([long, name])] == [f"{name} 1.0.0"]
+    assert catalog.newest_defining(f"{long}.Thing", VersionSpec.of("*")) is None
+
+
 def test_pages_may_be_shorter_than_was_asked_for(
     glare: Client, project: str, name: str, publish: Publish
 ) -> None:
@@ -377,7 +402,9 @@ def test_a_name_is_a_name_and_never_a_filter(
     assert _catalog(glare, project).newest("neq:zzz", VersionSpec.of("*")) is None
 
 
-@pytest.mark.parametrize("text", [">=1,<100000", ">=1.0.0-20240101", "!=1.70000.0"])
+@pytest.mark.parametrize(
+    "text", [">=1,<100000", ">=1.0.0-20240101", "!=1.70000.0", f">=1.0.0-{'a' * 80}"]
+)
 def test_bounds_that_glare_cannot_hold_are_checked_here(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache, text: str
 ) -> None:

@@ -382,8 +382,11 @@ def test_a_folder_that_is_missing_is_told_and_found_when_it_is_there(
 
 
 @pytest.fixture
-def as_nobody() -> Iterator[None]:
+def as_nobody(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without the rights of root, to whom every file is open."""
+    # Not into log files that other tests have opened, which are root's.
+    monkeypatch.setattr(directory.LOG, "propagate", False)
+    monkeypatch.setattr(directory.LOG, "handlers", [caplog.handler])
     if os.geteuid() != 0:
         yield
         return
