@@ -223,3 +223,15 @@ def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: path
         package_loader = _loaded(_catalog(server), cache)
         folder = package_loader._cache.package(server.release.digest, lambda: iter(()))
         assert (folder / "Resources/large").stat().st_size == 5 * 1024**2
+
+
+def test_another_package_than_was_promised_is_refused(
+    server: Faulty, tmp_path: pathlib.Path
+) -> None:
+    server.archive = packages.package("org.faulty", "6.6.6")
+    package_loader = loader.PackageLoader([_catalog(server)], loader.Cache(tmp_path))
+
+    with pytest.raises(loader.CatalogError, match=r"holds org\.faulty 6\.6\.6"):
+        package_loader.load_package("org.faulty", VersionSpec.of("1"))
+
+    assert package_loader.pins.dump() == {}
