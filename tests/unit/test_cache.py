@@ -22,8 +22,10 @@ import pathlib
 import shutil
 import stat
 import threading
+import time
 from collections.abc import Callable
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -408,6 +410,61 @@ def test_what_is_in_use_is_not_removed(cache: loader.Cache, stored: Stored) -> N
     assert cache.prune(0).removed == (stored.digest,)
 
 
+def test_a_removal_that_is_cut_short_leaves_no_package(
+    cache: loader.Cache,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    _use(cache, stored)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            cache.prune(0)
+
+    assert _there(cache) == {stored.digest}
+    assert cache.size == 0
+    assert stored.is_in(stored.take(cache))
+    assert caplog.text == ""
+
+
+def test_what_was_used_while_pruning_had_begun_stays(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = Stored.named("org.a"), Stored.named("org.b")
+    _use(cache, a, b)
+    monkeypatch.setattr(cache, "_set_clock", lambda _: _use(cache, a))
+
+    assert cache.prune(0).removed == (b.digest,)
+
+
+def test_those_who_prune_at_once_remove_no_more_than_one_would(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, *(Stored.named(f"org.{name}") for name in "abcdef"))
+    limit = cache.size // 2
+    remove = shutil.rmtree
+
+    def remove_slowly(path: pathlib.Path, **options: Any) -> None:
+        time.sleep(0.02)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_slowly)
+    threads = [threading.Thread(target=cache.prune, args=(limit,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert cache.size == limit
+
+
 def test_what_is_in_use_stays_when_the_cache_is_forgotten(
     cache: loader.Cache, stored: Stored
 ) -> None:
@@ -432,11 +489,11 @@ def test_order_is_kept_whatever_the_clock_does(
 ) -> None:
     some = [Stored.named(f"org.{name}") for name in "abcdefg"]
     year = 365 * 24 * 3600 * 10**9
-    now = cache_module.time.time_ns()
-    for stored, time in zip(
+    now = time.time_ns()
+    for stored, then in zip(
         some, (now, now + 70 * year, now, now - 40 * year, 0, now + 1, now), strict=True
     ):
-        monkeypatch.setattr(cache_module.time, "time_ns", lambda time=time: time)
+        monkeypatch.setattr(time, "time_ns", lambda then=then: then)
         _use(cache, stored)
 
     assert cache.prune(0).removed == tuple(stored.digest for stored in some)
@@ -446,7 +503,7 @@ def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
     """As where a cache was copied, or its clock put right by hand."""
     a, b, c = (Stored.named(f"org.{name}") for name in "abc")
     _use(cache, a, b, c)
-    future = cache_module.time.time_ns() + 10**18
+    future = time.time_ns() + 10**18
     os.utime(_folder(cache, a) / "record", ns=(future, future))
 
     cache.prune(10**9)

@@ -78,7 +78,9 @@ def _partial(folder: pathlib.Path) -> list[pathlib.Path]:
 # Killed
 
 
-def test_killed_at_any_moment_it_leaves_nothing_that_is_used(memory: pathlib.Path) -> None:
+def test_killed_at_any_moment_it_leaves_nothing_that_is_used(
+    memory: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
     kept, stored = Stored.named("org.kept"), Stored.named("org.killed", resources=30)
     with loader.Cache(memory) as cache:
         kept.take(cache)
@@ -95,6 +97,7 @@ def test_killed_at_any_moment_it_leaves_nothing_that_is_used(memory: pathlib.Pat
             fetched += cache.counters.downloads
             assert not (cache.counters.downloads and _partial(memory))
 
+    assert "damaged" not in caplog.text
     # They were killed before, in and after the work.
     assert unfinished > KILLS / 50
     assert KILLS / 50 < fetched < KILLS
