@@ -280,8 +280,11 @@ class Cache:
                 archive = stack.enter_context(tempfile.TemporaryFile(buffering=0, dir=work))
             self._download(digest, fetch, archive)
             with self._told(f"store package {digest}"):
-                self._unpack(archive, work / digest)
-                self._publish(work / digest)
+                self._unpack(archive, work / _FILES)
+                # On NFS it has a name as long as it is open.
+                archive.close()
+                Record.seal(work / _FILES).save(work / _RECORD)
+                self._publish(work)
         return True
 
     def _download(
@@ -303,13 +306,11 @@ class Cache:
             )
 
     def _unpack(self, archive: IO[bytes], target: pathlib.Path) -> None:
-        target.mkdir(0o700)
         with (
             open(archive.fileno(), "rb", closefd=False) as stream,
             Archive.open(stream, self._limits) as package,
         ):
-            package.unpack(target / _FILES)
-        Record.seal(target / _FILES).save(target / _RECORD)
+            package.unpack(target)
 
     def _publish(self, made: pathlib.Path) -> None:
         target = self._packages / made.name
@@ -319,13 +320,14 @@ class Cache:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
             # Damaged, or not removed to the end.
-            target.rename(made.with_name("before"))
-            made.rename(target)
+            with self._new_work() as before:
+                target.rename(before / made.name)
+                made.rename(target)
         sync_folder(self._packages)
 
     @contextlib.contextmanager
     def _work(self, name: str) -> Iterator[pathlib.Path]:
-        """A folder in ``partial``, to be made by whoever has locked its name."""
+        """A folder in ``partial`` for whoever has locked its name, until it is moved."""
         folder = self._partial / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(0o700)

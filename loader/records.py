@@ -90,7 +90,9 @@ class Record:
 
         :raises OSError: if that fails.
         """
-        content = {name: dataclasses.astuple(file) for name, file in self.files.items()}
+        content = {
+            name: (file.size, file.changed, file.sha256) for name, file in self.files.items()
+        }
         with open(path, "xb", opener=_private) as stream:
             stream.write(json.dumps(content).encode())
             stream.flush()
