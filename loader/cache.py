@@ -16,10 +16,10 @@ A package lies in a folder named by the SHA-256 of its archive, so its content
 never changes and any number of processes can use it. The store knows digests,
 not names or versions::
 
-    lock                         the names below are locked in it
+    lock                         where names are locked; its time is the clock of uses
     packages/DIGEST/files/       a package as it was unpacked
     packages/DIGEST/record       its files and their sums; without it, there is no package
-    partial/NAME/                what is being made, by whoever has locked its name
+    partial/DIGEST/              a package that is being made
 
 Files and record are written out to the disk before one rename makes both
 appear, after the digest has been checked. So whoever is killed leaves nothing
@@ -31,13 +31,14 @@ it apart. All that are needed are taken in this order, so nobody waits in a ring
 
 1. *use*, shared: taken before one looks whether a package is there, and kept
    until the cache is closed or its process ends.
-2. *partial*, exclusive: taken by who did not find it, who then looks again,
+2. *work*, exclusive: taken by who did not find it, who then looks again,
    and fetches only if it is still missing. All others wait here.
 
 Who removes a package takes *use* exclusively, and only if it is free: whoever
 has looked, waits, fetches or works has it, and whoever comes later looks when
 all is gone. It takes the record away first, so that a removal that is cut
 short leaves no package. Those who prune, one at a time, take *prune* first.
+Who verifies a package has *work*, so that nobody replaces it meanwhile.
 """
 
 import contextlib
@@ -51,8 +52,6 @@ import re
 import shutil
 import stat
 import tempfile
-import time
-import uuid
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -69,14 +68,16 @@ from loader.counters import Counters
 from loader.locks import LockFile
 from loader.records import Record
 from loader.records import sync_folder
+from loader.uses import NEVER
+from loader.uses import UseClock
+from loader.uses import last_use
+from loader.workspaces import Workspaces
 
 LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _FILES = "files"
 _RECORD = "record"
-# The stamp of what has no record: it is no package, and the first to be removed.
-_NEVER = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,13 +127,16 @@ class Cache:
         self._limits = limits
         self._max_size = max_size
         self._packages = self.folder / "packages"
-        self._partial = self.folder / "partial"
         self._used: set[str] = set()
+        partial = self.folder / "partial"
+        lock = self.folder / "lock"
         with self._told("make folders"):
-            for path in (self.folder, self._packages, self._partial):
+            for path in (self.folder, self._packages, partial):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _check_owner(path)
-            self._locks = LockFile(self.folder / "lock")
+            self._locks = LockFile(lock)
+        self._workspaces = Workspaces(partial, self._locks)
+        self._clock = UseClock(lock)
 
     def close(self) -> None:
         """Give up all packages: from now on they may be removed."""
@@ -192,14 +196,14 @@ class Cache:
         with self._told("verify packages"):
             for digest in digests or sorted(self._digests()):
                 # With the lock, nobody stores it anew while we read.
-                with self._locks.exclusive(_work(digest)):
+                with self._workspaces.lock(digest):
                     problems = self._damage(digest)
                     if problems:
                         damaged[digest] = problems
                         self._forget(digest)
                         self._warn(digest, problems)
                 if problems:
-                    self._remove(digest, _NEVER)
+                    self._remove(digest, NEVER)
         return damaged
 
     def prune(self, max_size: int) -> Pruned:
@@ -212,13 +216,14 @@ class Cache:
         """
         removed: list[_Entry] = []
         with self._told("remove packages"), self._locks.exclusive("prune"):
-            self._sweep()
+            self._workspaces.sweep()
             entries = sorted(self._entries(), key=lambda entry: entry.used)
             if entries:
-                self._set_clock(entries[-1].used)
+                self._clock.catch_up(entries[-1].used)
             size = sum(entry.size for entry in entries)
             for entry in entries:
-                if size <= max_size and entry.used != _NEVER:
+                # What has no record is no package.
+                if size <= max_size and entry.used != NEVER:
                     break
                 if self._remove(entry.digest, entry.used):
                     removed.append(entry)
@@ -250,8 +255,8 @@ class Cache:
         """
         with contextlib.ExitStack() as stack:
             with self._told("make a folder"):
-                self._sweep()
-                folder = stack.enter_context(self._new_work())
+                self._workspaces.sweep()
+                folder = stack.enter_context(self._workspaces.new())
             yield folder
 
     def _take(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
@@ -261,14 +266,16 @@ class Cache:
             found = self._is_there(digest)
         fetched = not found and self._fetch(digest, fetch)
         self._used.add(digest)
-        self._note_use(digest)
+        # What cannot be written cannot be pruned.
+        with contextlib.suppress(OSError):
+            self._clock.stamp(self._packages / digest / _RECORD)
         return fetched
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
         """Store a package, unless somebody else has done so while we waited."""
         with contextlib.ExitStack() as stack:
             with self._told(f"store package {digest}"):
-                stack.enter_context(self._locks.exclusive(_work(digest)))
+                stack.enter_context(self._workspaces.lock(digest))
                 # On NFS, opening a folder asks the server what is new in it.
                 os.close(os.open(self._packages, os.O_RDONLY))
                 if self._is_there(digest):
@@ -276,7 +283,7 @@ class Cache:
                 damage = self._damage(digest)
                 if damage:
                     self._warn(digest, damage)
-                work = stack.enter_context(self._work(digest))
+                work = stack.enter_context(self._workspaces.folder(digest))
                 archive = stack.enter_context(tempfile.TemporaryFile(buffering=0, dir=work))
             self._download(digest, fetch, archive)
             with self._told(f"store package {digest}"):
@@ -320,39 +327,15 @@ class Cache:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
             # Damaged, or not removed to the end.
-            with self._new_work() as before:
+            with self._workspaces.new() as before:
                 target.rename(before / made.name)
                 made.rename(target)
         sync_folder(self._packages)
 
-    @contextlib.contextmanager
-    def _work(self, name: str) -> Iterator[pathlib.Path]:
-        """A folder in ``partial`` for whoever has locked its name, until it is moved."""
-        folder = self._partial / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(0o700)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _new_work(self) -> Iterator[pathlib.Path]:
-        name = uuid.uuid4().hex
-        with self._locks.exclusive(_work(name)), self._work(name) as folder:
-            yield folder
-
-    def _sweep(self) -> None:
-        """Remove what killed processes have left."""
-        for path in self._partial.iterdir():
-            with self._locks.exclusive_if_free(_work(path.name)) as free:
-                if free:
-                    shutil.rmtree(path, ignore_errors=True)
-
     def _make_room(self) -> None:
         try:
             with self._told("sweep"):
-                self._sweep()
+                self._workspaces.sweep()
             if self._max_size is not None:
                 self.prune(self._max_size)
         except errors.CacheError as error:
@@ -363,7 +346,7 @@ class Cache:
         """Remove a package that nobody uses, nor has used since it had this stamp."""
         path = self._packages / digest
         with self._locks.exclusive_if_free(_use(digest)) as free:
-            if not free or _stamp(path / _RECORD) != used:
+            if not free or last_use(path / _RECORD) != used:
                 return False
             self._forget(digest)
             shutil.rmtree(path, ignore_errors=True)
@@ -399,7 +382,7 @@ class Cache:
 
     def _replace_record(self, package: pathlib.Path, record: Record) -> None:
         # Where it cannot be written the old one does, but all files are read each time.
-        with contextlib.suppress(OSError), self._new_work() as folder:
+        with contextlib.suppress(OSError), self._workspaces.new() as folder:
             record.save(folder / _RECORD)
             (folder / _RECORD).rename(package / _RECORD)
 
@@ -417,30 +400,12 @@ class Cache:
     def _entries(self) -> Iterator[_Entry]:
         for digest in self._digests():
             record = self._packages / digest / _RECORD
-            used = _stamp(record)
+            used = last_use(record)
             try:
                 size = Record.load(record).size
             except (OSError, ValueError):
                 size = 0
             yield _Entry(digest, size, used)
-
-    def _note_use(self, digest: str) -> None:
-        """Stamp a package as the last one used.
-
-        The stamp is the time, or more than the last stamp where the clock has
-        been set back, or another host's is behind. So stamps keep their order
-        whatever clocks do, and one from the future is soon an old one.
-        """
-        # What cannot be written cannot be pruned.
-        with contextlib.suppress(OSError):
-            now = max(time.time_ns(), _stamp(self._locks.path) + 1)
-            os.utime(self._locks.path, ns=(now, now))
-            os.utime(self._packages / digest / _RECORD, ns=(now, now))
-
-    def _set_clock(self, stamp: int) -> None:
-        """Let no stamp be ahead of the last one, as where the lock file is a new one."""
-        if stamp > _stamp(self._locks.path):
-            os.utime(self._locks.path, ns=(stamp, stamp))
 
     @contextlib.contextmanager
     def _told(self, doing: str) -> Iterator[None]:
@@ -492,17 +457,6 @@ def _check_digest(digest: str) -> None:
 
 def _use(digest: str) -> str:
     return f"use {digest}"
-
-
-def _work(name: str) -> str:
-    return f"partial {name}"
-
-
-def _stamp(path: pathlib.Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return _NEVER
 
 
 def _room(folder: pathlib.Path) -> str:

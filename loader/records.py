@@ -42,7 +42,8 @@ class _File:
     """One file.
 
     :param changed: when it was last changed, as the kernel keeps it; nobody
-        can set it, so that a file which has it still was not written to.
+        can set it, so that a file which has it still was not written to since,
+        but for the few milliseconds of one tick.
     """
 
     size: int

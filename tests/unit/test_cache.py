@@ -272,13 +272,21 @@ DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
 }
 
 
+def _break(folder: pathlib.Path, damage: str) -> str:
+    """Damage a package, and give the words that tell it."""
+    # The kernel's times of change are as coarse as its ticks, of which there are 100 a second.
+    time.sleep(0.02)
+    break_it, told = DAMAGES[damage]
+    break_it(folder / "files" / "Resources" / "2")
+    return told
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_package_is_fetched_again(
     cache: loader.Cache, stored: Stored, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _use(cache, stored)
-    break_it, told = DAMAGES[damage]
-    break_it(_folder(cache, stored) / "files" / "Resources" / "2")
+    told = _break(_folder(cache, stored), damage)
 
     with caplog.at_level(logging.WARNING):
         assert stored.is_in(stored.take(cache))
@@ -296,8 +304,7 @@ def test_verifying_finds_and_removes_what_is_damaged(
     sound = Stored.named("org.sound")
     _use(cache, stored, sound)
     assert cache.verify() == {}
-    break_it, told = DAMAGES[damage]
-    break_it(_folder(cache, stored) / "files" / "Resources" / "2")
+    told = _break(_folder(cache, stored), damage)
 
     assert cache.verify(sound.digest) == {}
     damaged = cache.verify()
@@ -439,7 +446,7 @@ def test_what_was_used_while_pruning_had_begun_stays(
 ) -> None:
     a, b = Stored.named("org.a"), Stored.named("org.b")
     _use(cache, a, b)
-    monkeypatch.setattr(cache, "_set_clock", lambda _: _use(cache, a))
+    monkeypatch.setattr(cache._clock, "catch_up", lambda _: _use(cache, a))
 
     assert cache.prune(0).removed == (b.digest,)
 

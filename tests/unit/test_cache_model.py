@@ -25,8 +25,8 @@ from hypothesis.stateful import precondition
 from hypothesis.stateful import rule
 
 import loader
-from loader import cache as cache_module
 from loader import records
+from loader import uses
 from tests.unit.stored import Stored
 
 PACKAGES = [Stored.named(f"org.model{number}", resources=number) for number in range(5)]
@@ -51,7 +51,7 @@ class Pruning(RuleBasedStateMachine):
         self._resources.enter_context(mock.patch.object(records.os, "fsync"))
         self._now = 40 * YEAR
         self._resources.enter_context(
-            mock.patch.object(cache_module.time, "time_ns", side_effect=lambda: self._now)
+            mock.patch.object(uses.time, "time_ns", side_effect=lambda: self._now)
         )
         self._caches = {user: loader.Cache(self._folder) for user in USERS}
         self._using: dict[int, set[str]] = {user: set() for user in USERS}
