@@ -31,8 +31,8 @@ from loader.errors import UnsupportedFormat
 from loader.fetching import Fetcher
 from loader.fetching import Progress
 from loader.loader import PackageLoader
-from loader.lock import Lock
-from loader.lock import LockedCatalog
+from loader.lockfile import Lock
+from loader.lockfile import LockedCatalog
 from loader.memory import Memory
 from loader.pins import Pins
 
