@@ -164,7 +164,7 @@ class MuranoCatalog(base.Catalog):
             query["marker"] = page["next_marker"]
 
     def _page(self, query: dict[str, str]) -> dict[str, Any]:
-        self.counters.requests += 1
+        self.counters.count(requests=1)
         try:
             page = self._client.get(_PATH, params=query, timeout=self._timeout).json()
         except (*_FAILURES, ValueError) as error:
@@ -174,7 +174,7 @@ class MuranoCatalog(base.Catalog):
         return page
 
     def _download(self, reference: str) -> Iterator[bytes]:
-        self.counters.requests += 1
+        self.counters.count(requests=1)
         path = f"{_PATH}/{urllib.parse.quote(reference, safe='')}/download"
         try:
             with self._client.get(path, stream=True, timeout=self._timeout) as response:

@@ -137,7 +137,7 @@ class Web:
             yield answer
 
     def _response(self, url: str, headers: Mapping[str, str]) -> requests.Response:
-        self._counters.requests += 1
+        self._counters.count(requests=1)
         try:
             response: requests.Response = self._session.get(
                 url,
