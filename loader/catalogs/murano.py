@@ -179,7 +179,7 @@ class MuranoCatalog(base.Catalog):
         try:
             with self._client.get(path, stream=True, timeout=self._timeout) as response:
                 for chunk in response.iter_content(_CHUNK):
-                    self.counters.bytes += len(chunk)
+                    self.counters.count(bytes=len(chunk))
                     yield chunk
         except _FAILURES as error:
             raise errors.CatalogError(
