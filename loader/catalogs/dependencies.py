@@ -32,8 +32,9 @@ from loader.catalogs.base import Undefined
 
 PATH = "/murano/dependencies"
 
-# What the server takes of each kind in one query.
+# What the server takes of each kind in one query, and as pins of one package.
 _MOST = 1000
+_MOST_PINS = 100
 
 
 def body(query: Query, project_id: str | None) -> dict[str, Any] | None:
@@ -45,7 +46,11 @@ def body(query: Query, project_id: str | None) -> dict[str, Any] | None:
     """
     requirements = dict(query.requirements)
     kinds = (query.requirements, query.classes, query.pins)
-    if len(requirements) < len(query.requirements) or max(map(len, kinds)) > _MOST:
+    most_pins = max(map(len, query.pins.values()), default=0)
+    if max(map(len, kinds)) > _MOST or most_pins > _MOST_PINS:
+        return None
+    if len(requirements) < len(query.requirements):
+        # Several ranges upon one package.
         return None
     return {
         "requirements": {fqn: spec.text for fqn, spec in requirements.items()},

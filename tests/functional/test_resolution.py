@@ -157,3 +157,23 @@ def test_what_a_policy_forbids_is_an_error(
         resolution.resolve([catalog], Query((("org.a", VersionSpec.of("1")),)))
 
     assert isinstance(refusal.value.__cause__, ksa_exceptions.Forbidden)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query((("org.a", VersionSpec.of("1")), ("org.a", VersionSpec.of("2")))),
+        Query(pins={"org.a": [Version(f"1.0.{number}") for number in range(101)]}),
+        Query(pins={f"org.a{number}": [] for number in range(1001)}),
+    ],
+    ids=["two ranges", "many versions", "many packages"],
+)
+def test_what_a_query_cannot_hold_is_asked_a_level_at_a_time(
+    catalog: GlareCatalog, project: str, state_dir: pathlib.Path, query: Query
+) -> None:
+    _publish(state_dir, project, {"org.a": {"1.0.0": {}, "2.0.0": {}}})
+
+    assert catalog.resolve(query) is None
+    assert catalog.counters.requests == 0
+    resolved = resolution.resolve([catalog], query)
+    assert len(resolved.choices.get("org.a", {})) == len(query.requirements)
