@@ -519,6 +519,16 @@ def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
     assert cache.prune(0).removed == (a.digest, b.digest, c.digest)
 
 
+def test_storing_removes_what_killed_processes_have_left(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    stored.write(cache.folder / "partial" / Stored.named("org.killed").digest)
+
+    stored.take(cache)
+
+    assert _leftovers(cache) == []
+
+
 # A folder for one task
 
 
