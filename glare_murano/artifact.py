@@ -19,7 +19,6 @@ is. Glare finds the type by its option ``custom_artifact_types_modules``.
 """
 
 import datetime
-import hashlib
 import tempfile
 from typing import IO
 from typing import Any
@@ -370,12 +369,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.Forbidden(
                 message=f"{field_name} cannot be uploaded: it is taken from the archive"
             )
-        archive, digest = _spool(fd)
+        archive = _spool(fd)
         try:
             contents = cls._read(context, af, archive)
             # Nothing is visible yet: update_blob writes the fields in the same
             # transaction that makes the stored archive visible.
-            context.murano_upload = uploads.prepare(context, af, archive, digest, contents)
+            context.murano_upload = uploads.prepare(context, af, archive, contents)
         except Exception:
             archive.close()
             raise
@@ -389,7 +388,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         if field_name != table.ARCHIVE or upload is None:
             return super().update_blob(context, af_id, field_name, values)
         context.murano_upload = None
-        if not values or values["sha256"] != upload.digest:
+        if not values or values["url"] in upload.replaced:
             # The archive was not stored; what was there before stays.
             upload.discard(context)
             return super().update_blob(context, af_id, field_name, values)
@@ -491,10 +490,9 @@ def _check_characters(value: Any) -> None:
         raise exception.BadRequest(message=f"the request has {error}") from error
 
 
-def _spool(source: Any) -> tuple[IO[bytes], str]:
-    """Copy an upload to a file that can seek; returns it and its SHA-256."""
+def _spool(source: Any) -> IO[bytes]:
+    """Copy an upload to a file that can seek."""
     limit = _limits().archive_size
-    digest = hashlib.sha256()
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads on
     size = 0
     try:
@@ -502,9 +500,8 @@ def _spool(source: Any) -> tuple[IO[bytes], str]:
             size += len(chunk)
             if size > limit:
                 raise too_large(limit)
-            digest.update(chunk)
             spool.write(chunk)
     except Exception:
         spool.close()
         raise
-    return spool, digest.hexdigest()
+    return spool

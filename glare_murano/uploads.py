@@ -46,14 +46,12 @@ class Upload:
     """An archive that has been read and checked, but is not stored yet.
 
     :param archive: the file that it is in until then.
-    :param digest: its SHA-256, in hexadecimal.
     :param blobs: name of a field -> what Glare keeps of the blob, or None
         where the package has none.
     :param replaced: where the blobs lie that the artifact had before.
     """
 
     archive: IO[bytes]
-    digest: str
     contents: Contents
     blobs: Mapping[str, Mapping[str, Any] | None]
     replaced: tuple[str, ...]
@@ -69,7 +67,7 @@ class Upload:
         delete(context, self.replaced)
 
 
-def prepare(context: Any, af: Any, archive: IO[bytes], digest: str, contents: Contents) -> Upload:
+def prepare(context: Any, af: Any, archive: IO[bytes], contents: Contents) -> Upload:
     """Store what is taken out of an archive.
 
     :raises glare.common.exception.GlareException: if the store refuses it;
@@ -79,7 +77,7 @@ def prepare(context: Any, af: Any, archive: IO[bytes], digest: str, contents: Co
     names = (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS))
     before = [getattr(af, name) for name in names]
     replaced = tuple(blob["url"] for blob in before if blob and blob["url"])
-    upload = Upload(archive, digest, contents, blobs, replaced)
+    upload = Upload(archive, contents, blobs, replaced)
     try:
         for blob in fields.BLOBS:
             data = blob.fill(contents)

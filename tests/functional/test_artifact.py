@@ -637,12 +637,18 @@ def test_a_killed_second_upload_leaves_the_first_archive(glare: Client, name: st
     assert glare.set(artifact_id, "status", "active").status_code == 200
 
 
+@pytest.mark.parametrize("again", [False, True])
 def test_an_archive_that_cannot_be_stored_leaves_nothing(
-    glare: Client, name: str, state_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    glare: Client,
+    name: str,
+    state_dir: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,
 ) -> None:
     """A full disk, shown by Glare's own store: its driver finds no room for the archive."""
     artifact_id = _draft(glare, name)
-    glare.upload(artifact_id, _shown_package(name))
+    data = _shown_package(name)
+    glare.upload(artifact_id, data)
     before = glare.show(artifact_id)
     stored = set((state_dir / "blobs").iterdir())
     save = store_api.save_blob_to_store
@@ -653,7 +659,8 @@ def test_an_archive_that_cannot_be_stored_leaves_nothing(
         return save(blob_id, blob, *args, **kwargs)
 
     monkeypatch.setattr(store_api, "save_blob_to_store", refuse_archives)
-    answer = glare.upload(artifact_id, _shown_package(name, **{"UI/ui.yaml": b"Other: 1\n"}))
+    other = data if again else _shown_package(name, **{"UI/ui.yaml": b"Other: 1\n"})
+    answer = glare.upload(artifact_id, other)
     monkeypatch.undo()
 
     assert answer.status_code == 403
@@ -661,3 +668,4 @@ def test_an_archive_that_cannot_be_stored_leaves_nothing(
     assert {**after, "updated_at": None} == {**before, "updated_at": None}
     assert set((state_dir / "blobs").iterdir()) == stored
     assert glare.request("GET", f"/{artifact_id}/ui_definition").content == FORM
+    assert glare.request("GET", f"/{artifact_id}/archive").content == data
