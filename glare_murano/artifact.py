@@ -384,16 +384,36 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def update_blob(cls, context: Any, af_id: str, field_name: str, values: Any) -> Any:
         """Save what is known of a blob; with a new archive, all that it says."""
+        if field_name != table.ARCHIVE:
+            return super().update_blob(context, af_id, field_name, values)
+        if values and values["status"] == "saving":
+            af = super().update_blob(context, af_id, field_name, values)
+            context.murano_uploading = af.archive["id"]
+            return af
         upload: uploads.Upload | None = getattr(context, "murano_upload", None)
-        if field_name != table.ARCHIVE or upload is None:
-            return super().update_blob(context, af_id, field_name, values)
         context.murano_upload = None
-        if not values or values["url"] in upload.replaced:
-            # The archive was not stored; what was there before stays.
+        # Else what was there before stays, if anything was.
+        is_stored = bool(upload and values and values["url"] not in upload.replaced)
+        goes_on = uploads.goes_on(context.murano_uploading)
+        if upload and is_stored and goes_on:
+            return cls._save_upload(context, af_id, values, upload)
+        if upload:
             upload.discard(context)
+        if goes_on:
             return super().update_blob(context, af_id, field_name, values)
+        if not is_stored:
+            # Glare tells the client of what went wrong before.
+            return None
+        uploads.delete(context, [values["url"]])
+        raise exception.Conflict(
+            message="the upload took too long and was given up; upload the archive again"
+        )
+
+    @classmethod
+    def _save_upload(cls, context: Any, af_id: str, values: Any, upload: uploads.Upload) -> Any:
+        """Save an archive that has been stored, and all that it says, in one transaction."""
         changes = {
-            "blobs": {field_name: values, **upload.blobs},
+            "blobs": {table.ARCHIVE: values, **upload.blobs},
             "properties": dict(table.from_contents(upload.contents)),
             **table.common_from_contents(upload.contents),
         }

@@ -93,7 +93,8 @@ def settle(before: datetime.datetime, artifact_id: str | None = None) -> None:
 
     Glare marks a blob while it is uploaded, refuses any other upload, activation
     and deletion meanwhile, and leaves the mark if its process is killed. The
-    artifact becomes what it was before the upload.
+    artifact becomes what it was before the upload; one that goes on nevertheless
+    changes nothing any more.
 
     :param before: a time, in UTC.
     :param artifact_id: of one artifact; of all if it is None.
@@ -121,8 +122,21 @@ def settle(before: datetime.datetime, artifact_id: str | None = None) -> None:
             if size is None:
                 session.delete(blob)
             else:
-                # Glare has overwritten the size of what was there before.
+                # Glare has overwritten the size of what was there before. The
+                # upload knows the blob by its id, and is to find it no more.
                 blob.status, blob.size = "active", size
+                blob.id = uuidutils.generate_uuid()
+
+
+def goes_on(blob_id: str) -> bool:
+    """Whether an upload has not been given up.
+
+    :param blob_id: of the blob that Glare marked when it began.
+    """
+    session = database.get_session()
+    with session.begin():
+        blob = session.get(models.ArtifactBlob, blob_id)
+        return blob is not None and blob.status == "saving"
 
 
 def _stored_size(url: str | None) -> int | None:

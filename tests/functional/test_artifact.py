@@ -12,10 +12,12 @@
 
 """The artifact type in the real Glare."""
 
+import concurrent.futures
 import datetime
 import hashlib
 import json
 import pathlib
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -598,6 +600,12 @@ def _killed_upload(artifact_id: str, ago: datetime.timedelta) -> None:
         if archive is None:
             archive = models.ArtifactBlob(name="archive", external=False, artifact=artifact)
         archive.status, archive.size = "saving", 4711
+    _begun(artifact_id, ago)
+
+
+def _begun(artifact_id: str, ago: datetime.timedelta) -> None:
+    """Let the upload that goes on have begun some time ago."""
+    session = database.get_session()
     with session.begin():
         session.query(models.Artifact).filter_by(id=artifact_id).update(
             {"updated_at": timeutils.utcnow() - ago}
@@ -635,6 +643,48 @@ def test_a_killed_second_upload_leaves_the_first_archive(glare: Client, name: st
     assert glare.show(artifact_id)["archive"] == before["archive"]
     assert glare.request("GET", f"/{artifact_id}/archive").content == data
     assert glare.set(artifact_id, "status", "active").status_code == 200
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_upload_that_was_given_up_changes_nothing_when_it_ends(
+    glare: Client,
+    name: str,
+    state_dir: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stored: bool,
+) -> None:
+    """The process was not killed, but slow: meanwhile the package has become active."""
+    artifact_id = _draft(glare, name)
+    data = packages.package(name)
+    arrived, released = threading.Event(), threading.Event()
+    save = store_api.save_blob_to_store
+
+    def save_late(*args: object, **kwargs: object) -> object:
+        arrived.set()
+        assert released.wait(30)
+        if not stored:
+            raise exception.Forbidden(message="There is no room left.")
+        return save(*args, **kwargs)
+
+    before = set((state_dir / "blobs").iterdir())
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        with monkeypatch.context() as patched:
+            patched.setattr(store_api, "save_blob_to_store", save_late)
+            slow = Client(glare.url, glare.token)
+            other = packages.package(name, Author="Somebody else")
+            late = executor.submit(slow.upload, artifact_id, other)
+            assert arrived.wait(30)
+        _begun(artifact_id, _LONG_AGO)
+        assert glare.upload(artifact_id, data).status_code == 200
+        assert glare.set(artifact_id, "status", "active").status_code == 200
+        active = glare.show(artifact_id)
+        released.set()
+        answer = late.result()
+
+    assert answer.status_code == (409 if stored else 403)
+    assert glare.show(artifact_id) == active
+    assert glare.request("GET", f"/{artifact_id}/archive").content == data
+    assert len(set((state_dir / "blobs").iterdir()) - before) == 1
 
 
 @pytest.mark.parametrize("again", [False, True])
