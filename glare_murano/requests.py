@@ -123,6 +123,8 @@ def json_body(req: Any) -> Any:
 
 
 def _is_ours(path: str) -> bool:
+    # Glare's router does not see a line break at the end.
+    path = path.removesuffix("\n")
     return any(path == ours or path.startswith(f"{ours}/") for ours in (ARTIFACTS, QUERIES))
 
 
