@@ -150,8 +150,7 @@ class GlareSource:
         return {release: self._requirements[release] for release in releases}
 
     def details(self, releases: Collection[Release]) -> Mapping[Release, Details]:
-        """What a loader needs to know of each of the releases."""
-        self.requirements(releases)
+        """What a loader needs to know of each of the releases that has an archive."""
         by_id = {self.found[release].id: release for release in releases}
         query = self._session.query(
             models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
@@ -159,7 +158,9 @@ class GlareSource:
             checked(models.ArtifactBlob.name == fields.ARCHIVE),
             checked(models.ArtifactBlob.status == "active"),
         )
-        blobs = looked_up(query, models.ArtifactBlob.artifact_id, by_id)
+        blobs = list(looked_up(query, models.ArtifactBlob.artifact_id, by_id))
+        # Before its archive is there, a draft may say what it likes.
+        self.requirements([by_id[blob.artifact_id] for blob in blobs])
         return {
             by_id[blob.artifact_id]: Details(
                 tuple(sorted(self._classes[by_id[blob.artifact_id]])), blob.sha256, blob.size

@@ -143,6 +143,9 @@ def test_a_draft_is_asked_about_by_its_id(
     unread = glare.ask(package=draft)
     assert unread.status_code == 409
     assert "org.wiki 2.0.0 has no archive yet" in message(unread)
+    assert glare.set(draft, "requirements", {"org.db": "no range"}).status_code == 200
+    assert glare.ask(package=draft).status_code == 409
+    assert glare.set(draft, "requirements", {}).status_code == 200
 
     data = packages.package("org.wiki", "2.0.0", Require={"org.db": "1"})
     assert glare.upload(draft, data).status_code == 200
