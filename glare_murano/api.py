@@ -78,9 +78,8 @@ def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
 
 
 def _heirs(req: Any, see_all: bool) -> dict[str, Any]:
-    unknown = sorted(set(req.GET) - {"class"})
     class_name = req.GET.get("class")
-    if not class_name or unknown:
+    if not class_name or len(req.GET) > 1:
         raise exception.BadRequest(message="the query takes one parameter: class=NAME")
     requests.check_characters(class_name, is_name=True)
     session = database.get_session()

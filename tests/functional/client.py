@@ -65,7 +65,7 @@ class Client:
         """Send a dependency query."""
         return _validated(self._http.post(f"{self.url}{DEPENDENCIES}", json=body, timeout=60))
 
-    def query(self, path: str, parameters: dict[str, str]) -> requests.Response:
+    def query(self, path: str, parameters: dict[str, Any]) -> requests.Response:
         """Ask for what lies beside Glare's own API."""
         return _validated(self._http.get(f"{self.url}{path}", params=parameters, timeout=60))
 

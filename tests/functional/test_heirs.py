@@ -93,8 +93,11 @@ def test_heirs_are_what_a_list_call_would_show(
     assert set(_heirs(admin, base)) == {"org.own.Own", f"{name}.Public"}
 
 
-@pytest.mark.parametrize("parameters", [{}, {"class": ""}, {"class": "a.B", "other": "1"}])
-def test_a_bad_query_is_refused(glare: Client, parameters: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"class": ""}, {"class": "a.B", "other": "1"}, {"class": ["a.B", "a.C"]}],
+)
+def test_a_bad_query_is_refused(glare: Client, parameters: dict[str, Any]) -> None:
     answer = glare.query(PATH, parameters)
 
     assert answer.status_code == 400
