@@ -44,7 +44,12 @@ REQUEST_SCHEMA = {
         "objects": {"type": "array", "items": _OBJECT, "maxItems": 1000},
         "pins": {
             "type": "object",
-            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            # Every range upon a package is held against each of its pins.
+            "additionalProperties": {
+                "type": "array",
+                "items": {"type": "string"},
+                "maxItems": 100,
+            },
             "maxProperties": 1000,
         },
         "prereleases": {"type": "boolean"},

@@ -248,6 +248,7 @@ def test_the_project_own_package_comes_before_a_public_one(
         {"requirements": {"a": 1}},
         {"requirements": []},
         {"pins": {"a": ["x"]}},
+        {"pins": {"a": ["1.0.0"] * 101}},
         {"objects": [{"version": "1"}]},
         {"nonsense": True},
         [],
