@@ -14,8 +14,9 @@
 
 It stands in Glare's paste pipeline behind whatever authenticates, answers
 paths of its own, and hands every other request to Glare, with leave to override
-the checks where the caller has it. The document "Dependency queries" tells the
-form of requests and answers.
+the checks where the caller has it; what Glare leaves of an upload that it could
+not end is undone. The document "Dependency queries" tells the form of requests
+and answers.
 """
 
 import json
@@ -27,12 +28,14 @@ from glare.common import exception
 from glare.common import policy
 from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
+from webob import dec
 
 from glare_murano import dependencies
 from glare_murano import metrics
 from glare_murano import policies
 from glare_murano import queries
 from glare_murano import requests
+from glare_murano import uploads
 from glare_murano.heirs import heirs
 from glare_murano.package import closure
 
@@ -41,6 +44,14 @@ OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
     """Answers ``POST /murano/dependencies`` and ``GET /murano/heirs``."""
+
+    @dec.wsgify  # type: ignore[untyped-decorator]
+    def __call__(self, req: Any) -> Any:
+        """Answer a request, or let Glare answer it."""
+        try:
+            return super().__call__(req)
+        finally:
+            uploads.abandon(req.context)
 
     @staticmethod
     def process_request(req: Any) -> webob.Response | None:

@@ -388,15 +388,17 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             return super().update_blob(context, af_id, field_name, values)
         if values and values["status"] == "saving":
             af = super().update_blob(context, af_id, field_name, values)
-            context.murano_uploading = af.archive["id"]
+            # Glare goes on to keep there what is known of the blob.
+            context.murano_blob = values
+            values["id"] = af.archive["id"]
             return af
         upload: uploads.Upload | None = getattr(context, "murano_upload", None)
-        context.murano_upload = None
         # Else what was there before stays, if anything was.
         is_stored = bool(upload and values and values["url"] not in upload.replaced)
-        goes_on = uploads.goes_on(context.murano_uploading)
+        goes_on = uploads.goes_on(context.murano_blob["id"])
         if upload and is_stored and goes_on:
             return cls._save_upload(context, af_id, values, upload)
+        context.murano_upload = None
         if upload:
             upload.discard(context)
         if goes_on:
@@ -417,11 +419,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             "properties": dict(table.from_contents(upload.contents)),
             **table.common_from_contents(upload.contents),
         }
-        try:
-            saved = database.create_or_update(context, af_id, changes, database.get_session())
-        except Exception:
-            upload.discard(context)
-            raise
+        saved = database.create_or_update(context, af_id, changes, database.get_session())
+        # From here on, there is nothing to undo.
+        context.murano_upload = None
         upload.finish(context)
         metrics.UPLOADS.inc()
         return cls.init_artifact(context, saved)

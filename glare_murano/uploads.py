@@ -118,14 +118,39 @@ def settle(before: datetime.datetime, artifact_id: str | None = None) -> None:
                 blob.name,
                 blob.artifact_id,
             )
-            size = _stored_size(blob.url)
-            if size is None:
-                session.delete(blob)
-            else:
-                # Glare has overwritten the size of what was there before. The
-                # upload knows the blob by its id, and is to find it no more.
-                blob.status, blob.size = "active", size
-                blob.id = uuidutils.generate_uuid()
+            _give_up(session, blob)
+
+
+def abandon(context: Any) -> None:
+    """Undo the upload of a request that is answered, if it was neither saved nor discarded.
+
+    Glare locks the artifact when the archive is stored, and fails if another
+    request has locked it just then.
+    """
+    upload: Upload | None = getattr(context, "murano_upload", None)
+    if upload is None:
+        return
+    context.murano_upload = None
+    upload.discard(context)
+    if context.murano_blob["url"] not in (None, *upload.replaced):
+        delete(context, [context.murano_blob["url"]])
+    session = database.get_session()
+    with session.begin():
+        blob = session.get(models.ArtifactBlob, context.murano_blob["id"])
+        if blob is not None and blob.status == "saving":
+            _give_up(session, blob)
+
+
+def _give_up(session: Any, blob: Any) -> None:
+    """Make a blob what it was before its upload."""
+    size = _stored_size(blob.url)
+    if size is None:
+        session.delete(blob)
+    else:
+        # Glare has overwritten the size of what was there before. The upload
+        # knows the blob by its id, and is to find it no more.
+        blob.status, blob.size = "active", size
+        blob.id = uuidutils.generate_uuid()
 
 
 def goes_on(blob_id: str) -> bool:

@@ -688,6 +688,42 @@ def test_an_upload_that_was_given_up_changes_nothing_when_it_ends(
 
 
 @pytest.mark.parametrize("again", [False, True])
+def test_an_upload_that_ends_while_its_artifact_is_locked_leaves_nothing(
+    glare: Client,
+    name: str,
+    state_dir: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,
+) -> None:
+    """Another request has locked it, such as a patch, or a second upload."""
+    artifact_id = _draft(glare, name)
+    if again:
+        glare.upload(artifact_id, packages.package(name))
+    before = glare.show(artifact_id)
+    stored = set((state_dir / "blobs").iterdir())
+    save = store_api.save_blob_to_store
+    lock = f"murano:{artifact_id}"
+
+    def save_and_lock(*args: object, **kwargs: object) -> object:
+        saved = save(*args, **kwargs)
+        if len(set((state_dir / "blobs").iterdir()) - stored) == 4:
+            database.create_lock(None, lock, database.get_session())
+        return saved
+
+    monkeypatch.setattr(store_api, "save_blob_to_store", save_and_lock)
+    answer = glare.upload(artifact_id, _shown_package(name))
+    monkeypatch.undo()
+    database.delete_lock(None, lock, database.get_session())
+
+    assert answer.status_code == 409
+    assert "Lock already acquired" in message(answer)
+    assert glare.show(artifact_id)["archive"] == before["archive"]
+    assert set((state_dir / "blobs").iterdir()) == stored
+    assert glare.upload(artifact_id, _shown_package(name)).status_code == 200
+    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+
+
+@pytest.mark.parametrize("again", [False, True])
 def test_an_archive_that_cannot_be_stored_leaves_nothing(
     glare: Client,
     name: str,
