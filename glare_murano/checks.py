@@ -20,6 +20,7 @@ What an active package requires is planned elsewhere: see ``dependencies``.
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -188,7 +189,9 @@ def _left_without(context: Any, af: Any) -> str:
             for group in _groups(session, af)
             if group.spec.match(version) and not group.is_served(others, af)
         ]
-        names = [name for group in groups for name in _members(session, af, group, context)]
+        members = (name for group in groups for name in _members(session, af, group, context))
+        # No more than a message names: there may be a group for each project.
+        names = list(itertools.islice(members, _MAX_NAMED + 1))
     if not groups:
         return ""
     hidden = "" if names else "packages of other projects"

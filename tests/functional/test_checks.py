@@ -261,6 +261,22 @@ def test_only_what_is_required_is_looked_up(glare: Client) -> None:
     assert "_artifact_id " in uploaded
 
 
+def test_of_many_dependents_no_more_are_looked_up_than_are_named(glare: Client) -> None:
+    db = _active(glare, "org.db")
+    for number in range(11):
+        _active(glare, f"org.wiki{number}", org__db=f">=0.{number}")
+
+    def refused() -> int:
+        with statements.recorded() as found:
+            _refused(_delete(glare, db), "requirement-last", " and more")
+        return len(found)
+
+    eleven = refused()
+    for number in range(11, 15):
+        _active(glare, f"org.wiki{number}", org__db=f">=0.{number}")
+    assert refused() == eleven
+
+
 def test_an_administrator_may_override(glare: Client, admin: Client) -> None:
     db = _active(glare, "org.db")
     _active(glare, "org.wiki", org__db="1")
