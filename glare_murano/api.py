@@ -38,6 +38,7 @@ from glare_murano import requests
 from glare_murano import uploads
 from glare_murano.heirs import heirs
 from glare_murano.package import closure
+from glare_murano.rows import snapshot
 
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
@@ -74,7 +75,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
     query = queries.Query(requests.json_body(req))
     session = database.get_session()
-    with session.begin():
+    with snapshot(session):
         source = dependencies.GlareSource(
             session,
             req.context,
@@ -94,7 +95,7 @@ def _heirs(req: Any, see_all: bool) -> dict[str, Any]:
         raise exception.BadRequest(message="the query takes one parameter: class=NAME")
     requests.check_characters(class_name, is_name=True)
     session = database.get_session()
-    with session.begin():
+    with snapshot(session):
         found = heirs(session, req.context, see_all, class_name)
     return {
         "class": class_name,

@@ -15,6 +15,7 @@
 What is looked for, and in which tables, is up to who asks.
 """
 
+import contextlib
 import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -27,6 +28,16 @@ from glare_murano.package import Version
 
 # SQLite takes 32,766 values in one statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000
+
+
+@contextlib.contextmanager
+def snapshot(session: Any) -> Iterator[None]:
+    """A transaction in which a session sees the database as it is at its first statement."""
+    with session.begin():
+        if session.get_bind().dialect.name == "postgresql":
+            # The others do so by themselves.
+            session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+        yield
 
 
 def version_of(row: Any) -> Version:

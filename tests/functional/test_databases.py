@@ -16,7 +16,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from glare.api.middleware.context import RequestContext
+from sqlalchemy import orm
 
+from glare_murano import rows
+from glare_murano.dependencies import GlareSource
+from glare_murano.package import Version
+from glare_murano.package.closure import Release
 from tests import packages
 from tests.functional import databases
 from tests.functional import sites
@@ -162,6 +168,24 @@ def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
     assert glare.names(name=name) == []
     assert site.leftovers() == {}
     assert _publish(glare, name)["status"] == "active"
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("site", ["mariadb", "postgresql"], indirect=True)
+def test_a_query_sees_one_state_of_the_database(
+    site: Site, glare: Client, project: str, name: str
+) -> None:
+    artifact_id = _publish(glare, name)["id"]
+    release = Release(name, Version("1.0.0"))
+
+    with orm.Session(site.database) as session, rows.snapshot(session):
+        context = RequestContext(is_admin=True)
+        source = GlareSource(session, context, see_all=True, project_id=project, prereleases=True)
+        assert source.versions([name]) == {name: {release.version}}
+        assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+
+        assert "io.murano" in source.requirements([release])[release]
+        assert release in source.details([release])
 
 
 def _unstorable_manifest(name: str, text: str) -> bytes:
