@@ -138,6 +138,9 @@ class GlareSource:
         """See the protocol ``Source``."""
         unknown = [release for release in releases if release not in self._requirements]
         if unknown:
+            if {release.fqn for release in unknown} & {known.fqn for known in self._requirements}:
+                # A choice has changed, and may again: now all that there are.
+                unknown = [release for release in self.found if release not in self._requirements]
             by_id = {self.found[release].id: release for release in unknown}
             self._requirements.update({release: {} for release in unknown})
             for row in self._properties(by_id):

@@ -12,6 +12,7 @@
 
 """Dependency queries, answered by the real Glare."""
 
+import itertools
 import re
 import sqlite3
 from collections.abc import Callable
@@ -290,6 +291,22 @@ def test_the_statements_grow_with_the_depth_alone(
 
     assert len(_statements(glare, requirements={"org.wide": "1"})) == narrow
     assert len(_statements(glare, requirements={"org.deep": "1"})) == narrow + 2
+
+
+def test_the_statements_do_not_grow_with_the_choices_that_change(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    """Each package rules out the newest version of the next, which then does the same."""
+
+    def count(length: int) -> int:
+        names = [f"org.row{length}.p{number}" for number in range(length)]
+        publish(names[-1])
+        for following, name in itertools.pairwise(reversed(names)):
+            publish(name, **{following.replace(".", "__"): "<2"})
+            publish(following, "2.0.0")
+        return len(_statements(glare, requirements=dict.fromkeys(names, "*")))
+
+    assert count(4) == count(10)
 
 
 def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..., Any]) -> None:
