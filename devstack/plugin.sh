@@ -200,14 +200,17 @@ function configure_glare_murano_policy {
 
 # Glare: leave out of the pipelines what today's libraries do not offer as a
 # filter any more, and put in ours, which refuse what is malformed and answer
-# dependency queries. Glare's own file stays as it is.
+# dependency queries, and the ids of requests, for refusals too. Glare's own
+# file stays as it is.
 function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
     sed -E -e '/^pipeline[ =]/s/ +(healthcheck|osprofiler)\>//g' \
-        -e '/^pipeline[ =]/s/ +faultwrapper\>/& murano-requests/' \
+        -e '/^pipeline[ =]/s/ +faultwrapper\>/ requestid& murano-requests/' \
         -e '/^pipeline[ =]/s/ +glarev1api\>/ murano&/' \
         "$GLARE_PASTE_INI" > "$file"
+    iniset "$file" filter:requestid paste.filter_factory \
+        oslo_middleware:RequestId.factory
     iniset "$file" filter:murano-requests paste.filter_factory \
         glare_murano.requests:RequestsFilter.factory
     iniset "$file" filter:murano paste.filter_factory \

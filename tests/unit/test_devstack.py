@@ -344,13 +344,15 @@ class TestStack:
         assert host.glare["paste_deploy"]["flavor"] == "keystone"
         assert host.conf(paste) == {
             "pipeline:glare-api": {
-                "pipeline": "cors faultwrapper murano-requests http_proxy_to_wsgi trustedauth "
-                "murano glarev1api"
+                "pipeline": "cors requestid faultwrapper murano-requests http_proxy_to_wsgi "
+                "trustedauth murano glarev1api"
             },
             "pipeline:glare-api-keystone": {
-                "pipeline": "cors faultwrapper murano-requests authtoken context murano glarev1api"
+                "pipeline": "cors requestid faultwrapper murano-requests authtoken context "
+                "murano glarev1api"
             },
             "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
+            "filter:requestid": {"paste.filter_factory": "oslo_middleware:RequestId.factory"},
             "filter:murano-requests": {
                 "paste.filter_factory": "glare_murano.requests:RequestsFilter.factory"
             },
