@@ -65,9 +65,12 @@ def check_patch(af: Any, patch: Any) -> None:
     :raises glare.common.exception.BadRequest: if it cannot be applied.
     """
     for operation in patch:
-        if operation["op"] == "move":
-            # Glare would try, and fail in the middle.
-            raise exception.BadRequest(message="move is not supported; use copy and replace")
+        if operation["op"] in ("move", "copy"):
+            # Glare fails in the middle of the one; the other, repeated, doubles
+            # what is there each time.
+            raise exception.BadRequest(
+                message=f"{operation['op']} is not supported; use replace with the value"
+            )
         if not operation["path"].startswith("/"):
             raise exception.BadRequest(
                 message=f"{quoted(operation['path'])} is no JSON pointer to a field"

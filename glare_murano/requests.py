@@ -50,6 +50,8 @@ MAX_BODY = 1024 * 1024
 # The WSGI server that comes with Glare reads no longer URLs.
 MAX_QUERY = 8192
 MAX_DEPTH = 20
+# Glare checks the whole field after each, and its lock lasts for five seconds.
+MAX_OPERATIONS = 200
 
 _JSON = "application/json"
 _PATCH = "application/json-patch+json"
@@ -160,6 +162,10 @@ def _check_patch(body: Any) -> None:
         jsonpatch.JsonPatch(body)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
         raise exception.BadRequest(message=f"the request is no JSON patch: {error}") from error
+    if len(body) > MAX_OPERATIONS:
+        raise exception.BadRequest(
+            message=f"the patch has more than {MAX_OPERATIONS} operations; replace whole fields"
+        )
 
 
 def _check_fields(body: Any) -> None:

@@ -155,6 +155,20 @@ def test_a_body_that_is_no_patch_is_refused(
     refused(answer, 400, f"the request is no JSON patch: {words}")
 
 
+def test_a_patch_has_so_many_operations_at_most(
+    glare: Client, wire: Wire, name: str, refused: Refused
+) -> None:
+    path = f"{ARTIFACTS}/{_draft(glare, name)}"
+    operations = [{"op": "add", "path": "/categories/-", "value": str(i)} for i in range(201)]
+
+    for count, status in ((200, 200), (201, 400)):
+        body = json.dumps(operations[:count]).encode()
+        answer = wire.send("PATCH", path, body, {"Content-Type": PATCH})
+        assert answer.status_code == status
+
+    refused(answer, 400, "more than 200 operations")
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[]", b'["url"]', b'{"url": 1}', b'{"url": null, "md5": 1}', DEEP],
