@@ -285,6 +285,34 @@ def test_an_administrator_may_override(glare: Client, admin: Client) -> None:
     assert _delete(_force(admin), db).status_code == 204
 
 
+def test_packages_that_require_each_other_become_public_by_overriding(
+    glare: Client, admin: Client, name: str
+) -> None:
+    one, two = f"{name}.one", f"{name}.two"
+    drafts = [
+        _draft(glare, one, **{two.replace(".", "__"): "1"}),
+        _draft(glare, two, **{one.replace(".", "__"): "1"}),
+    ]
+    for artifact_id in drafts:
+        assert _activate(glare, artifact_id).status_code == 200
+
+    for artifact_id in drafts:
+        _refused(admin.set(artifact_id, "visibility", "public"), "requirement-private")
+    _publish(_force(admin), drafts[0])
+    _publish(admin, drafts[1])
+
+
+def test_activation_and_deactivation_are_overridden_as_well(glare: Client, admin: Client) -> None:
+    lonely = _draft(glare, "org.lonely", org__nowhere="1")
+    db = _active(glare, "org.db")
+    _active(glare, "org.wiki", org__db="1")
+
+    _refused(_activate(admin, lonely), "requirement-missing")
+    assert _activate(_force(admin), lonely).status_code == 200
+    _refused(admin.set(db, "status", "deactivated"), "requirement-last")
+    assert _force(admin).set(db, "status", "deactivated").status_code == 200
+
+
 def test_nobody_else_may_override(glare: Client) -> None:
     db = _active(glare, "org.db")
     _active(glare, "org.wiki", org__db="1")

@@ -46,13 +46,18 @@ def reader(glare_url: str) -> Iterator[Client]:
         reader.publish(DB, version, _package(DB, version, Tags=["store", "sql"], Name="Base"))
     wiki = reader.publish(WIKI, "1.0.0", _package(WIKI, Require={DB: "1"}, Type="Application"))
     reader.set(wiki["id"], "categories", ["Web", "Text, rich"])
-    reader.publish(SHOP, "1.0.0", _package(SHOP, Author="Alice", Tags=["web", "sql"]))
+    reader.publish(SHOP, "1.0.0", _shop())
     assert reader.create(DRAFT, metadata={"stage": "idea"}).status_code == 201
     others = admin.publish(OTHERS, "1.0.0", _package(OTHERS), public=True)
     admin.publish(HIDDEN, "1.0.0", _package(HIDDEN))
     yield reader
     # Other tests would see it.
     admin.request("DELETE", f"/{others['id']}")
+
+
+def _shop() -> bytes:
+    supplier = {"Name": "A Supplier"}
+    return _package(SHOP, Author="Alice", Tags=["web", "sql"], Supplier=supplier)
 
 
 def _package(name: str, version: str = "1.0.0", **keys: Any) -> bytes:
@@ -131,7 +136,8 @@ DBS = ["db 1.0.0", "db 1.2.0", "db 2.0.0-rc.1"]
         ("author=Mallory", []),
         ("format=MuranoPL/1.4.0&tags=web", ["shop 1.0.0"]),
         ("format=MuranoPL/1.0.0", []),
-        ("supplier=Name", []),
+        ("supplier=Name", ["shop 1.0.0"]),
+        ("supplier=Lost", []),
         ("metadata=stage", ["draft 1.0.0"]),
         ("metadata=lost", []),
         ("metadata.stage=idea", ["draft 1.0.0"]),
@@ -179,6 +185,16 @@ VERSIONS = [
     "1.2.4", "1.3.0-0", "1.3.0-rc.1", "1.3.0", "1.10.0", "2.0.0-0", "2.0.0-rc.1", "2.0.0", "2.1.0",
 ]
 # fmt: on
+
+
+def test_what_is_deactivated_is_found_by_its_status(
+    glare: Client, admin: Client, name: str
+) -> None:
+    artifact = glare.publish(name, "1.0.0", packages.package(name))
+    assert admin.set(artifact["id"], "status", "deactivated").status_code == 200
+
+    assert glare.names(name=name, status="deactivated") == [(name, "1.0.0")]
+    assert glare.names(name=name, status="active") == []
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,8 @@ def test_refusals_are_as_documented(
     )
 
     assert answer.status_code == status
-    if status != 405:
-        DOCUMENT.validate_response(
-            RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(answer)
-        )
+    # By the method that the path does answer, which is all that is documented.
+    answer.request.method = answer.headers.get("Allow", method)
+    DOCUMENT.validate_response(
+        RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(answer)
+    )
