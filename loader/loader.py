@@ -151,7 +151,9 @@ class PackageLoader:
             self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
             choice = self._select(fqn, wanted)
         if choice is None:
-            missing = self._missing[fqn, wanted]
+            missing = self._missing.get((fqn, wanted))
+            if missing is None:
+                raise self._evasion(f"package {fqn} in the range {wanted}")
             raise errors.NoSuchPackage(
                 fqn,
                 spec,
@@ -226,10 +228,7 @@ class PackageLoader:
                 )
             choice = self._select_defining(class_name, spec, spec.with_fallbacks())
         if choice is None:
-            raise errors.CatalogError(
-                f"{' and '.join(self._catalog_names())} chose no package for {wanted}, "
-                f"and did not say that there is none"
-            )
+            raise self._evasion(wanted)
         return self._load(choice, wanted, "the newest")
 
     @property
@@ -317,6 +316,12 @@ class PackageLoader:
             self.pins.freeze()
         self.pins.use(release.fqn, release.version)
         return package
+
+    def _evasion(self, wanted: str) -> errors.CatalogError:
+        return errors.CatalogError(
+            f"{' and '.join(self._catalog_names())} chose no package for {wanted}, "
+            f"and did not say that there is none"
+        )
 
     def _catalog_names(self) -> list[str]:
         return [catalog.name for catalog in self._catalogs] or ["no catalogue at all"]

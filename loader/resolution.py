@@ -105,7 +105,9 @@ class _Source:
         versions: dict[str, dict[Version, None]] = {fqn: {} for fqn in fqns}
         for catalog in self._catalogs:
             known = catalog.known(fqns)
-            for release in sorted(known, key=lambda r: r.version.precedence_key, reverse=True):
+            # A database may compare names without regard to case.
+            asked = (release for release in known if release.fqn in versions)
+            for release in sorted(asked, key=lambda r: r.version.precedence_key, reverse=True):
                 key = closure.Release(release.fqn, release.version)
                 self.found.setdefault(key, (catalog, release))
                 versions[release.fqn][release.version] = None

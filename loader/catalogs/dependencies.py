@@ -24,6 +24,7 @@ from glare_murano.package import GlareMuranoError
 from glare_murano.package import VersionSpec
 from glare_murano.package import closure
 from glare_murano.package import parse_version
+from glare_murano.package.manifest import check_full_name
 from loader import errors
 from loader.catalogs.base import Answer
 from loader.catalogs.base import Query
@@ -31,6 +32,17 @@ from loader.catalogs.base import Release
 from loader.catalogs.base import Undefined
 
 PATH = "/murano/dependencies"
+
+# What reading JSON raises that is not as it must be.
+MALFORMED = (
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
 
 # What the server takes of each kind in one query, and as pins of one package.
 _MOST = 1000
@@ -76,7 +88,7 @@ def answer(content: Any) -> Answer:
             unsatisfied=tuple(_unsatisfied(item) for item in missing if "class" not in item),
             undefined=tuple(_undefined(item) for item in missing if "class" in item),
         )
-    except (KeyError, TypeError, AttributeError, IndexError, GlareMuranoError) as error:
+    except (*MALFORMED, GlareMuranoError) as error:
         raise errors.CatalogError(
             f"Glare answered a dependency query in a form that is not known: {error!r}"
         ) from error
@@ -84,7 +96,7 @@ def answer(content: Any) -> Answer:
 
 def _release(item: Mapping[str, Any]) -> Release:
     return Release(
-        fqn=item["name"],
+        fqn=check_full_name(item["name"]),
         version=parse_version(item["version"]),
         requirements={fqn: VersionSpec.of(text) for fqn, text in item["requirements"].items()},
         classes=frozenset(item["class_definitions"]),

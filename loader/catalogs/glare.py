@@ -40,6 +40,7 @@ from glare_murano.package import GlareMuranoError
 from glare_murano.package import InvalidName
 from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
+from glare_murano.package.manifest import check_full_name
 from glare_murano.package.manifest import check_required_name
 from loader import errors
 from loader import transfer
@@ -59,6 +60,8 @@ _FIRST_PAGE = 3
 _NEXT_PAGES = 25
 # Where all versions of several packages are asked for.
 _LONG_PAGE = 100
+# Of one list. A server whose lists have no end is not asked for ever.
+_MOST_PAGES = 1000
 # Of the names in one URL, in characters; servers take 8190 of a whole URL.
 _NAMES_LENGTH = 4000
 
@@ -156,7 +159,7 @@ class GlareCatalog(base.Catalog):
                 return dependencies.answer(response.json())
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             pass
-        except transfer.FAILURES as error:
+        except (*transfer.FAILURES, RecursionError) as error:
             raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
         LOG.info("%s answers no dependency queries; it is asked a level at a time", self.name)
         self._answers_queries = False
@@ -215,7 +218,7 @@ class GlareCatalog(base.Catalog):
     def _list(self, filters: _Filters, limit: int) -> Iterator[Mapping[str, Any]]:
         query = [*filters, ("status", "active"), *self._scope(), ("sort", "version:desc")]
         marker: _Filters = []
-        while True:
+        for _ in range(_MOST_PAGES):
             page, is_last = self._get([*query, ("limit", str(limit)), *marker])
             yield from page
             if is_last or not page:
@@ -223,6 +226,7 @@ class GlareCatalog(base.Catalog):
             # Glare's own link to the next page keeps one filter of a name.
             marker = [("marker", page[-1]["id"])]
             limit = max(limit, _NEXT_PAGES)
+        raise errors.CatalogError(f"{self.name} gave a list of more than {_MOST_PAGES} pages")
 
     def _scope(self) -> _Filters:
         project = self._project()
@@ -244,7 +248,7 @@ class GlareCatalog(base.Catalog):
         path = f"{_PATH}?{urllib.parse.urlencode(query)}"
         try:
             _, answer = transfer.retrying(self._attempts)(self._ask, path)
-        except transfer.FAILURES as error:
+        except (*transfer.FAILURES, RecursionError) as error:
             raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):
@@ -289,7 +293,7 @@ def _release(artifact: Mapping[str, Any]) -> base.Release:
     try:
         archive = artifact[fields.ARCHIVE]
         return base.Release(
-            fqn=artifact["name"],
+            fqn=check_full_name(artifact["name"]),
             version=parse_version(artifact["version"]),
             requirements={
                 name: VersionSpec.of(text) for name, text in artifact["requirements"].items()
@@ -301,7 +305,7 @@ def _release(artifact: Mapping[str, Any]) -> base.Release:
             owner=artifact["owner"],
             private=artifact["visibility"] != "public",
         )
-    except (KeyError, TypeError, ValueError, AttributeError, GlareMuranoError) as error:
+    except (*dependencies.MALFORMED, GlareMuranoError) as error:
         raise errors.CatalogError(
             f"Glare answered with an artifact that is no package: {error!r}"
         ) from error

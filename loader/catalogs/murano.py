@@ -69,6 +69,8 @@ OPTIONS: options.Options = {
 
 _PATH = "/v1/catalog/packages"
 _PAGE = 100
+# Of one list. A server whose lists have no end is not asked for ever.
+_MOST_PAGES = 1000
 _CHUNK = 128 * 1024
 # Where the session sets none, in seconds.
 _TIMEOUT = 60
@@ -156,18 +158,19 @@ class MuranoCatalog(base.Catalog):
     def _list(self, key: str, value: str) -> Iterator[Any]:
         """What the API lists, of all pages."""
         query = {key: value, "catalog": "true", "limit": str(_PAGE)}
-        while True:
+        for _ in range(_MOST_PAGES):
             page = self._page(query)
             yield from page["packages"]
             if not page["packages"] or "next_marker" not in page:
                 return
             query["marker"] = page["next_marker"]
+        raise errors.CatalogError(f"{self.name} gave a list of more than {_MOST_PAGES} pages")
 
     def _page(self, query: dict[str, str]) -> dict[str, Any]:
         self.counters.count(requests=1)
         try:
             page = self._client.get(_PATH, params=query, timeout=self._timeout).json()
-        except (*_FAILURES, ValueError) as error:
+        except (*_FAILURES, ValueError, RecursionError) as error:
             raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
         if not isinstance(page, dict) or not isinstance(page.get("packages"), list):
             raise errors.CatalogError(f"{self.name} answered with no list of packages")

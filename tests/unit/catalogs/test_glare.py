@@ -1,0 +1,141 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a Glare must not answer, and what the loader makes of it."""
+
+import itertools
+import json
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+
+import loader
+from glare_murano.package import VersionSpec
+from loader.catalogs.glare import GlareCatalog
+from tests import packages
+from tests.unit import faulty
+from tests.unit.faulty import Faulty
+from tests.unit.faulty import Handler
+
+ANSWER: dict[str, Any] = {
+    "id": "0",
+    "name": "org.db",
+    "version": "1.0.0",
+    "requirements": {},
+    "class_definitions": [],
+    "sha256": "0" * 64,
+    "size": 1,
+    "required_by": [],
+}
+ARTIFACT: dict[str, Any] = {
+    "id": "0",
+    "name": "org.db",
+    "version": "1.0.0",
+    "requirements": {},
+    "class_definitions": [],
+    "owner": faulty.PROJECT,
+    "visibility": "private",
+    "archive": {"sha256": "0" * 64, "size": 1},
+}
+
+
+@pytest.fixture
+def server() -> Iterator[Faulty]:
+    with faulty.serving(packages.package("org.faulty")) as state:
+        yield state
+
+
+@pytest.fixture
+def load(server: Faulty, tmp_path: pathlib.Path) -> Callable[[], loader.PackageLoader]:
+    """Loads a package that the server answers for."""
+
+    def load_one() -> loader.PackageLoader:
+        session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
+        catalog = GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=1)
+        with loader.PackageLoader([catalog], loader.Cache(tmp_path)) as package_loader:
+            package_loader.load_package("org.db", VersionSpec.of("1"))
+        return package_loader
+
+    return load_one
+
+
+def _sending(content: Any) -> Callable[[Handler], None]:
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return lambda handler: handler.send_other(body)
+
+
+def _closure(**changes: Any) -> dict[str, Any]:
+    return {"releases": [{**ANSWER, **changes}], "unsatisfied": []}
+
+
+_OTHER = {"name": "org.other", "range": "1", "requirer": None}
+_CLOSURES = {
+    "nothing": {"releases": [], "unsatisfied": []},
+    "another package": _closure(name="org.other"),
+    "another version": _closure(version="3.0.0"),
+    "another range": {
+        "releases": [],
+        "unsatisfied": [{**_OTHER, "chain": [_OTHER], "available": []}],
+    },
+    "a list for a name": _closure(name=["org.db"]),
+    "a number for a name": _closure(name=1),
+    "a word for a size": _closure(size="large"),
+    "a size without end": _closure(size=float("inf")),
+    "a path for a digest": _closure(sha256="../../etc"),
+    "lists in lists": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("content", _CLOSURES.values(), ids=_CLOSURES)
+def test_a_closure_that_answers_something_else_is_told(
+    server: Faulty, load: Callable[[], object], content: Any
+) -> None:
+    server.faults = [_sending(content)]
+
+    with pytest.raises(loader.LoaderError, match=r"org\.db"):
+        load()
+
+
+_LISTS = {
+    "a list for a name": {"artifacts": [{**ARTIFACT, "name": ["org.db"]}]},
+    "a size without end": {
+        "artifacts": [{**ARTIFACT, "archive": {"sha256": "0" * 64, "size": float("inf")}}]
+    },
+    "lists in lists": b"[" * 100_000,
+    "another package": {"artifacts": [{**ARTIFACT, "name": "Org.db"}]},
+}
+
+
+@pytest.mark.parametrize("content", _LISTS.values(), ids=_LISTS)
+def test_a_list_that_answers_something_else_is_told(
+    server: Faulty, load: Callable[[], object], content: Any
+) -> None:
+    server.faults = [faulty.status(404), _sending(content)]
+
+    with pytest.raises(loader.LoaderError, match=r"package org\.db in the range 1"):
+        load()
+
+
+def test_a_list_without_end_is_not_read_for_ever(
+    server: Faulty, load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.catalogs.glare._MOST_PAGES", 5)
+    page = _sending({"artifacts": [ARTIFACT], "next": "/"})
+    server.faults = [faulty.status(404), *itertools.repeat(page, 20)]
+
+    with pytest.raises(loader.CatalogError, match="more than 5 pages"):
+        load()
