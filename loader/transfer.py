@@ -144,6 +144,22 @@ class Download:
         self._response = None
 
 
+def not_redirected(response: requests.Response) -> requests.Response:
+    """An answer, unless it leads elsewhere.
+
+    keystoneauth would follow it with the token, to whatever host it names. So
+    requests are sent with ``redirect=False``, and nothing is followed.
+
+    :raises ClientException: if the answer is a redirection.
+    """
+    if response.is_redirect:
+        raise ksa_exceptions.ClientException(
+            f"{response.url} leads to {response.headers['Location']}, where the token would go "
+            f"along; it is not followed. Configure the URL that is meant"
+        )
+    return response
+
+
 def with_timeout(session: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a request, with a timeout if the session has none of its own."""
     return arguments if session.timeout is not None else {"timeout": DEFAULT_TIMEOUT, **arguments}

@@ -89,7 +89,7 @@ class _Client(glance_http.SessionClient):  # type: ignore[misc]
     """glanceclient's client, which cannot read an error as Glare words it."""
 
     def _handle_response(self, resp: requests.Response) -> Any:
-        if not resp.ok:
+        if not transfer.not_redirected(resp).ok:
             raise ksa_exceptions.from_response(resp, resp.request.method or "", resp.url)
         return super()._handle_response(resp)
 
@@ -154,7 +154,7 @@ class GlareCatalog(base.Catalog):
             return None
         send = transfer.retrying(self._attempts)
         try:
-            response = send(self._send, "POST", dependencies.PATH, json=body, redirect=False)
+            response = send(self._send, "POST", dependencies.PATH, json=body)
             if response.status_code == requests.codes.ok:
                 return dependencies.answer(response.json())
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
@@ -195,7 +195,8 @@ class GlareCatalog(base.Catalog):
         """
         self.counters.count(requests=1)
         arguments = transfer.with_timeout(self._client.session, arguments)
-        return adapter.Adapter.request(self._client, path, method, **arguments)
+        response = adapter.Adapter.request(self._client, path, method, redirect=False, **arguments)
+        return transfer.not_redirected(response)
 
     def _called(self, fqn: str, filters: _Filters) -> Iterable[base.Release]:
         # Longer ones Glare cannot keep, and refuses to look for.
@@ -241,7 +242,8 @@ class GlareCatalog(base.Catalog):
 
     def _ask(self, path: str) -> Any:
         self.counters.count(requests=1)
-        return self._client.get(path, **transfer.with_timeout(self._client.session, {}))
+        arguments = transfer.with_timeout(self._client.session, {})
+        return self._client.get(path, redirect=False, **arguments)
 
     def _get(self, query: _Filters) -> tuple[list[Mapping[str, Any]], bool]:
         """A page of artifacts, and whether it is the last one."""

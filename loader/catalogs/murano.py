@@ -29,13 +29,13 @@ from typing import TypeGuard
 
 import requests
 from keystoneauth1 import adapter
-from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from glare_murano.package import InvalidPackage
 from loader import errors
+from loader import transfer
 from loader.catalogs import base
 from loader.catalogs import keystone
 from loader.catalogs import options
@@ -71,11 +71,6 @@ _PATH = "/v1/catalog/packages"
 _PAGE = 100
 # Of one list. A server whose lists have no end is not asked for ever.
 _MOST_PAGES = 1000
-_CHUNK = 128 * 1024
-# Where the session sets none, in seconds.
-_TIMEOUT = 60
-
-_FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
 
 
 class MuranoCatalog(base.Catalog):
@@ -90,6 +85,7 @@ class MuranoCatalog(base.Catalog):
         interface: str | None = None,
         region_name: str | None = None,
         facts: Facts | None = None,
+        attempts: int = transfer.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a catalogue; nothing is asked yet.
 
@@ -100,12 +96,14 @@ class MuranoCatalog(base.Catalog):
             session is not to be asked for it.
         :param interface: ``public``, ``internal`` or ``admin``.
         :param facts: what is known already; by default nothing.
+        :param attempts: how often a request is made that fails for a passing
+            reason.
         """
         super().__init__(f"Murano's API at {endpoint}" if endpoint else "Murano's API")
         self._project_id = project_id
         self._facts = facts or Facts()
         self._archives = Archives()
-        self._timeout = session.timeout or _TIMEOUT
+        self._attempts = attempts
         self._client = adapter.Adapter(
             session,
             service_type=SERVICE_TYPE,
@@ -167,27 +165,35 @@ class MuranoCatalog(base.Catalog):
         raise errors.CatalogError(f"{self.name} gave a list of more than {_MOST_PAGES} pages")
 
     def _page(self, query: dict[str, str]) -> dict[str, Any]:
-        self.counters.count(requests=1)
         try:
-            page = self._client.get(_PATH, params=query, timeout=self._timeout).json()
-        except (*_FAILURES, ValueError, RecursionError) as error:
+            page = transfer.retrying(self._attempts)(self._get, _PATH, params=query).json()
+        except (*transfer.FAILURES, ValueError, RecursionError) as error:
             raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
         if not isinstance(page, dict) or not isinstance(page.get("packages"), list):
             raise errors.CatalogError(f"{self.name} answered with no list of packages")
         return page
 
     def _download(self, reference: str) -> Iterator[bytes]:
-        self.counters.count(requests=1)
         path = f"{_PATH}/{urllib.parse.quote(reference, safe='')}/download"
+
+        def open_at(headers: dict[str, str]) -> requests.Response:
+            return self._get(path, headers=headers, stream=True)
+
         try:
-            with self._client.get(path, stream=True, timeout=self._timeout) as response:
-                for chunk in response.iter_content(_CHUNK):
-                    self.counters.count(bytes=len(chunk))
-                    yield chunk
-        except _FAILURES as error:
+            for piece in transfer.Download(open_at, self._attempts):
+                self.counters.count(bytes=len(piece))
+                yield piece
+        except transfer.FAILURES as error:
             raise errors.CatalogError(
                 f"{self.name} did not give the archive of package {reference}: {error}"
             ) from error
+
+    def _get(self, path: str, **arguments: Any) -> requests.Response:
+        """Send a request once."""
+        self.counters.count(requests=1)
+        arguments = transfer.with_timeout(self._client.session, arguments)
+        response: requests.Response = self._client.get(path, redirect=False, **arguments)
+        return transfer.not_redirected(response)
 
     def _project(self) -> str | None:
         if self._project_id is None:

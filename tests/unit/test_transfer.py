@@ -18,6 +18,7 @@ import random
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from keystoneauth1 import session as ksa_session
@@ -28,6 +29,7 @@ import loader
 from glare_murano.package import VersionSpec
 from loader.catalogs.base import Query
 from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.murano import MuranoCatalog
 from tests import packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
@@ -93,6 +95,37 @@ def test_a_download_goes_on_where_it_broke_off(server: Faulty, ranges: bool) -> 
     start = int(wanted.removeprefix("bytes=").removesuffix("-"))
     assert 0 < start <= len(server.archive) // 2
     assert catalog.counters.bytes == len(server.archive)
+
+
+@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
+def test_murano_s_own_api_is_asked_as_patiently(server: Faulty, fault: Fault) -> None:
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=0.5)
+    catalog = MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url)
+    server.faults, server.ranges = [fault, fault], True
+
+    assert b"".join(catalog.fetch(server.release)) == server.archive
+    assert len(server.seen) == catalog.counters.requests == 3
+    assert catalog.counters.bytes == len(server.archive)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_no_token_goes_where_an_answer_leads(server: Faulty, code: int) -> None:
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
+    place: dict[str, Any] = {"project_id": faulty.PROJECT, "endpoint": server.url}
+    catalogs = [GlareCatalog(session, **place), MuranoCatalog(session, **place)]
+    query = Query((("org.faulty", VersionSpec.of("1")),))
+    with faulty.serving(b"") as other:
+        for catalog in catalogs:
+            for ask in (
+                lambda catalog=catalog: catalog.resolve(query) or list(catalog.releases("a")),
+                lambda catalog=catalog: list(catalog.releases("org.faulty")),
+                lambda catalog=catalog: list(catalog.fetch(server.release)),
+            ):
+                server.faults = [faulty.status(code, Location=f"{other.url}/artifacts")]
+                with pytest.raises(loader.CatalogError, match=f"leads to {other.url}"):
+                    ask()
+        assert other.seen == []
+    assert len(server.seen) == 6
 
 
 @pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
