@@ -70,6 +70,7 @@ from loader.catalogs.ranges import RangeFile
 from loader.catalogs.ranges import TooMuch
 from loader.catalogs.web import Answer
 from loader.catalogs.web import Web
+from loader.catalogs.web import without_credentials
 
 LOG = logging.getLogger(__name__)
 
@@ -145,7 +146,7 @@ class _Entry:
         digest = str(item.get("Sha256") or "").lower()
         file = f"{fqn}.{version}.zip" if version else f"{fqn}.zip"
         place = str(item.get("Url") or f"apps/{urllib.parse.quote(file, safe='')}")
-        url = urllib.parse.urljoin(base_url, place)
+        url = without_credentials(urllib.parse.urljoin(base_url, place))
         if digest and not _SHA256.match(digest):
             raise ValueError(f"{fqn}: {quoted(digest)} is no SHA-256")
         if not _URL.match(url):
@@ -179,6 +180,8 @@ class HttpCatalog(base.Catalog):
         :param facts: what is known already; by default nothing.
         :param limits: what an archive may take up.
         """
+        # They are not sent, and a message must not tell them.
+        url = without_credentials(url)
         super().__init__(f"the repository {url}")
         self._url = url.rstrip("/") + "/"
         self._bundles = dict.fromkeys(bundles)

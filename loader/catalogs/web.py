@@ -33,6 +33,8 @@ _CHUNK = 128 * 1024
 # Between two bytes, where the session says nothing of it, and for a whole file.
 _TIMEOUT = 60
 _WHOLE_TIMEOUT = 600
+# What stands between the slashes and the host.
+_CREDENTIALS = re.compile(r"(?<=\Ahttp://)[^/?#]*@|(?<=\Ahttps://)[^/?#]*@")
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})\Z")
 
 # Headers of an answer that tell one state of a file from another, and those that
@@ -40,6 +42,11 @@ _RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})\Z")
 _VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 
 _FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
+
+
+def without_credentials(url: str) -> str:
+    """A URL as it may be sent and shown."""
+    return _CREDENTIALS.sub("", url)
 
 
 class Answer:

@@ -264,7 +264,11 @@ def test_what_has_a_digest_is_asked_for_once(
 
 
 def test_an_archive_that_is_not_what_the_bundle_says_is_left_out_and_told(
-    server: Server, put: Put, bundle: Bundle, caplog: pytest.LogCaptureFixture
+    server: Server,
+    put: Put,
+    bundle: Bundle,
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     put("1.0.0", name="org.mallory", file=f"{FQN}.1.0.0.zip")
     put("7.0.0", file=f"{FQN}.2.0.0.zip")
@@ -533,6 +537,30 @@ def test_no_credentials_are_sent_that_lie_about(
 
     sent = {name.lower() for _, headers in server.requests for name in headers}
     assert not sent & {"authorization", "x-auth-token"}
+
+
+def test_credentials_in_a_url_are_neither_sent_nor_told(
+    server: Server,
+    put: Put,
+    bundle: Bundle,
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    put("1.0.0", file="elsewhere.zip")
+    secret = server.url.replace("//", "//me:secret@")
+    bundle("index", {"Name": FQN, "Version": "2.0.0", "Url": f"{secret}/apps/elsewhere.zip"})
+    catalog = HttpCatalog(secret, ksa_session.Session())
+
+    with (
+        loader.PackageLoader([catalog], loader.Cache(tmp_path / "cache")) as package_loader,
+        pytest.raises(loader.NoSuchPackage) as missing,
+    ):
+        package_loader.load_package(FQN, VersionSpec.of("1"))
+
+    assert f"repository {server.url}:" in str(missing.value)
+    assert "it should be org.app 2.0.0" in caplog.text
+    assert "secret" not in str(missing.value) + caplog.text
+    assert not any("Authorization" in headers for _, headers in server.requests)
 
 
 def test_a_bundle_that_calls_itself_an_archive_harms_nobody(
