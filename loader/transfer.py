@@ -45,7 +45,10 @@ FAILURES = (
 
 _PASSING = (
     glance_exceptions.CommunicationError,
+    # glanceclient's word for an answer that does not come in time.
+    glance_exceptions.InvalidEndpoint,
     ksa_exceptions.ConnectFailure,
+    ksa_exceptions.ConnectTimeout,
     ksa_exceptions.UnknownConnectionError,
     requests.ConnectionError,
     requests.Timeout,

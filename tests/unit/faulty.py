@@ -25,7 +25,6 @@ import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 
@@ -188,6 +187,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._answer(body)
 
 
+def _wait() -> None:
+    # Not by time.sleep, which tests of waits replace for the whole process.
+    threading.Event().wait(STALL)
+
+
 def truncate(handler: Handler) -> None:
     """End in the middle."""
     handler.send_half()
@@ -204,7 +208,13 @@ def reset(handler: Handler) -> None:
 def stall(handler: Handler) -> None:
     """Say nothing more in the middle, for longer than a client waits."""
     handler.send_half()
-    time.sleep(STALL)
+    _wait()
+
+
+def hang(handler: Handler) -> None:
+    """Say nothing at all, for longer than a client waits."""
+    _wait()
+    handler.close_connection = True
 
 
 def drop(handler: Handler) -> None:

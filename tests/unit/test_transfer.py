@@ -69,6 +69,7 @@ _PASSING = {
     "truncated": faulty.truncate,
     "reset": faulty.reset,
     "stalled": faulty.stall,
+    "silent": faulty.hang,
     "dropped": faulty.drop,
     "500": faulty.status(500),
     "502": faulty.status(502),
@@ -180,6 +181,13 @@ def test_a_question_survives_what_passes(server: Faulty, fault: Fault) -> None:
     assert [str(release) for release, _ in answer.releases] == ["org.faulty 1.0.0"]
 
 
+def test_a_list_that_does_not_come_in_time_is_asked_for_again(server: Faulty) -> None:
+    server.faults = [faulty.hang, lambda handler: handler.send_other(b'{"artifacts": []}')]
+
+    assert list(_catalog(server).releases("org.faulty")) == []
+    assert len(server.seen) == 2
+
+
 def test_what_was_changed_on_the_way_is_refused(server: Faulty, tmp_path: pathlib.Path) -> None:
     server.faults = [lambda handler: handler._answer(b"{}", status=404)]
     catalog = _catalog(server)
@@ -248,7 +256,9 @@ def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: path
     dice = random.Random(1)
     faults = [*_PASSING.values(), faulty.flip, faulty.status(404)]
     for number in range(12):
-        server.faults = dice.choices([f for f in faults if f is not faulty.stall], k=3)
+        server.faults = dice.choices(
+            [f for f in faults if f not in (faulty.stall, faulty.hang)], k=3
+        )
         cache = tmp_path / str(number)
         with contextlib.suppress(loader.LoaderError):
             _loaded(_catalog(server, attempts=2), cache)
