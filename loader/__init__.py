@@ -23,6 +23,7 @@ from loader.errors import CatalogError
 from loader.errors import DigestMismatch
 from loader.errors import LoaderError
 from loader.errors import LockError
+from loader.errors import NoAnswer
 from loader.errors import NoSuchClass
 from loader.errors import NoSuchPackage
 from loader.errors import NotFound
@@ -48,6 +49,7 @@ __all__ = [
     "LockError",
     "LockedCatalog",
     "Memory",
+    "NoAnswer",
     "NoSuchClass",
     "NoSuchPackage",
     "NotFound",

@@ -109,6 +109,17 @@ class CatalogError(LoaderError):
     """A catalogue could not be asked, or answered what it must not."""
 
 
+class NoAnswer(CatalogError):
+    """A catalogue does not answer now, and may do so later: it cannot be reached, or fails.
+
+    A refusal is an answer.
+
+    :ivar catalog: the catalogue, where that is known.
+    """
+
+    catalog: object = None
+
+
 class UnknownCatalog(LoaderError):
     """A catalogue was chosen that is not installed, or that cannot be imported."""
 

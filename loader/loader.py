@@ -249,6 +249,9 @@ class PackageLoader:
         start = time.monotonic()
         try:
             resolved = self._resolve(Query(query.requirements, query.classes, self._settled()))
+            if self._memory is not None and self._memory.has_stood_in:
+                # The answer may be out of date, and must not outlive this deployment.
+                self.pins.freeze()
             for fqn, versions in resolved.choices.items():
                 self._planned.setdefault(fqn, {}).update(versions)
                 _tell_versions(fqn, versions)
@@ -311,9 +314,6 @@ class PackageLoader:
         self._loaded.setdefault(release.fqn, {})[release.version] = package
         if self._memory is not None:
             self._memory.remember(choice)
-        if choice.catalog is self._memory:
-            # It may be out of date, and must not outlive this deployment.
-            self.pins.freeze()
         self.pins.use(release.fqn, release.version)
         return package
 

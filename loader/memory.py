@@ -45,7 +45,10 @@ LOG = logging.getLogger(__name__)
 
 
 class Memory(Catalog):
-    """What catalogues have answered for one project."""
+    """What catalogues have answered for one project.
+
+    :ivar has_stood_in: whether it has answered for a catalogue that did not.
+    """
 
     def __init__(self, catalogs: Sequence[Catalog], cache: Cache, project_id: str | None) -> None:
         """Make a memory; nothing is read yet.
@@ -54,6 +57,7 @@ class Memory(Catalog):
             told of them.
         """
         super().__init__("what was resolved before")
+        self.has_stood_in = False
         self._catalogs = tuple(catalogs)
         self._cache = cache
         scope = json.dumps([project_id, [catalog.name for catalog in catalogs]])
@@ -62,17 +66,29 @@ class Memory(Catalog):
     def ask(self, query: Query) -> Resolution:
         """Ask the catalogues, or, if one does not answer, what they said before.
 
-        :raises CatalogError: if one does not answer, and what was asked for is
-            not remembered.
+        :raises CatalogError: if one refuses, or does not answer, and what was
+            asked for is not remembered.
         """
         try:
             return resolve(self._catalogs, query)
-        except errors.CatalogError as error:
-            resolved = by_level([self], query)
+        except errors.NoAnswer as error:
+            resolved = self._stand_in(query, error)
             if resolved.undefined or any(m.demand.requirer is None for m in resolved.unsatisfied):
                 raise
             LOG.warning("%s; packages are taken from %s instead", error, self.name)
+            self.has_stood_in = True
             return resolved
+
+    def _stand_in(self, query: Query, error: errors.NoAnswer) -> Resolution:
+        """Plan from the catalogues that answer, such as folders, and from the memory."""
+        answering = list(self._catalogs)
+        while error.catalog in answering:
+            answering.remove(error.catalog)
+            try:
+                return by_level([*answering, self], query)
+            except errors.NoAnswer as another:
+                error = another
+        raise error
 
     def remember(self, choice: Choice) -> None:
         """Remember a release, if its archive is in the cache."""

@@ -27,15 +27,19 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TypeVar
 
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package import closure
+from loader import errors
 from loader.catalogs.base import Answer
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.base import Release
 from loader.catalogs.base import Undefined
+
+_T = TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +75,7 @@ def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
     :raises Unplannable: if that would take too long.
     """
     if len(catalogs) == 1:
-        answer = catalogs[0].resolve(query)
+        answer = _asked(catalogs[0], lambda: catalogs[0].resolve(query))
         if answer is not None:
             return _resolution(answer, lambda release: catalogs[0])
     return by_level(catalogs, query)
@@ -104,7 +108,7 @@ class _Source:
         """See the protocol ``Source``."""
         versions: dict[str, dict[Version, None]] = {fqn: {} for fqn in fqns}
         for catalog in self._catalogs:
-            known = catalog.known(fqns)
+            known = _known(catalog, fqns)
             # A database may compare names without regard to case.
             asked = (release for release in known if release.fqn in versions)
             for release in sorted(asked, key=lambda r: r.version.precedence_key, reverse=True):
@@ -131,7 +135,7 @@ def _classes(
     roots, undefined = [], []
     for class_name, spec in query.classes:
         defining = [
-            [closure.Release(r.fqn, r.version) for r in catalog.releases_defining(class_name)]
+            [closure.Release(r.fqn, r.version) for r in _defining(catalog, class_name)]
             for catalog in catalogs
         ]
         chosen = (closure.choose_defining(found, spec, query.pins) for found in defining)
@@ -142,6 +146,22 @@ def _classes(
             there = closure.one_of_each(itertools.chain(*defining))
             undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
     return roots, tuple(undefined)
+
+
+def _known(catalog: Catalog, fqns: Collection[str]) -> list[Release]:
+    return _asked(catalog, lambda: list(catalog.known(fqns)))
+
+
+def _defining(catalog: Catalog, class_name: str) -> list[Release]:
+    return _asked(catalog, lambda: list(catalog.releases_defining(class_name)))
+
+
+def _asked(catalog: Catalog, ask: Callable[[], _T]) -> _T:
+    try:
+        return ask()
+    except errors.NoAnswer as error:
+        error.catalog = catalog
+        raise
 
 
 def _resolution(answer: Answer, catalog_of: Callable[[Release], Catalog]) -> Resolution:

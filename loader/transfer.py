@@ -28,6 +28,8 @@ import tenacity
 from glanceclient import exc as glance_exceptions
 from keystoneauth1 import exceptions as ksa_exceptions
 
+from loader import errors
+
 DEFAULT_ATTEMPTS = 5
 # Seconds until a connection stands, and between two pieces of an answer.
 DEFAULT_TIMEOUT = (10.0, 60.0)
@@ -49,6 +51,8 @@ _PASSING = (
     glance_exceptions.InvalidEndpoint,
     ksa_exceptions.ConnectFailure,
     ksa_exceptions.ConnectTimeout,
+    # Of Keystone.
+    ksa_exceptions.DiscoveryFailure,
     ksa_exceptions.UnknownConnectionError,
     requests.ConnectionError,
     requests.Timeout,
@@ -59,6 +63,12 @@ _PASSING = (
 def is_passing(error: BaseException) -> bool:
     """Whether a failure may be gone at the next try."""
     return isinstance(error, _PASSING) or _status(error) >= _SERVER_ERROR
+
+
+def failed(error: BaseException, message: str) -> errors.CatalogError:
+    """What to raise where a request has failed for good."""
+    kind = errors.NoAnswer if is_passing(error) else errors.CatalogError
+    return kind(f"{message}: {error}")
 
 
 def _status(error: BaseException) -> int:

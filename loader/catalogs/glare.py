@@ -160,7 +160,7 @@ class GlareCatalog(base.Catalog):
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             pass
         except (*transfer.FAILURES, RecursionError) as error:
-            raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
+            raise transfer.failed(error, f"{self.name} did not answer") from error
         LOG.info("%s answers no dependency queries; it is asked a level at a time", self.name)
         self._answers_queries = False
         return None
@@ -182,10 +182,10 @@ class GlareCatalog(base.Catalog):
                 self.counters.count(bytes=len(piece))
                 yield piece
         except transfer.FAILURES as error:
-            raise errors.CatalogError(
-                f"{self.name} did not give the archive of {release} (artifact "
-                f"{release.reference}): {error}"
-            ) from error
+            message = (
+                f"{self.name} did not give the archive of {release} (artifact {release.reference})"
+            )
+            raise transfer.failed(error, message) from error
 
     def _send(self, method: str, path: str, **arguments: Any) -> Any:
         """Send a request once.
@@ -251,7 +251,7 @@ class GlareCatalog(base.Catalog):
         try:
             _, answer = transfer.retrying(self._attempts)(self._ask, path)
         except (*transfer.FAILURES, RecursionError) as error:
-            raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
+            raise transfer.failed(error, f"{self.name} did not answer") from error
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):
             raise errors.CatalogError(f"{self.name} answered with no list of artifacts")

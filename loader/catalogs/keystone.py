@@ -18,6 +18,7 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from loader import errors
+from loader import transfer
 from loader.catalogs.base import Scope
 
 _OPTIONS = ("cafile", "certfile", "keyfile", "insecure", "timeout")
@@ -47,5 +48,5 @@ def project_id(client: adapter.Adapter, name: str) -> str | None:
     try:
         found: str | None = client.get_project_id()
     except ksa_exceptions.ClientException as error:
-        raise errors.CatalogError(f"{name}: not authenticated: {error}") from error
+        raise transfer.failed(error, f"{name}: not authenticated") from error
     return found

@@ -168,7 +168,7 @@ class MuranoCatalog(base.Catalog):
         try:
             page = transfer.retrying(self._attempts)(self._get, _PATH, params=query).json()
         except (*transfer.FAILURES, ValueError, RecursionError) as error:
-            raise errors.CatalogError(f"{self.name} did not answer: {error}") from error
+            raise transfer.failed(error, f"{self.name} did not answer") from error
         if not isinstance(page, dict) or not isinstance(page.get("packages"), list):
             raise errors.CatalogError(f"{self.name} answered with no list of packages")
         return page
@@ -184,9 +184,8 @@ class MuranoCatalog(base.Catalog):
                 self.counters.count(bytes=len(piece))
                 yield piece
         except transfer.FAILURES as error:
-            raise errors.CatalogError(
-                f"{self.name} did not give the archive of package {reference}: {error}"
-            ) from error
+            message = f"{self.name} did not give the archive of package {reference}"
+            raise transfer.failed(error, message) from error
 
     def _get(self, path: str, **arguments: Any) -> requests.Response:
         """Send a request once."""

@@ -27,6 +27,7 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
 from loader import errors
+from loader import transfer
 from loader.counters import Counters
 
 _CHUNK = 128 * 1024
@@ -88,7 +89,7 @@ class Answer:
                 if time.monotonic() > deadline:
                     raise errors.CatalogError(f"{self._url}: not within {_WHOLE_TIMEOUT} seconds")
         except _FAILURES as error:
-            raise errors.CatalogError(f"{self._url}: {error}") from error
+            raise transfer.failed(error, self._url) from error
 
     def content(self, limit: int) -> bytes:
         """The whole content.
@@ -136,7 +137,8 @@ class Web:
             answer = Answer(url, response)
             expected = {200, 404} | ({206, 416} if wanted else set()) | ({304} if known else set())
             if answer.status not in expected:
-                raise errors.CatalogError(f"{url}: HTTP {answer.status} {response.reason}")
+                kind = errors.NoAnswer if answer.status >= 500 else errors.CatalogError
+                raise kind(f"{url}: HTTP {answer.status} {response.reason}")
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise errors.CatalogError(f"{url}: the server packs what it sends")
             if url.startswith("https:") and not response.url.startswith("https:"):
@@ -157,7 +159,7 @@ class Web:
                 timeout=self._session.timeout or _TIMEOUT,
             )
         except _FAILURES as error:
-            raise errors.CatalogError(f"{url}: {error}") from error
+            raise transfer.failed(error, url) from error
         return response
 
 

@@ -14,11 +14,13 @@
 
 import logging
 import pathlib
+from collections.abc import Callable
 
 import pytest
 
 import loader
 from glare_murano.package import VersionSpec
+from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional.client import Client
@@ -108,6 +110,47 @@ def test_another_project_is_not_told(
         other.loader().load_package("org.db", VersionSpec.of("1"))
 
     assert "1.1.0" not in str(refusal.value)
+
+
+def test_folders_are_asked_as_ever(
+    glare: Client,
+    project: str,
+    cache: loader.Cache,
+    tmp_path: pathlib.Path,
+    set_option: Callable[[str, object], None],
+) -> None:
+    set_option("check_requirements", "off")
+    content = packages.files(packages.manifest("org.local"))
+    folder = DirectoryCatalog(packages.write(tmp_path / "local" / "org.local", content).parent)
+    data = packages.package("org.wiki", Require={"org.local": "1"})
+    glare.publish("org.wiki", "1.0.0", data)
+    pins = loader.Pins()
+
+    def load(endpoint: str, pins: loader.Pins) -> list[str]:
+        glare_catalog = GlareCatalog(
+            glare.session(), project_id=project, endpoint=endpoint, attempts=1
+        )
+        glare_catalog.name = "Glare"
+        memory = loader.Memory([folder, glare_catalog], cache, project)
+        package_loader = loader.PackageLoader([folder, glare_catalog], cache, pins, memory=memory)
+        names = ("org.wiki", "org.local")
+        return [package_loader.load_package(n, VersionSpec.of("1")).full_name for n in names]
+
+    found = load(glare.url, loader.Pins())
+
+    assert load("http://127.0.0.1:9", pins) == found == ["org.wiki", "org.local"]
+    assert pins.dump() == {}
+
+
+def test_a_refusal_is_an_answer(project_loaders: _Switched, glare: Client) -> None:
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    # Whoever has lost their rights gets nothing from before.
+    project_loaders._client = Client(glare.url, "no token")
+
+    with pytest.raises(loader.CatalogError, match="401") as refusal:
+        project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+
+    assert not isinstance(refusal.value, loader.NoAnswer)
 
 
 def test_no_pin_changes(project_loaders: _Switched) -> None:
