@@ -18,11 +18,14 @@ are in its module. Nothing is asked or fetched here.
 """
 
 import collections
+import logging
 import pathlib
 import tempfile
 from collections.abc import Collection
+from collections.abc import Sequence
 
 from keystoneauth1 import loading as ksa_loading
+from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
 from loader import fetching
@@ -34,11 +37,14 @@ from loader.catalogs import http
 from loader.catalogs import murano
 from loader.catalogs import options
 from loader.catalogs import registry
+from loader.catalogs.base import Catalog
 from loader.catalogs.base import Scope
 from loader.fetching import Fetcher
 from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader
 from loader.memory import Memory
+
+LOG = logging.getLogger(__name__)
 
 _MEBIBYTE = 1024**2
 
@@ -105,16 +111,40 @@ def package_loader(
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
     scope = scope or _own_scope(conf)
-    cache = _cache(conf)
     catalogs = registry.catalogs(chosen.catalogs, conf, scope)
-    offline = chosen.use_cache_when_offline
+    package_types = PackageTypes(enabled_plugins)
+    # The last that can fail, since it is to be closed.
+    cache = _cache(conf)
     return PackageLoader(
         catalogs,
         cache,
-        package_types=PackageTypes(enabled_plugins),
+        package_types=package_types,
         fetcher=Fetcher(cache, chosen.fetch_workers),
-        memory=Memory(catalogs, cache, scope.project_id) if offline else None,
+        memory=_memory(catalogs, cache, scope) if chosen.use_cache_when_offline else None,
     )
+
+
+def _memory(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> Memory | None:
+    """What is remembered for a scope; nothing, if it cannot be told from others.
+
+    Keystone is not asked for the project, since it may not answer either: the
+    credentials stand for it.
+    """
+    if scope.project_id is not None:
+        return Memory(catalogs, cache, scope.project_id)
+    auth = scope.session.auth if scope.session is not None else None
+    if not isinstance(auth, BaseIdentityPlugin):
+        # No Keystone, no project: what is found is public.
+        return Memory(catalogs, cache, None)
+    credentials = auth.get_cache_id()
+    if credentials is None:
+        LOG.warning(
+            "Nothing is remembered for when no catalogue answers: credentials of the type %s "
+            "cannot be told from others",
+            type(auth).__name__,
+        )
+        return None
+    return Memory(catalogs, cache, f"credentials {credentials}")
 
 
 def _own_scope(conf: cfg.ConfigOpts) -> Scope:

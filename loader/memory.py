@@ -54,7 +54,7 @@ class Memory(Catalog):
         """Make a memory; nothing is read yet.
 
         :param project_id: whose answers are remembered; no other project is
-            told of them.
+            told of them. None only where the catalogues give what is public.
         """
         super().__init__("what was resolved before")
         self.has_stood_in = False

@@ -28,6 +28,7 @@ from loader import config
 from loader.catalogs.base import Scope
 from tests import packages
 from tests.functional.client import Client
+from tests.unit import faulty
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -154,6 +155,36 @@ def test_offline_loading_is_the_operators_choice(
     with pytest.raises(loader.CatalogError):
         load(package_loader={"use_cache_when_offline": False})
     assert load(package_loader=chosen) == "1.2.0"
+
+
+def test_offline_credentials_are_kept_apart_as_projects_are(
+    configured: Callable[..., cfg.ConfigOpts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
+
+    def load(server: faulty.Faulty, user: str) -> str:
+        credentials = {
+            "url": server.url,
+            "auth_type": "v3password",
+            "auth_url": f"{server.url}/v3",
+            "username": user,
+            "password": "secret",
+            "user_domain_id": "d",
+            "project_id": f"{user}s",
+        }
+        conf = configured(
+            glare=credentials,
+            package_loader={"use_cache_when_offline": True, "catalogs": "glare"},
+        )
+        with loader.PackageLoader.from_config(conf) as package_loader:
+            return package_loader.load_package("org.faulty", VersionSpec.of("1")).full_name
+
+    with faulty.serving(packages.package("org.faulty")) as server:
+        assert load(server, "one") == "org.faulty"
+        server.faults = [faulty.status(503)] * 50
+        assert load(server, "one") == "org.faulty"
+        with pytest.raises(loader.NoAnswer):
+            load(server, "another")
 
 
 @pytest.mark.parametrize(
