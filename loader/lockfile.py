@@ -31,9 +31,12 @@ from typing import Any
 
 import yaml
 
+from glare_murano.package import GlareMuranoError
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package import documents
 from glare_murano.package import parse_version
+from glare_murano.package.errors import quoted
 from loader import errors
 from loader import resolution
 from loader.catalogs.base import Catalog
@@ -43,7 +46,6 @@ from loader.catalogs.base import newest_first
 
 _FORM = 1
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_MAX_SIZE = 16 * 1024**2
 _COMMENT = "# The packages of a deployment, exactly. Update it by the program that wrote it.\n"
 
 
@@ -125,15 +127,15 @@ class Lock:
         """
         file = pathlib.Path(path)
         try:
-            if file.stat().st_size > _MAX_SIZE:
-                raise errors.LockError(
-                    f"{file} is no lock file: it is larger than {_MAX_SIZE} bytes"
-                )
-            content = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+            with file.open("rb") as stream:
+                root = documents.compose(stream.read(documents.MAX_SIZE + 1), file.name)
+            if root is None:
+                raise errors.LockError(f"{file} is no lock file: it is empty")
+            content = documents.plain(root)
             if content["form"] != _FORM:
                 raise errors.LockError(
-                    f"{file} has the form {content['form']!r}, and only {_FORM} is known; "
-                    f"a newer release of the loader may know it"
+                    f"{file} has the form {quoted(str(content['form']))}, and only {_FORM} is "
+                    f"known; a newer release of the loader may know it"
                 )
             return cls(
                 {fqn: VersionSpec.of(text) for fqn, text in content["requirements"].items()},
@@ -141,7 +143,7 @@ class Lock:
             )
         except OSError as error:
             raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
-        except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except (GlareMuranoError, KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, errors.LockError):
                 raise
             raise errors.LockError(f"{file} is no lock file: {error}") from error
@@ -160,6 +162,10 @@ class Lock:
         text = _COMMENT + yaml.dump(
             content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
         )
+        if len(text.encode()) > documents.MAX_SIZE:
+            raise errors.LockError(
+                f"the lock file {file} would be larger than {documents.MAX_SIZE} bytes"
+            )
         new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
         try:
             try:
@@ -202,6 +208,7 @@ class LockedCatalog(Catalog):
         for catalog in self._catalogs:
             for candidate in catalog.releases(release.fqn):
                 if candidate.version == release.version:
+                    candidate = catalog.identified(candidate)
                     if candidate.digest == release.digest:
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has one with {candidate.digest or 'no digest'}")
@@ -231,6 +238,9 @@ def _read(item: Mapping[str, Any]) -> Release:
     digest = item["sha256"]
     if not isinstance(digest, str) or not _DIGEST.match(digest):
         raise ValueError(f"{digest!r} is no SHA-256 in hexadecimal")
+    size = item.get("size")
+    if size is not None and not isinstance(size, int):
+        raise ValueError(f"{quoted(str(size))} is no size")
     return Release(
         fqn=str(item["name"]),
         version=parse_version(item["version"]),
@@ -238,5 +248,5 @@ def _read(item: Mapping[str, Any]) -> Release:
         classes=frozenset(map(str, item["classes"])),
         reference=digest,
         digest=digest,
-        size=item.get("size"),
+        size=size,
     )

@@ -208,6 +208,13 @@ _BAD = {
     b"sha256: ../../etc, requirements: {}, classes: []}]\n",
     "an object": b"!!python/object/apply:os.system ['true']\n",
     "growing YAML": b"a: &a [x, x]\nb: &b [*a, *a]\nform: 3\nrequirements: *b\n",
+    "lists in lists": b"[" * 1_000_000,
+    "mappings in mappings": b"{a: " * 200_000,
+    "aliases that double": b"a: &a [x, x]\n"
+    + b"".join(b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122))
+    + b"form: *z\nrequirements: {}\npackages: []\n",
+    "a word for a size": b"form: 1\nrequirements: {}\npackages: [{name: a, version: 1.0.0, "
+    b"sha256: " + b"0" * 64 + b", size: large, requirements: {}, classes: []}]\n",
     "no UTF-8": b"\xff\xfe\xff",
 }
 
