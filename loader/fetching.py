@@ -25,6 +25,7 @@ from collections.abc import Iterator
 
 from glare_murano.package import GlareMuranoError
 from loader.cache import Cache
+from loader.catalogs.base import Catalog
 from loader.catalogs.base import Release
 from loader.resolution import Choice
 
@@ -61,7 +62,8 @@ class Fetcher:
         self._cache = cache
         self._workers = workers
         self._progress = progress
-        self._failures: dict[str, GlareMuranoError] = {}
+        # By where they were found: not every catalogue tells a digest beforehand.
+        self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch what is not in the cache yet; what fails is told when it is loaded."""
@@ -80,8 +82,7 @@ class Fetcher:
         :raises LoaderError: if it cannot be fetched or kept.
         :raises InvalidArchive: if it breaks a rule of safety.
         """
-        release = choice.release
-        failure = self._failures.pop(release.digest, None)
+        failure = self._failures.pop(_place(choice), None)
         if failure is not None:
             # It was tried often enough; another call tries again.
             raise failure
@@ -94,7 +95,7 @@ class Fetcher:
         try:
             self._fetch(choice)
         except GlareMuranoError as error:
-            self._failures[choice.release.digest] = error
+            self._failures[_place(choice)] = error
 
     def _fetch(self, choice: Choice) -> pathlib.Path:
         release = choice.catalog.identified(choice.release)
@@ -108,3 +109,7 @@ class Fetcher:
             if self._progress is not None:
                 self._progress(Progress(choice.release, received, choice.release.size))
             yield chunk
+
+
+def _place(choice: Choice) -> tuple[Catalog, str]:
+    return choice.catalog, choice.release.reference

@@ -73,7 +73,8 @@ class Lock:
     def update(self, catalogs: Sequence[Catalog], fqns: Collection[str] | None = None) -> "Lock":
         """The newest that the ranges allow: of some packages, or of all.
 
-        The others stay as they are, where the ranges upon them allow it.
+        The others stay as they are, where the ranges upon them allow it without
+        a second version.
 
         :param fqns: which packages; None means all.
         :raises LockError: if one of them is not in the lock.
@@ -117,7 +118,18 @@ class Lock:
                 )
         # Where it was found is not locked.
         locked = (dataclasses.replace(r, reference=r.digest) for r in releases)
-        return cls(dict(requirements), tuple(sorted(locked, key=_order)))
+        return cls(dict(requirements), tuple(sorted(locked, key=_order)))._closed()
+
+    def _closed(self) -> "Lock":
+        """The same without what is not loaded from it.
+
+        A version that is kept in an update may stand beside a newer one that
+        others need, and that serves for both when the lock alone is planned.
+        """
+        query = Query(tuple(self.requirements.items()))
+        planned = resolution.resolve([LockedCatalog(self)], query).choices
+        left = tuple(r for r in self.releases if r.version in planned.get(r.fqn, ()))
+        return self if left == self.releases else Lock(self.requirements, left)._closed()
 
     @classmethod
     def load(cls, path: "str | os.PathLike[str]") -> "Lock":

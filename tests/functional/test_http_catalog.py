@@ -207,6 +207,42 @@ def test_a_digest_that_nobody_told_is_found_by_one_download(
     assert ranges.sent == sent
 
 
+def test_a_lock_is_fetched_from_where_nobody_tells_digests(
+    ranges: Server, put: Put, tmp_path: pathlib.Path
+) -> None:
+    put("0.1.0", "io.murano", file="io.murano.zip")
+    put("1.0.0", file=f"{FQN}.zip", resource=random.Random(0).randbytes(200_000))
+    lock = loader.Lock.create([_catalog(ranges)], {FQN: ANY})
+
+    locked = loader.LockedCatalog(lock, [_catalog(ranges)])
+
+    package_loader = loader.PackageLoader([locked], loader.Cache(tmp_path / "cache"))
+    assert str(package_loader.load_package(FQN, ANY).version) == "1.0.0"
+
+
+def test_a_download_that_fails_is_told_of_its_own_package_alone(
+    ranges: Server, put: Put, tmp_path: pathlib.Path
+) -> None:
+    for name in ("org.one", "org.two"):
+        put("1.0.0", name, file=f"{name}.zip", resource=random.Random(0).randbytes(200_000))
+    put("1.0.0", file=f"{FQN}.zip", Require={"org.one": "1", "org.two": "1"})
+    package_loader = loader.PackageLoader([_catalog(ranges)], loader.Cache(tmp_path / "cache"))
+
+    def fail(handler: static.Files) -> bool:
+        # What is planned is read by ranges, and what is fetched as a whole.
+        if handler.path != "/apps/org.one.zip" or handler.headers["Range"]:
+            return False
+        handler.send_error(410)
+        return True
+
+    ranges.fault = fail
+    package_loader.load_package(FQN, ANY)
+
+    assert package_loader.load_package("org.two", VersionSpec.of("1")).full_name == "org.two"
+    with pytest.raises(loader.CatalogError, match="one"):
+        package_loader.load_package("org.one", VersionSpec.of("1"))
+
+
 def test_nothing_that_is_unchanged_is_fetched_twice(
     server: Server, put: Put, bundle: Bundle, tmp_path: pathlib.Path
 ) -> None:

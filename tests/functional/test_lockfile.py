@@ -147,6 +147,27 @@ def test_update_takes_the_newest_of_one_package_or_of_all(
         lock.update([catalog], ["org.none"])
 
 
+def test_an_update_holds_what_is_loaded_from_it_and_nothing_else(
+    publish: Publish, catalog: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    publish("org.db")
+    publish("org.wiki", org__db=">=1")
+    lock = loader.Lock.create([catalog], _ranges(db=">=1", wiki=">=1"))
+    publish("org.db", "2.0.0")
+    publish("org.wiki", "2.0.0", org__db=">=2")
+
+    updated = lock.update([catalog], ["org.wiki"])
+
+    # One version of a package serves here, as wherever one can.
+    assert _versions(updated)["db"] == _versions(updated)["wiki"] == ["2.0.0"]
+    locked = loader.LockedCatalog(updated, [catalog])
+    package_loader = loader.PackageLoader([locked], loader.Cache(tmp_path))
+    for release in updated.releases:
+        assert package_loader.load_package(release.fqn, VersionSpec.of("*"))
+    loaded = package_loader.pins.dump()
+    assert loaded == {r.fqn: [str(r.version)] for r in updated.releases}
+
+
 def test_an_update_that_nobody_answers_changes_nothing(
     publish: Publish, catalog: GlareCatalog, nowhere: GlareCatalog, tmp_path: pathlib.Path
 ) -> None:
