@@ -172,7 +172,7 @@ def _roots(
     roots, missing = [], []
     for class_name, spec in query.objects:
         releases = defining.get(class_name, ())
-        root = closure.choose_defining(releases, spec, query.pins)
+        root = closure.choose_defining([releases], spec, query.pins)
         if root is not None:
             roots.append(root)
         else:

@@ -138,8 +138,7 @@ def _classes(
             [closure.Release(r.fqn, r.version) for r in _defining(catalog, class_name)]
             for catalog in catalogs
         ]
-        chosen = (closure.choose_defining(found, spec, query.pins) for found in defining)
-        root = next(filter(None, chosen), None)
+        root = closure.choose_defining(defining, spec, query.pins)
         if root is not None:
             roots.append(root)
         else:

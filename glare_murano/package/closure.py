@@ -321,17 +321,20 @@ def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
 
 
 def choose_defining(
-    defining: Iterable[Release], spec: VersionSpec, pins: Mapping[str, Collection[Version]]
+    defining: Iterable[Iterable[Release]],
+    spec: VersionSpec,
+    pins: Mapping[str, Collection[Version]],
 ) -> tuple[str, VersionSpec] | None:
     """Which package answers for an object's class: the root that a plan starts from.
 
-    :param defining: the releases that define the class.
+    :param defining: the releases that define the class, place by place; those
+        of an earlier place come first within a range.
     :param spec: the range in the object's header; one version gives way to
         near ones (specification "Murano versioning", section "Object version").
     :returns: a package, and the range of just one version that defines the
         class: a pinned one, else the newest; None if there is none.
     """
-    ordered = one_of_each(defining)
+    ordered = list(itertools.chain.from_iterable(map(one_of_each, defining)))
     pinned = [release for release in ordered if release.version in pins.get(release.fqn, ())]
     for wanted in spec.with_fallbacks():
         for release in (*pinned, *ordered):

@@ -193,6 +193,25 @@ def test_a_pinned_version_that_is_gone_is_told(
         make_loader("own", pins=pins).load_package("org.db", VersionSpec.of("1"))
 
 
+def test_a_class_is_found_by_pins_and_versions_before_the_order_of_catalogues(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    place("own", "org.db", "1.9.0")
+    place("public", "org.db", "1.2.3")
+    pins = loader.Pins()
+    pins.load({"org.db": ["1.2.3"]})
+
+    def load(text: str, pins: loader.Pins | None = None) -> str:
+        package_loader = make_loader("own", "public", pins=pins)
+        package = package_loader.load_class_package("org.db.Thing", VersionSpec.of(text))
+        return str(package.version)
+
+    assert load("1") == "1.9.0"
+    assert load("1", pins) == "1.2.3"
+    assert load("1.2.3") == "1.2.3"
+    assert load("1.3.0") == "1.9.0"
+
+
 def test_a_class_is_taken_from_a_version_that_defines_it(
     place: Place, make_loader: Callable[..., loader.PackageLoader], tmp_path: pathlib.Path
 ) -> None:
