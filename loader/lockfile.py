@@ -22,7 +22,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import uuid
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -38,6 +37,7 @@ from glare_murano.package import documents
 from glare_murano.package import parse_version
 from glare_murano.package.errors import quoted
 from loader import errors
+from loader import files
 from loader import resolution
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
@@ -174,20 +174,13 @@ class Lock:
         text = _COMMENT + yaml.dump(
             content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
         )
-        if len(text.encode()) > documents.MAX_SIZE:
+        data = text.encode()
+        if len(data) > documents.MAX_SIZE:
             raise errors.LockError(
                 f"the lock file {file} would be larger than {documents.MAX_SIZE} bytes"
             )
-        new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
         try:
-            try:
-                with new.open("x", encoding="utf-8") as stream:
-                    stream.write(text)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                new.replace(file)
-            finally:
-                new.unlink(missing_ok=True)
+            files.replace(file, data)
         except OSError as error:
             raise errors.LockError(f"cannot write the lock file {file}: {error}") from error
 

@@ -17,20 +17,21 @@ folder, once its archive lies in the cache. Only where the operator has opted in
 is it asked for: it may be out of date, and what it answers changes no pin.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
-import os
 import pathlib
-import tempfile
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
+from glare_murano.package import GlareMuranoError
 from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
 from loader import errors
+from loader import files
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
@@ -42,6 +43,8 @@ from loader.resolution import by_level
 from loader.resolution import resolve
 
 LOG = logging.getLogger(__name__)
+
+_DAMAGED = (GlareMuranoError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 class Memory(Catalog):
@@ -104,9 +107,7 @@ class Memory(Catalog):
         }
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False) as new:
-                json.dump(content, new)
-            os.replace(new.name, path)  # noqa: PTH105 - a name, not a path
+            files.replace(path, json.dumps(content).encode())
         except OSError as error:
             LOG.warning("%s is not remembered for when no catalogue answers: %s", release, error)
 
@@ -127,8 +128,12 @@ class Memory(Catalog):
             if self._cache.has(path.stem):
                 try:
                     yield _read(path)
-                except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                except (OSError, *_DAMAGED) as error:
                     LOG.warning("Left out what %s remembers: %s", path, error)
+                    if isinstance(error, _DAMAGED):
+                        # So that it is remembered anew.
+                        with contextlib.suppress(OSError):
+                            path.unlink(missing_ok=True)
 
 
 def _read(path: pathlib.Path) -> Release:

@@ -21,13 +21,13 @@ import hashlib
 import json
 import logging
 import pathlib
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.package import VersionSpec
 from glare_murano.package import parse_version
+from loader import files
 from loader.catalogs.base import Release
 
 LOG = logging.getLogger(__name__)
@@ -83,15 +83,9 @@ class Facts:
         if self._folder is None:
             return
         content = {"key": key, "document": fact.document, "validator": dict(fact.validator)}
-        path = self._path(self._folder, key)
-        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            try:
-                partial.write_text(json.dumps(content))
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
+            files.replace(self._path(self._folder, key), json.dumps(content).encode())
         except OSError as error:
             LOG.warning("What was learnt of an archive cannot be kept for others: %s", error)
 

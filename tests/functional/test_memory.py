@@ -196,3 +196,7 @@ def test_a_damaged_memory_is_left_out(
 
     assert str(package.version) == "1.0.0"
     assert str(damaged) in caplog.text
+    # It is remembered anew when it is loaded the next time.
+    project_loaders.endpoint = project_loaders._client.url
+    project_loaders.loader().load_package("org.db", VersionSpec.of("1.1"))
+    assert "1.1.0" in damaged.read_text()
