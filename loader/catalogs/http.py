@@ -59,6 +59,7 @@ from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import FILE_NAME
 from glare_murano.package.manifest import check_full_name
 from loader import errors
+from loader import transfer
 from loader.catalogs import base
 from loader.catalogs import options
 from loader.catalogs.archives import Archives
@@ -170,6 +171,7 @@ class HttpCatalog(base.Catalog):
         bundles: Iterable[str] = (),
         facts: Facts | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        attempts: int = transfer.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a catalogue; nothing is asked yet.
 
@@ -179,6 +181,8 @@ class HttpCatalog(base.Catalog):
         :param bundles: names of bundles that must be there.
         :param facts: what is known already; by default nothing.
         :param limits: what an archive may take up.
+        :param attempts: how often a request is made that fails for a passing
+            reason, until an answer begins.
         """
         # They are not sent, and a message must not tell them.
         url = without_credentials(url)
@@ -188,7 +192,7 @@ class HttpCatalog(base.Catalog):
         self._facts = facts or Facts()
         self._limits = limits
         self._archives = Archives(limits)
-        self._web = Web(session, self.counters)
+        self._web = Web(session, self.counters, attempts)
         self._fresh: dict[str, tuple[float, Any]] = {}
         self._told: set[str] = set()
 

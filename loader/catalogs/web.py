@@ -107,12 +107,20 @@ class Answer:
 class Web:
     """Asks for files."""
 
-    def __init__(self, session: ksa_session.Session, counters: Counters) -> None:
+    def __init__(
+        self,
+        session: ksa_session.Session,
+        counters: Counters,
+        attempts: int = transfer.DEFAULT_ATTEMPTS,
+    ) -> None:
         """Make a client.
 
         :param session: for its TLS options, timeouts and proxies.
         :param counters: where each request is counted.
+        :param attempts: how often a request is made that fails for a passing
+            reason, until an answer begins.
         """
+        self._attempts = attempts
         self._session = session
         self._counters = counters
 
@@ -137,8 +145,7 @@ class Web:
             answer = Answer(url, response)
             expected = {200, 404} | ({206, 416} if wanted else set()) | ({304} if known else set())
             if answer.status not in expected:
-                kind = errors.NoAnswer if answer.status >= 500 else errors.CatalogError
-                raise kind(f"{url}: HTTP {answer.status} {response.reason}")
+                raise errors.CatalogError(f"{url}: HTTP {answer.status} {response.reason}")
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise errors.CatalogError(f"{url}: the server packs what it sends")
             if url.startswith("https:") and not response.url.startswith("https:"):
@@ -146,20 +153,30 @@ class Web:
             yield answer
 
     def _response(self, url: str, headers: Mapping[str, str]) -> requests.Response:
-        self._counters.count(requests=1)
         try:
-            response: requests.Response = self._session.get(
-                url,
-                authenticated=False,
-                requests_auth=_no_credentials,
-                raise_exc=False,
-                log=False,
-                headers=dict(headers),
-                stream=True,
-                timeout=self._session.timeout or _TIMEOUT,
-            )
+            return transfer.retrying(self._attempts)(self._send, url, headers)
         except _FAILURES as error:
             raise transfer.failed(error, url) from error
+
+    def _send(self, url: str, headers: Mapping[str, str]) -> requests.Response:
+        """Send a request once."""
+        self._counters.count(requests=1)
+        response: requests.Response = self._session.get(
+            url,
+            authenticated=False,
+            requests_auth=_no_credentials,
+            raise_exc=False,
+            log=False,
+            headers=dict(headers),
+            stream=True,
+            timeout=self._session.timeout or _TIMEOUT,
+        )
+        if response.status_code >= 500:
+            # What it says is not read: it may have no end.
+            response.close()
+            raise ksa_exceptions.HttpServerError(
+                response.reason, http_status=response.status_code, response=response
+            )
         return response
 
 

@@ -104,7 +104,7 @@ Bundle = Callable[..., None]
 def _catalog(server: Server, **others: Any) -> HttpCatalog:
     # Credentials that must never be sent.
     session = ksa_session.Session(auth=token_endpoint.Token(server.url, "secret"))
-    return HttpCatalog(server.url, session, **others)
+    return HttpCatalog(server.url, session, **{"attempts": 1, **others})
 
 
 def _item(version: str, data: bytes | None = None, name: str = FQN, **others: str) -> Any:
@@ -573,6 +573,27 @@ def test_no_credentials_are_sent_that_lie_about(
 
     sent = {name.lower() for _, headers in server.requests for name in headers}
     assert not sent & {"authorization", "x-auth-token"}
+
+
+def test_a_bad_moment_of_the_server_is_survived(
+    server: Server, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
+    put("1.0.0", file=f"{FQN}.zip")
+    bad = iter([True, True, False])
+
+    def fail(handler: static.Files) -> bool:
+        wrong = "apps" in handler.path and next(bad)
+        if wrong:
+            handler.send_error(503)
+        return wrong
+
+    server.fault = fail
+
+    assert _versions(_catalog(server, attempts=3)) == ["1.0.0"]
+    assert len(waits) == 2
+    assert len(server.paths) == 4
 
 
 def test_credentials_in_a_url_are_neither_sent_nor_told(
