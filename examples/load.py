@@ -30,7 +30,9 @@ from loader.formats.base import Package
 
 OPTIONS = [
     cfg.StrOpt("package", positional=True, required=True, help="FQN of the package."),
-    cfg.StrOpt("range", positional=True, default="*", help="Range of its versions."),
+    cfg.StrOpt(
+        "range", positional=True, required=False, default="*", help="Range of its versions."
+    ),
 ]
 
 

@@ -250,6 +250,7 @@ def test_the_example_loads_a_closure(
     assert f"{wiki} 1.0.0" in done.stdout
     assert f"{db} 1.2.0" in done.stdout
     assert f"{wiki}.Thing" in done.stdout
+    assert f"{db} 1.2.0" in run(db).stdout
     failed = run(wiki, "2")
     assert failed.returncode == 1
     assert "there is 1.0.0" in failed.stderr
