@@ -28,6 +28,7 @@ import threading
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import Self
 
 # What a file takes up at least, on about every file system.
@@ -49,6 +50,16 @@ class _File:
     size: int
     changed: int
     sha256: str
+
+    @classmethod
+    def of(cls, size: Any, changed: Any, sha256: Any) -> Self:
+        """What a record says of a file.
+
+        :raises TypeError: if it is not to be used.
+        """
+        if type(size) is not int or size < 0 or type(changed) is not int:
+            raise TypeError("a size or a time is none")
+        return cls(size, changed, str(sha256))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +93,8 @@ class Record:
         """
         try:
             content = json.loads(path.read_bytes())
-            return cls({name: _File(*values) for name, values in content.items()})
-        except (TypeError, AttributeError) as error:
+            return cls({name: _File.of(*values) for name, values in content.items()})
+        except (TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"is no record: {error}") from error
 
     def save(self, path: pathlib.Path) -> None:

@@ -258,6 +258,10 @@ def _misspell(path: pathlib.Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"Resources", b"Resourced"))
 
 
+def _record(text: str) -> Callable[[pathlib.Path], object]:
+    return lambda path: (path.parent.parent.parent / "record").write_text(text)
+
+
 DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
     "flipped": (_flip, "Resources/2 is not what was unpacked"),
     "hidden": (_flip_and_hide, "Resources/2 is not what was unpacked"),
@@ -268,6 +272,8 @@ DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
     "emptied": (lambda path: shutil.rmtree(path.parent), "Resources/4 is missing"),
     "gone": (lambda path: shutil.rmtree(path.parent.parent), "No such file"),
     "record": (lambda path: _misspell(path.parent.parent.parent / "record"), "is missing"),
+    "record of words": (_record('{"Resources/2": ["a", "b", "c"]}'), "is no record"),
+    "record of lists": (_record("[" * 100_000), "is no record"),
     "no record": (lambda path: os.truncate(path.parent.parent.parent / "record", 0), ""),
 }
 
@@ -289,6 +295,7 @@ def test_a_damaged_package_is_fetched_again(
     told = _break(_folder(cache, stored), damage)
 
     with caplog.at_level(logging.WARNING):
+        assert cache.size >= 0
         assert stored.is_in(stored.take(cache))
 
     assert cache.counters.downloads == 1
