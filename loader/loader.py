@@ -311,7 +311,8 @@ class PackageLoader:
         LOG.info(
             "Package %s of %s was chosen for %s, %s", release, choice.catalog.name, wanted, why
         )
-        self._loaded.setdefault(release.fqn, {})[release.version] = package
+        # Another thread may have loaded it meanwhile: one version is one object.
+        package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
         if self._memory is not None:
             self._memory.remember(choice)
         self.pins.use(release.fqn, release.version)

@@ -12,8 +12,10 @@
 
 """What a deployment comes to: from folders, in the operator's order."""
 
+import concurrent.futures
 import logging
 import pathlib
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -23,6 +25,7 @@ from glare_murano.package import VersionSpec
 from loader import resolution
 from loader.catalogs.base import Query
 from loader.catalogs.directory import DirectoryCatalog
+from loader.formats.registry import PackageTypes
 from tests import packages
 
 Place = Callable[..., None]
@@ -115,6 +118,30 @@ def test_what_is_loaded_is_used_where_it_serves(
     assert _load(package_loader, "org.db", ">=1.5") == "1.9.0"
     assert package_loader.load_class_package("org.db.Thing", VersionSpec.of("1.0"))
     assert package_loader.pins.dump()["org.db"] == ["1.0.0", "1.9.0"]
+
+
+def test_a_version_is_one_object_however_many_load_it_at_once(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place("own", "org.db")
+    package_loader = make_loader("own")
+    barrier = threading.Barrier(2, timeout=20)
+    read = PackageTypes.load
+
+    def read_at_once(types: PackageTypes, folder: pathlib.Path) -> object:
+        barrier.wait()
+        return read(types, folder)
+
+    monkeypatch.setattr(PackageTypes, "load", read_at_once)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        loading = [
+            pool.submit(package_loader.load_package, "org.db", VersionSpec.of("1"))
+            for _ in range(2)
+        ]
+
+    assert loading[0].result() is loading[1].result()
 
 
 def test_versions_side_by_side_are_told_with_who_asks(
