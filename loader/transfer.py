@@ -19,6 +19,7 @@ what a failure means, is the caller's affair.
 
 import contextlib
 import itertools
+import json
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -33,6 +34,9 @@ from loader import errors
 DEFAULT_ATTEMPTS = 5
 # Seconds until a connection stands, and between two pieces of an answer.
 DEFAULT_TIMEOUT = (10.0, 60.0)
+
+# A list of a thousand artifacts takes a few MiB.
+MAX_DOCUMENT = 64 * 1024**2
 
 _CHUNK = 128 * 1024
 _LONGEST_WAIT = 30.0
@@ -155,6 +159,23 @@ class Download:
             with contextlib.suppress(Exception):
                 self._response.close()
         self._response = None
+
+
+def document(response: requests.Response) -> Any:
+    """The JSON of an answer that was asked for as a stream.
+
+    :raises ClientException: if it is larger than any that is asked for.
+    :raises ValueError: if it is no JSON.
+    """
+    body = bytearray()
+    with response:
+        for piece in response.iter_content(_CHUNK):
+            body += piece
+            if len(body) > MAX_DOCUMENT:
+                raise ksa_exceptions.ClientException(
+                    f"{response.url} answered with more than {MAX_DOCUMENT} bytes"
+                )
+    return json.loads(body)
 
 
 def not_redirected(response: requests.Response) -> requests.Response:

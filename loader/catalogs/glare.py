@@ -85,15 +85,6 @@ OPTIONS: options.Options = {
 _Filters = list[tuple[str, str]]
 
 
-class _Client(glance_http.SessionClient):  # type: ignore[misc]
-    """glanceclient's client, which cannot read an error as Glare words it."""
-
-    def _handle_response(self, resp: requests.Response) -> Any:
-        if not transfer.not_redirected(resp).ok:
-            raise ksa_exceptions.from_response(resp, resp.request.method or "", resp.url)
-        return super()._handle_response(resp)
-
-
 class GlareCatalog(base.Catalog):
     """The packages that one project can use in a Glare."""
 
@@ -122,7 +113,7 @@ class GlareCatalog(base.Catalog):
         self._project_id = project_id
         self._answers_queries = True
         self._attempts = attempts
-        self._client = _Client(
+        self._client = glance_http.SessionClient(
             session,
             service_type=SERVICE_TYPE,
             endpoint_override=endpoint,
@@ -152,14 +143,13 @@ class GlareCatalog(base.Catalog):
         body = dependencies.body(query, self._project()) if self._answers_queries else None
         if body is None:
             return None
-        send = transfer.retrying(self._attempts)
         try:
-            response = send(self._send, "POST", dependencies.PATH, json=body)
-            if response.status_code == requests.codes.ok:
-                return dependencies.answer(response.json())
+            found = self._json("POST", dependencies.PATH, json=body)
+            if found is not None:
+                return dependencies.answer(found)
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             pass
-        except (*transfer.FAILURES, RecursionError) as error:
+        except (*transfer.FAILURES, ValueError, RecursionError) as error:
             raise transfer.failed(error, f"{self.name} did not answer") from error
         LOG.info("%s answers no dependency queries; it is asked a level at a time", self.name)
         self._answers_queries = False
@@ -190,8 +180,8 @@ class GlareCatalog(base.Catalog):
     def _send(self, method: str, path: str, **arguments: Any) -> Any:
         """Send a request once.
 
-        Not as the client itself would, which reads a blob into memory unless
-        it was uploaded as application/octet-stream.
+        Not as glanceclient would, which reads bodies into memory, and cannot
+        read an error as Glare words it.
         """
         self.counters.count(requests=1)
         arguments = transfer.with_timeout(self._client.session, arguments)
@@ -240,17 +230,22 @@ class GlareCatalog(base.Catalog):
             self._project_id = keystone.project_id(self._client, self.name)
         return self._project_id
 
-    def _ask(self, path: str) -> Any:
-        self.counters.count(requests=1)
-        arguments = transfer.with_timeout(self._client.session, {})
-        return self._client.get(path, redirect=False, **arguments)
+    def _json(self, method: str, path: str, **arguments: Any) -> Any:
+        """Send a request until it is answered; None if that is neither an error nor JSON."""
+
+        def ask() -> Any:
+            response = self._send(method, path, stream=True, **arguments)
+            is_answer = response.status_code == requests.codes.ok
+            return transfer.document(response) if is_answer else None
+
+        return transfer.retrying(self._attempts)(ask)
 
     def _get(self, query: _Filters) -> tuple[list[Mapping[str, Any]], bool]:
         """A page of artifacts, and whether it is the last one."""
         path = f"{_PATH}?{urllib.parse.urlencode(query)}"
         try:
-            _, answer = transfer.retrying(self._attempts)(self._ask, path)
-        except (*transfer.FAILURES, RecursionError) as error:
+            answer = self._json("GET", path)
+        except (*transfer.FAILURES, ValueError, RecursionError) as error:
             raise transfer.failed(error, f"{self.name} did not answer") from error
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):

@@ -166,7 +166,7 @@ class MuranoCatalog(base.Catalog):
 
     def _page(self, query: dict[str, str]) -> dict[str, Any]:
         try:
-            page = transfer.retrying(self._attempts)(self._get, _PATH, params=query).json()
+            page = transfer.retrying(self._attempts)(self._listed, query)
         except (*transfer.FAILURES, ValueError, RecursionError) as error:
             raise transfer.failed(error, f"{self.name} did not answer") from error
         if not isinstance(page, dict) or not isinstance(page.get("packages"), list):
@@ -186,6 +186,9 @@ class MuranoCatalog(base.Catalog):
         except transfer.FAILURES as error:
             message = f"{self.name} did not give the archive of package {reference}"
             raise transfer.failed(error, message) from error
+
+    def _listed(self, query: dict[str, str]) -> Any:
+        return transfer.document(self._get(_PATH, params=query, stream=True))
 
     def _get(self, path: str, **arguments: Any) -> requests.Response:
         """Send a request once."""

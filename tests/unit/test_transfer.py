@@ -278,3 +278,17 @@ def test_another_package_than_was_promised_is_refused(
         package_loader.load_package("org.faulty", VersionSpec.of("1"))
 
     assert package_loader.pins.dump() == {}
+
+
+def test_an_answer_without_end_is_not_read_to_it(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transfer.MAX_DOCUMENT", 1000)
+    server.faults = [lambda handler: handler.send_other(b'{"releases": [' + b" " * 1_000_000)] * 2
+    catalog = _catalog(server)
+
+    with pytest.raises(loader.CatalogError, match="more than 1000 bytes"):
+        catalog.resolve(Query((("org.faulty", VersionSpec.of("1")),)))
+    with pytest.raises(loader.CatalogError, match="more than 1000 bytes"):
+        list(catalog.releases("org.faulty"))
+    assert len(server.seen) == 2
