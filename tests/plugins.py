@@ -23,6 +23,7 @@ from stevedore import _cache
 from stevedore import extension
 
 from glare_murano.package import manifest
+from loader import plugins
 
 
 class Site:
@@ -75,5 +76,6 @@ def _forget() -> None:
     """Let everybody look up anew what is installed."""
     extension.ExtensionManager.ENTRY_POINT_CACHE.clear()
     _cache._c._internal.clear()
-    manifest.known_formats.cache_clear()
+    manifest.registered_formats.cache_clear()
+    plugins.owners.cache_clear()
     importlib.invalidate_caches()

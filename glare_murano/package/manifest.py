@@ -366,17 +366,18 @@ def with_implicit_requirements(
     return {**requirements, **{k: v for k, v in implicit.items() if k not in requirements}}
 
 
-@functools.cache
 def known_formats() -> frozenset[str]:
-    """Every format that this project or another installed plug-in registers.
-
-    Only the names of entry points are read, nothing is imported.
-    """
+    """Every format that this project or another installed plug-in registers."""
     return frozenset(registered_formats())
 
 
-def registered_formats() -> dict[str, str]:
-    """Format, always full -> the name of the entry point that registers it."""
+@functools.cache
+def registered_formats() -> Mapping[str, str]:
+    """Format, always full -> the name of the entry point that registers it.
+
+    Only the names of entry points are read, once in a process; nothing is
+    imported.
+    """
     found = {}
     for entry_point in importlib.metadata.entry_points(group=PLUGIN_NAMESPACE):
         with contextlib.suppress(errors.InvalidVersion):

@@ -394,9 +394,9 @@ class TestFormats:
         """Entry points of installed plug-ins, which is a list to be filled."""
         points = []
         monkeypatch.setattr(manifest.importlib.metadata, "entry_points", lambda group: points)
-        manifest.known_formats.cache_clear()
+        manifest.registered_formats.cache_clear()
         yield points
-        manifest.known_formats.cache_clear()
+        manifest.registered_formats.cache_clear()
 
     def test_a_plug_in_adds_its_format_without_being_imported(self, registered):
         registered.append(
