@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""OpenStack Keystone on this host.
+
+The real service over SQLite, in the environment that ``make services`` builds
+for it and Swift: it wants other versions than Glare and Murano do.
+"""
+
+import contextlib
+import dataclasses
+import getpass
+import pathlib
+import subprocess
+from collections.abc import Iterator
+
+from keystoneauth1 import identity
+from keystoneauth1 import session
+from keystoneclient.v3 import client
+
+from tests import processes
+
+BIN = processes.ROOT / ".cache" / "swift" / "bin"
+PASSWORD = "secret"
+
+_REGION = "RegionOne"
+
+_CONF = """\
+[DEFAULT]
+log_file = {folder}/keystone.log
+
+[database]
+connection = sqlite:///{folder}/keystone.sqlite
+
+[fernet_tokens]
+key_repository = {folder}/tokens
+
+[fernet_receipts]
+key_repository = {folder}/receipts
+
+[credential]
+key_repository = {folder}/credentials
+"""
+
+# It takes the command line for its own.
+_SERVER = """\
+import sys
+import waitress
+port = sys.argv.pop()
+from keystone.wsgi.api import application
+waitress.serve(application, host="127.0.0.1", port=port)
+"""
+
+# Of keystonemiddleware.auth_token, by which a service asks who a token belongs to.
+_MIDDLEWARE = f"""\
+auth_type = password
+auth_url = {{url}}
+interface = public
+username = admin
+password = {PASSWORD}
+project_name = admin
+user_domain_id = default
+project_domain_id = default"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Keystone:
+    """A Keystone that runs, with one user: an administrator."""
+
+    url: str
+
+    @property
+    def middleware(self) -> str:
+        """The options by which a service authenticates those who ask it."""
+        return _MIDDLEWARE.format(url=self.url)
+
+    def session(self) -> session.Session:
+        """A session of the administrator, in a project of the name ``admin``."""
+        auth = identity.V3Password(
+            self.url,
+            username="admin",
+            password=PASSWORD,
+            project_name="admin",
+            user_domain_id="default",
+            project_domain_id="default",
+        )
+        return session.Session(auth=auth)
+
+    def add_service(self, name: str, service_type: str, url: str) -> None:
+        """Put a service into the catalogue that new tokens come with."""
+        keystone = client.Client(session=self.session())
+        service = keystone.services.create(name, service_type)
+        keystone.endpoints.create(service, url, interface="public", region=_REGION)
+
+
+@contextlib.contextmanager
+def running(folder: pathlib.Path) -> Iterator[Keystone]:
+    """Run it, with all that it keeps in a folder."""
+    assert BIN.is_dir(), f"Keystone is not in {BIN}; 'make services' installs it"
+    for repository in ("tokens", "receipts", "credentials"):
+        (folder / repository).mkdir(mode=0o700)
+    conf = folder / "keystone.conf"
+    conf.write_text(_CONF.format(folder=folder))
+    port = processes.free_port()
+    url = f"http://127.0.0.1:{port}/v3"
+    manage = ("keystone-manage", "--config-file", conf)
+    user = getpass.getuser()
+    run(*manage, "db_sync")
+    run(*manage, "fernet_setup", "--keystone-user", user, "--keystone-group", user)
+    run(
+        *(*manage, "bootstrap", "--bootstrap-password", PASSWORD),
+        *("--bootstrap-public-url", url, "--bootstrap-region-id", _REGION),
+    )
+    command = (BIN / "python", "-W", "ignore", "-c", _SERVER, port)
+    environment = {"OS_KEYSTONE_CONFIG_FILES": str(conf)}
+    with processes.listening(command, port, folder / "keystone.out", environment):
+        yield Keystone(url)
+
+
+def run(name: str, *arguments: object) -> None:
+    """Run a command of that environment to its end."""
+    command = [str(BIN / name), *map(str, arguments)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, f"{command}: {finished.stdout}{finished.stderr}"
