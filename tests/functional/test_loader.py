@@ -495,3 +495,27 @@ def test_an_objects_version_without_a_near_one_is_an_error(
 
     with pytest.raises(loader.NoSuchPackage, match=r"range 3\.0\.0"):
         package_loader.load_object_package(name, VersionSpec.of("3.0.0"))
+
+
+def test_a_closure_from_a_full_cache_is_one_request_and_no_download(
+    glare: Client, project: str, name: str, cache: loader.Cache
+) -> None:
+    last = 5
+    for number in range(last, -1, -1):
+        required = {} if number == last else {f"{name}.p{number + 1}": "1"}
+        fqn = f"{name}.p{number}"
+        glare.publish(fqn, "1.0.0", packages.package(fqn, Require=required))
+
+    def load(cache: loader.Cache) -> loader.Counters:
+        package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+        for number in range(last + 1):
+            package_loader.load_package(f"{name}.p{number}", VersionSpec.of("1"))
+        return package_loader.counters
+
+    cold = load(cache)
+    with loader.Cache(cache.folder) as other:
+        warm = load(other)
+
+    # With the core library, which every package requires.
+    assert (cold.requests, cold.downloads) == (1 + last + 2, last + 2)
+    assert (warm.requests, warm.downloads, warm.bytes, warm.hits) == (1, 0, 0, last + 1)
