@@ -46,7 +46,7 @@ $(CORE_READY): examples/core-library.txt | $(READY)
 	@$(BIN)/python -m tarfile -e .cache/murano-16.0.0.tar.gz .cache
 	@touch $@
 
-# Swift and Keystone, which one test runs.
+# Swift and Keystone: one test runs both, the benchmarks Keystone.
 $(SWIFT_READY): tests/functional/swift.txt
 	@echo "Building $(SWIFT), once; it takes a minute or two."
 	@mkdir -p .cache
@@ -69,7 +69,7 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -m pytest tests/functional -m services
 	$(BIN)/python -m pytest tests/integration -m services
 
-bench: $(READY) $(CORE_READY)
+bench: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -W ignore -m benchmarks
 
 style: $(READY)

@@ -20,10 +20,11 @@ import pathlib
 import sys
 
 from benchmarks import glare
+from benchmarks import loading
 from benchmarks import package
 from benchmarks.measure import Figure
 
-BENCHMARKS = (*package.BENCHMARKS, *glare.BENCHMARKS)
+BENCHMARKS = (*package.BENCHMARKS, *glare.BENCHMARKS, *loading.BENCHMARKS)
 REPORT = pathlib.Path("build", "bench.json")
 
 

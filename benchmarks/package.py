@@ -26,6 +26,7 @@ from collections.abc import Iterator
 import yaml
 
 from benchmarks.measure import Figure
+from benchmarks.measure import memory_above_idle
 from benchmarks.measure import ratio
 from glare_murano.package import Archive
 from glare_murano.package import Limits
@@ -103,14 +104,15 @@ def big_archive() -> Iterator[Figure]:
     """Memory above idle while 500 MB are read, checked and unpacked."""
     with tempfile.TemporaryDirectory() as work:
         archive = pathlib.Path(work, "big.zip")
-        _write_big(archive)
+        write_big(archive)
         command = [sys.executable, "-m", "benchmarks.package", str(archive)]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     value = float(printed)
     yield Figure("memory above idle, an archive of 500 MB unpacked", value, "MB", 32)
 
 
-def _write_big(path: pathlib.Path) -> None:
+def write_big(path: pathlib.Path) -> None:
+    """Write an archive of 500 MB."""
     block = os.urandom(1024**2)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr(
@@ -124,25 +126,12 @@ def _write_big(path: pathlib.Path) -> None:
 
 
 def _unpack(path: pathlib.Path) -> None:
-    """Print how much memory unpacking takes above what it takes to start."""
-    idle = _memory("VmRSS")
-    # From now on the kernel remembers the most that is used (Linux, proc(5)).
-    pathlib.Path("/proc/self/clear_refs").write_text("5")
     with Archive.open(path, ROOMY) as archive:
         read_contents(archive)
         archive.unpack(path.with_suffix(".unpacked"))
-    print(_memory("VmHWM") - idle)
-
-
-def _memory(field: str) -> float:
-    """A figure of this process's memory, in MB."""
-    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise LookupError(field)
 
 
 BENCHMARKS = (selecting, unpacking, reading, big_archive)
 
 if __name__ == "__main__":
-    _unpack(pathlib.Path(sys.argv[1]))
+    print(memory_above_idle(lambda: _unpack(pathlib.Path(sys.argv[1]))))

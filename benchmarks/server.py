@@ -33,11 +33,12 @@ class Server:
     """A Glare that answers.
 
     :ivar database: its SQLite file.
+    :ivar url: where it is reached.
     """
 
     def __init__(self, database: pathlib.Path, url: str, pid: int) -> None:
         self.database = database
-        self._url = url
+        self.url = url
         # Linux: the clock of another process, as clock_getcpuclockid(3) gives it.
         self._clock = ~pid << 3 | 2
 
@@ -47,16 +48,19 @@ class Server:
 
     def client(self, project: str, artifact_type: str = "murano") -> Client:
         """A client of a member of a project."""
-        return Client(self._url, f"user:{project}:member", artifact_type)
+        return Client(self.url, f"user:{project}:member", artifact_type)
 
 
 @contextlib.contextmanager
-def running(*types: str) -> Iterator[Server]:
-    """A Glare with these artifact types, and nothing in it yet."""
+def running(*types: str, settings: str = "") -> Iterator[Server]:
+    """A Glare with these artifact types, and nothing in it yet.
+
+    :param settings: more of its configuration.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         enabled = f"[DEFAULT]\nenabled_artifact_types = {','.join(types)}\n"
-        (folder / "local.conf").write_text(enabled)
+        (folder / "local.conf").write_text(enabled + settings)
         command = [sys.executable, "-m", "glare_murano.server"]
         with subprocess.Popen(
             [*command, "--state-dir", name, "--port", "0"], stdout=subprocess.PIPE, text=True

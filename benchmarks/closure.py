@@ -1,0 +1,165 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""An application of 30 packages, as small as real ones are: what a loader loads.
+
+One is Murano's own core library; all others require two more, down to the
+leaves. There is one version of each, since Murano's own catalogue keeps no more.
+"""
+
+import functools
+import io
+import random
+
+from benchmarks.package import CORE_LIBRARY
+from glare_murano import fields
+from glare_murano.package import Archive
+from glare_murano.package import read_manifest
+from tests import packages
+from tests.functional.client import ARTIFACTS
+from tests.functional.client import Client
+
+CORE = "io.murano"
+SIZE = 30
+APPLICATION = "org.bench.Package0"
+MAIN_CLASS = f"{APPLICATION}.Main"
+RANGE = "1"
+
+_CLASSES = ("Main", "Cluster", "Client")
+_PROPERTIES = ("hostname", "port", "flavor", "image", "volume", "password", "mode", "zone")
+_SCRIPTS = 4
+_SCRIPT_SIZE = 1500
+_PACKED_SIZE = 8000
+
+_CLASS = """\
+Namespaces:
+  =: {fqn}
+  std: io.murano
+
+Name: {name}
+
+Extends: std:{parent}
+
+Properties:
+"""
+
+_PROPERTY = """\
+  {name}:
+    Contract: $.string()
+    Usage: In
+    Default: '{name} of {owner}'
+"""
+
+_METHODS = """\
+Methods:
+  initialize:
+    Body:
+      - $._environment: $.find(std:Environment)
+"""
+
+_METHOD = """\
+  set{name}:
+    Usage: Action
+    Arguments:
+      - value:
+          Contract: $.string().notNull()
+    Body:
+      - $.reporter.report($this, 'Setting {name}')
+      - $.{name}: $value
+      - If: $value != null
+        Then:
+          - Return: $value
+        Else:
+          - Return: $.{name}
+"""
+
+_FIELD = """\
+        - name: {name}
+          type: string
+          label: The {name}
+          description: What is to be used as the {name}
+          initial: {name}
+"""
+
+
+@functools.cache
+def archives() -> dict[str, bytes]:
+    """The archives by the names of their packages; what is required comes first."""
+    numbers = reversed(range(SIZE - 1))
+    return {CORE: _core(), **{_name(number): _package(number) for number in numbers}}
+
+
+def publish(client: Client) -> list[str]:
+    """Publish the packages for every project, and give the URLs of their archives."""
+    urls = []
+    for name, archive in archives().items():
+        with Archive.open(io.BytesIO(archive)) as read:
+            version = str(read_manifest(read).version)
+        artifact = client.publish(name, version, archive, public=True)
+        urls.append(f"{client.url}{ARTIFACTS}/{artifact['id']}/{fields.ARCHIVE}")
+    return urls
+
+
+def _core() -> bytes:
+    packed = io.BytesIO()
+    with Archive.open(CORE_LIBRARY) as archive:
+        archive.pack(packed)
+    return packed.getvalue()
+
+
+def _name(number: int) -> str:
+    return f"org.bench.Package{number}"
+
+
+def _package(number: int) -> bytes:
+    fqn = _name(number)
+    required = (child for child in (2 * number + 1, 2 * number + 2) if child < SIZE - 1)
+    manifest = packages.manifest(
+        fqn,
+        Type="Application",
+        Require={_name(child): RANGE for child in required},
+        Classes={f"{fqn}.{name}": f"{name}.yaml" for name in _CLASSES},
+    )
+    dice = random.Random(number)
+    return packages.zipped(
+        {
+            **packages.files(manifest),
+            **{f"Classes/{name}.yaml": _class(fqn, name) for name in _CLASSES},
+            **{f"Resources/scripts/step{step}.sh": _script(dice) for step in range(_SCRIPTS)},
+            "UI/ui.yaml": _form(fqn),
+            "Resources/files.tar.gz": dice.randbytes(_PACKED_SIZE),
+        }
+    )
+
+
+def _class(fqn: str, name: str) -> bytes:
+    parent = "Application" if name == _CLASSES[0] else "Object"
+    parts = [
+        _CLASS.format(fqn=fqn, name=name, parent=parent),
+        *(_PROPERTY.format(name=found, owner=fqn) for found in _PROPERTIES),
+        _METHODS,
+        *(_METHOD.format(name=found) for found in _PROPERTIES),
+    ]
+    return "".join(parts).encode()
+
+
+def _form(fqn: str) -> bytes:
+    fields = "".join(_FIELD.format(name=name) for name in _PROPERTIES)
+    return (
+        f"Version: 2\nApplication:\n  ?:\n    type: {fqn}.Main\n"
+        f"Forms:\n  - appConfiguration:\n      fields:\n{fields}"
+    ).encode()
+
+
+def _script(dice: random.Random) -> bytes:
+    words = (f"install part-{dice.randrange(10_000)} --quiet" for _ in range(_SCRIPT_SIZE // 27))
+    return ("#!/bin/sh\n" + "\n".join(words) + "\n").encode()

@@ -1,0 +1,218 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What loading a closure of 30 packages takes, and an archive of 500 MB.
+
+It is the time on the clock that counts here: most of it is waiting for
+services and the disk, and to wait less is what a loader is for.
+"""
+
+import concurrent.futures
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Iterator
+
+import requests
+
+import loader
+from benchmarks import closure
+from benchmarks import server
+from benchmarks import services
+from benchmarks.measure import Figure
+from benchmarks.measure import ratio
+from benchmarks.measure import seconds
+from benchmarks.measure import wall
+from benchmarks.package import write_big
+from examples.load import load_all
+from glare_murano import fields
+from glare_murano.package import VersionSpec
+from loader.catalogs.glare import GlareCatalog
+from loader.fetching import DEFAULT_WORKERS
+from tests.functional.client import Client
+
+_PROJECT = "demo"
+_PROCESSES = 16
+_ROUNDS = 15
+_ADMINISTRATOR = "admin:admin:admin"
+_PYTHON = (sys.executable, "-W", "ignore")
+
+
+def cold() -> Iterator[Figure]:
+    """The closure into an empty cache, against a script that only downloads and unzips."""
+    with _published() as (client, urls), tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+
+        def ours() -> None:
+            assert _load(client, folder / "cache").downloads == closure.SIZE
+
+        def script() -> None:
+            _download(client, urls, folder / "script")
+
+        value = ratio(ours, script, before=lambda: _clean(folder), clock=wall)
+    yield Figure("closure of 30, cold / downloading and unzipping", value, "times", 1.5)
+
+
+def _clean(folder: pathlib.Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    # What that leaves to the disk is not the next one's to wait for.
+    os.sync()
+
+
+@contextlib.contextmanager
+def _published() -> Iterator[tuple[Client, list[str]]]:
+    """A client of a Glare that has the packages, and the URLs of their archives."""
+    with server.running(fields.TYPE_NAME) as running:
+        urls = closure.publish(Client(running.url, _ADMINISTRATOR))
+        yield running.client(_PROJECT), urls
+
+
+def _load(client: Client, folder: pathlib.Path) -> loader.Counters:
+    """Load the application and all that it requires, and tell what it has cost."""
+    catalog = GlareCatalog(client.session(), endpoint=client.url, project_id=_PROJECT)
+    with loader.PackageLoader([catalog], loader.Cache(folder)) as package_loader:
+        packages = load_all(package_loader, closure.APPLICATION, VersionSpec.of(closure.RANGE))
+        # The core library is required by all, but none of them says so.
+        assert len(packages) == closure.SIZE - 1
+        return package_loader.counters
+
+
+def _download(client: Client, urls: list[str], folder: pathlib.Path) -> None:
+    session = requests.Session()
+    session.headers["X-Auth-Token"] = client.token
+
+    def unzip(number: int) -> None:
+        content = session.get(urls[number], timeout=60).content
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archive.extractall(folder / str(number))
+
+    with concurrent.futures.ThreadPoolExecutor(DEFAULT_WORKERS) as pool:
+        list(pool.map(unzip, range(len(urls))))
+
+
+def engine() -> Iterator[Figure]:
+    """The closure in Murano's engine, with empty and full caches, against Murano's own loader."""
+    with services.running() as running:
+        command = ("-m", "benchmarks.engine", running.configuration, running.token)
+        found = json.loads(_output(*command, running.project_id))
+    yield Figure("closure of 30, cold / Murano's own loader", found["cold"], "times", 0.33)
+    yield Figure("closure of 30, warm / Murano's own loader", found["warm"], "times", 0.1)
+
+
+def together() -> Iterator[Figure]:
+    """16 processes on one empty cache, against as many in turn, each with a cache of its own."""
+    downloads: list[int] = []
+    with _published() as (client, _), tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+
+        def at_once() -> None:
+            started = [_start(client, folder, "shared") for _ in range(_PROCESSES)]
+            downloads.append(sum(map(_downloads, started)))
+
+        def in_turn() -> None:
+            for number in range(_PROCESSES):
+                assert _downloads(_start(client, folder, str(number))) == closure.SIZE
+
+        # Once: it is the sum of many already.
+        many, alone = (seconds(run, lambda: _clean(folder), wall) for run in (at_once, in_turn))
+    yield Figure("downloads of 30 archives by 16 processes", *downloads, "", closure.SIZE)
+    yield Figure("16 processes, cold, at once / in turn", many / alone, "times", 0.25)
+
+
+_LOADER_CONF = """\
+[engine]
+packages_cache = {folder}/{cache}
+
+[glare]
+url = {url}
+auth_type = admin_token
+endpoint = {url}
+token = {token}
+"""
+
+
+def _start(client: Client, folder: pathlib.Path, cache: str) -> "subprocess.Popen[str]":
+    """Start the program of the documentation, which loads all that a package requires."""
+    conf = folder / f"{uuid.uuid4().hex}.conf"
+    conf.write_text(
+        _LOADER_CONF.format(folder=folder, cache=cache, url=client.url, token=client.token)
+    )
+    command = [*_PYTHON, "-m", "examples.load", "--config-file", str(conf)]
+    command += [closure.APPLICATION, closure.RANGE]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _downloads(process: "subprocess.Popen[str]") -> int:
+    """How many archives a process has downloaded, once it has ended."""
+    output, _ = process.communicate()
+    found = re.search(r"(\d+) archives downloaded\n\Z", output)
+    assert process.returncode == 0
+    assert found
+    return int(found[1])
+
+
+def fetching() -> Iterator[Figure]:
+    """Memory above idle while an archive of 500 MB is fetched into the cache."""
+    with (
+        server.running(fields.TYPE_NAME, settings=_ROOMY_CONF) as running,
+        tempfile.TemporaryDirectory() as name,
+    ):
+        client = running.client(_PROJECT)
+        archive = pathlib.Path(name, "big.zip")
+        write_big(archive)
+        closure.publish(Client(running.url, _ADMINISTRATOR))
+        with archive.open("rb") as stream:
+            client.publish("org.big", "0.0.0", stream)
+        command = ("-m", "benchmarks.fetch", client.url, client.token, _PROJECT, "org.big")
+        value = float(_output(*command, pathlib.Path(name, "cache")))
+    yield Figure("memory above idle, an archive of 500 MB fetched", value, "MB", 32)
+
+
+_ROOMY_CONF = f"""\
+[artifact_type:{fields.TYPE_NAME}]
+max_archive_size = {1024**3}
+max_unpacked_size = {1024**3}
+"""
+
+
+def importing() -> Iterator[Figure]:
+    """``import loader``, against what it cannot do without."""
+    value = statistics.median(
+        _importing("loader") / _importing("keystoneauth1.session, semantic_version")
+        for _ in range(_ROUNDS)
+    )
+    yield Figure("import loader / keystoneauth1's session, semantic_version", value, "times", 1.5)
+
+
+def _importing(names: str) -> float:
+    code = f"import time; start = time.process_time(); import {names}"
+    return float(_output("-c", f"{code}; print(time.process_time() - start)"))
+
+
+def _output(*arguments: object) -> str:
+    """What a Python process prints."""
+    command = [*_PYTHON, *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+BENCHMARKS = (cold, engine, together, fetching, importing)
