@@ -181,7 +181,7 @@ def test_a_query_sees_one_state_of_the_database(
     with orm.Session(site.database) as session, rows.snapshot(session):
         context = RequestContext(is_admin=True)
         source = GlareSource(session, context, see_all=True, project_id=project, prereleases=True)
-        assert source.versions([name]) == {name: {release.version}}
+        assert source.versions([name]) == {name: (release.version,)}
         assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
 
         assert "io.murano" in source.requirements([release])[release]
