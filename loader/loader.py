@@ -257,10 +257,9 @@ class PackageLoader:
                 _tell_versions(fqn, versions)
             for missing in resolved.unsatisfied:
                 self._missing.setdefault((missing.demand.fqn, missing.demand.spec), missing)
-            chosen = [c for versions in resolved.choices.values() for c in versions.values()]
-            self._fetcher.prefetch(chosen)
+            self._fetcher.prefetch(resolved.chosen)
             if self._memory is not None:
-                for choice in chosen:
+                for choice in resolved.chosen:
                     self._memory.remember(choice)
             return resolved
         except (errors.CatalogError, closure.Unplannable) as error:

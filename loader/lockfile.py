@@ -108,8 +108,7 @@ class Lock:
                 [catalog.name for catalog in catalogs],
                 chain=missing.chain,
             )
-        choices = (c for versions in resolved.choices.values() for c in versions.values())
-        releases = [choice.catalog.identified(choice.release) for choice in choices]
+        releases = [choice.catalog.identified(choice.release) for choice in resolved.chosen]
         for release in releases:
             if not release.digest:
                 raise errors.LockError(

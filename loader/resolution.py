@@ -66,6 +66,11 @@ class Resolution:
     unsatisfied: tuple[closure.Unsatisfied, ...]
     undefined: tuple[Undefined, ...]
 
+    @property
+    def chosen(self) -> list[Choice]:
+        """All that was chosen."""
+        return [choice for versions in self.choices.values() for choice in versions.values()]
+
 
 def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
     """Plan the closure of a query.

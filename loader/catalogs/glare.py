@@ -29,9 +29,7 @@ from typing import Any
 
 import requests
 from glanceclient.common import http as glance_http
-from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ksa_exceptions
-from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
@@ -66,19 +64,7 @@ _MOST_PAGES = 1000
 _NAMES_LENGTH = 4000
 
 OPTIONS: options.Options = {
-    "glare": [
-        cfg.StrOpt(
-            "url",
-            help="URL of Glare. By default it is looked up in Keystone's catalogue, as service "
-            "type 'artifact'.",
-        ),
-        cfg.StrOpt(
-            "endpoint_type",
-            default="publicURL",
-            help="Which endpoint of Glare to use: publicURL, internalURL or adminURL.",
-        ),
-        *ksa_loading.get_session_conf_options(),
-    ],
+    "glare": keystone.options_of("Glare", SERVICE_TYPE),
     "DEFAULT": [options.HOME_REGION],
 }
 
@@ -177,16 +163,8 @@ class GlareCatalog(base.Catalog):
             )
             raise transfer.failed(error, message) from error
 
-    def _send(self, method: str, path: str, **arguments: Any) -> Any:
-        """Send a request once.
-
-        Not as glanceclient would, which reads bodies into memory, and cannot
-        read an error as Glare words it.
-        """
-        self.counters.count(requests=1)
-        arguments = transfer.with_timeout(self._client.session, arguments)
-        response = adapter.Adapter.request(self._client, path, method, redirect=False, **arguments)
-        return transfer.not_redirected(response)
+    def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
+        return keystone.send(self._client, self.counters, method, path, **arguments)
 
     def _called(self, fqn: str, filters: _Filters) -> Iterable[base.Release]:
         # Longer ones Glare cannot keep, and refuses to look for.

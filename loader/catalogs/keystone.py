@@ -11,6 +11,9 @@
 # under the License.
 """How catalogues ask OpenStack services: by which session, for which project."""
 
+from typing import Any
+
+import requests
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import loading as ksa_loading
@@ -20,8 +23,30 @@ from oslo_config import cfg
 from loader import errors
 from loader import transfer
 from loader.catalogs.base import Scope
+from loader.counters import Counters
 
+# Options of a session.
 _OPTIONS = ("cafile", "certfile", "keyfile", "insecure", "timeout")
+
+
+def options_of(service: str, service_type: str) -> list[cfg.Opt]:
+    """The options of a service: where it is, and those of a session with it.
+
+    :param service: what the help calls it.
+    """
+    return [
+        cfg.StrOpt(
+            "url",
+            help=f"URL of {service}. By default it is looked up in Keystone's catalogue, as "
+            f"service type '{service_type}'.",
+        ),
+        cfg.StrOpt(
+            "endpoint_type",
+            default="publicURL",
+            help=f"Which endpoint of {service} to use: publicURL, internalURL or adminURL.",
+        ),
+        *ksa_loading.get_session_conf_options(),
+    ]
 
 
 def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
@@ -50,3 +75,19 @@ def project_id(client: adapter.Adapter, name: str) -> str | None:
     except ksa_exceptions.ClientException as error:
         raise transfer.failed(error, f"{name}: not authenticated") from error
     return found
+
+
+def send(
+    client: adapter.Adapter, counters: Counters, method: str, path: str, **arguments: Any
+) -> requests.Response:
+    """Send a request once, and count it; a redirection is not followed.
+
+    Not as a client built upon the adapter would: glanceclient's reads bodies into
+    memory, and cannot read an error as Glare words it.
+
+    :raises ClientException: if it is refused, or leads elsewhere.
+    """
+    counters.count(requests=1)
+    arguments = transfer.with_timeout(client.session, arguments)
+    response = adapter.Adapter.request(client, path, method, redirect=False, **arguments)
+    return transfer.not_redirected(response)

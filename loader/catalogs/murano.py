@@ -29,7 +29,6 @@ from typing import TypeGuard
 
 import requests
 from keystoneauth1 import adapter
-from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
@@ -50,19 +49,7 @@ LOG = logging.getLogger(__name__)
 SERVICE_TYPE = "application-catalog"
 
 OPTIONS: options.Options = {
-    "murano": [
-        cfg.StrOpt(
-            "url",
-            help="URL of Murano's API. By default it is looked up in Keystone's catalogue, as "
-            "service type 'application-catalog'.",
-        ),
-        cfg.StrOpt(
-            "endpoint_type",
-            default="publicURL",
-            help="Which endpoint of Murano's API to use: publicURL, internalURL or adminURL.",
-        ),
-        *ksa_loading.get_session_conf_options(),
-    ],
+    "murano": keystone.options_of("Murano's API", SERVICE_TYPE),
     "DEFAULT": [options.HOME_REGION],
     **options.FACTS,
 }
@@ -191,11 +178,7 @@ class MuranoCatalog(base.Catalog):
         return transfer.document(self._get(_PATH, params=query, stream=True))
 
     def _get(self, path: str, **arguments: Any) -> requests.Response:
-        """Send a request once."""
-        self.counters.count(requests=1)
-        arguments = transfer.with_timeout(self._client.session, arguments)
-        response: requests.Response = self._client.get(path, redirect=False, **arguments)
-        return transfer.not_redirected(response)
+        return keystone.send(self._client, self.counters, "GET", path, **arguments)
 
     def _project(self) -> str | None:
         if self._project_id is None:
