@@ -82,6 +82,7 @@ def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
             see_all=see_all,
             project_id=query.project_id,
             prereleases=query.prereleases,
+            given=query.package,
         )
         try:
             return queries.answer(query, source)

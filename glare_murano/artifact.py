@@ -23,6 +23,7 @@ import tempfile
 from typing import IO
 from typing import Any
 
+import jsonschema
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
@@ -132,6 +133,33 @@ class _DictField(_TextOperators, wrappers.DictField):  # type: ignore[misc]
     pass
 
 
+_BLOB = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_SCHEMA)
+
+
+class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
+    """What Glare keeps of a blob, by Glare's rules, which are read once.
+
+    Glare itself reads and checks them anew for every blob of every artifact: half
+    of what it takes to show or to download one.
+    """
+
+    @staticmethod
+    def coerce(obj: Any, field: str, value: Any) -> Any:
+        if _BLOB.is_valid(value):
+            return value
+        return glare_fields.BlobFieldType.coerce(obj, field, value)
+
+
+class _Blob(glare_fields.BlobField):  # type: ignore[misc]
+    AUTO_TYPE = _BlobType()
+
+
+class _BlobField(wrappers.BlobField):  # type: ignore[misc]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.field_class = _Blob
+
+
 def _declare(field: table.Field) -> Any:
     common = {
         "description": field.description,
@@ -218,12 +246,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             description="What whoever publishes the package says of it.",
         ),
         **{field.name: _declare(field) for field in table.FIELDS},
-        table.ARCHIVE: wrappers.BlobField.init(
+        table.ARCHIVE: _BlobField.init(
             max_blob_size=DEFAULT_LIMITS.archive_size,
             description="The package as a ZIP file; the other fields are read from it.",
         ),
         **{
-            blob.name: wrappers.BlobField.init(
+            blob.name: _BlobField.init(
                 required_on_activate=False,
                 description=f"{blob.description} Taken from the archive.",
             )

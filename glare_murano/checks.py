@@ -39,6 +39,7 @@ from glare_murano import metrics
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package.closure import newest_first
+from glare_murano.rows import among
 from glare_murano.rows import checked
 from glare_murano.rows import looked_up
 from glare_murano.rows import version_of
@@ -291,29 +292,30 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
         )
         .exists()
     )
+    statement = sa.select(
+        models.Artifact.name,
+        models.Artifact.version_prefix,
+        models.Artifact.version_suffix,
+        models.Artifact.version_meta,
+        models.Artifact.owner,
+        models.Artifact.visibility,
+        models.Artifact.status,
+    ).where(
+        among(models.Artifact.name),
+        models.Artifact.id != except_id,
+        checked(models.Artifact.type_name == fields.TYPE_NAME),
+        checked(
+            sa.or_(
+                models.Artifact.status == "active",
+                sa.and_(models.Artifact.status == "drafted", uploaded),
+            )
+        ),
+    )
     session = database.get_session()
     with session.begin():
-        query = session.query(
-            models.Artifact.name,
-            models.Artifact.version_prefix,
-            models.Artifact.version_suffix,
-            models.Artifact.version_meta,
-            models.Artifact.owner,
-            models.Artifact.visibility,
-            models.Artifact.status,
-        ).filter(
-            models.Artifact.id != except_id,
-            checked(models.Artifact.type_name == fields.TYPE_NAME),
-            checked(
-                sa.or_(
-                    models.Artifact.status == "active",
-                    sa.and_(models.Artifact.status == "drafted", uploaded),
-                )
-            ),
-        )
         return [
             _Candidate(row.name, version_of(row), row.owner, row.visibility, row.status)
-            for row in looked_up(query, models.Artifact.name, fqns)
+            for row in looked_up(session, statement, fqns)
         ]
 
 

@@ -19,6 +19,7 @@ come out take one more. What the caller could not list is not there.
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -35,12 +36,36 @@ from glare_murano.package import VersionSpec
 from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
 from glare_murano.package.closure import newest_first
+from glare_murano.rows import among
 from glare_murano.rows import checked
 from glare_murano.rows import looked_up
 from glare_murano.rows import version_of
 
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"
+
+_DEFINING = sa.select(
+    models.ArtifactProperty.string_value, models.ArtifactProperty.artifact_id
+).where(models.ArtifactProperty.name == _CLASSES, among(models.ArtifactProperty.string_value))
+
+# The rows of requirements and of classes, both read at once.
+_PROPERTIES = sa.select(
+    models.ArtifactProperty.artifact_id,
+    models.ArtifactProperty.name,
+    models.ArtifactProperty.key_name,
+    models.ArtifactProperty.string_value,
+).where(
+    among(models.ArtifactProperty.artifact_id),
+    checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])),
+)
+
+_ARCHIVES = sa.select(
+    models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
+).where(
+    among(models.ArtifactBlob.artifact_id),
+    checked(models.ArtifactBlob.name == fields.ARCHIVE),
+    checked(models.ArtifactBlob.status == "active"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +105,7 @@ class GlareSource:
         see_all: bool,
         project_id: str | None,
         prereleases: bool,
+        given: str | None = None,
     ) -> None:
         """Make a source; nothing is asked yet.
 
@@ -89,45 +115,40 @@ class GlareSource:
         :param project_id: whose private packages may be used, if not all
             that the caller sees.
         :param prereleases: whether pre-releases count.
+        :param given: the id of an artifact that is there, be it a draft.
         """
         self._context = context
         self._see_all = see_all
         self._project_id = project_id
         self._prereleases = prereleases
         self._session = session
-        self._given: str | None = None
+        self._given = given
         self._requirements: dict[Release, dict[str, VersionSpec]] = {}
         self._classes: dict[Release, list[str]] = collections.defaultdict(list)
         self.found: dict[Release, Found] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
-        known = self._learn(models.Artifact.name, fqns)
+        known = self._learn(self._by_name, fqns)
         # A database may compare without regard to case.
         return {fqn: newest_first(known[fqn]) for fqn in fqns if fqn in known}
 
-    def given(self, artifact_id: str) -> Release | None:
-        """The release of one artifact, which from now on is there, be it a draft.
+    def given(self) -> Release | None:
+        """The release of the artifact given.
 
-        :returns: None if the caller cannot see it.
+        :returns: None if the caller cannot see it, or none is given.
         """
-        self._given = artifact_id
-        self._learn(models.Artifact.id, [artifact_id])
-        found = [artifact.release for artifact in self.found.values() if artifact.id == artifact_id]
-        return found[0] if found else None
+        if self._given is not None:
+            self._learn(self._by_id, [self._given])
+        found = (artifact.release for artifact in self.found.values() if artifact.id == self._given)
+        return next(found, None)
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[Release]]:
         """The releases that define each of the classes."""
-        rows = self._session.query(
-            models.ArtifactProperty.string_value, models.ArtifactProperty.artifact_id
-        ).filter(
-            models.ArtifactProperty.name == _CLASSES,
-            models.ArtifactProperty.string_value.in_(list(class_names)),
-        )
         defined = collections.defaultdict(set)
-        for class_name, artifact_id in rows:
+        for class_name, artifact_id in looked_up(self._session, _DEFINING, class_names):
             defined[artifact_id].add(class_name)
-        self._learn(models.Artifact.id, defined)
+        self._learn(self._by_id, defined)
         found: dict[str, set[Release]] = collections.defaultdict(set)
         for artifact in self.found.values():
             for class_name in defined.get(artifact.id, ()):
@@ -143,7 +164,7 @@ class GlareSource:
                 unknown = [release for release in self.found if release not in self._requirements]
             by_id = {self.found[release].id: release for release in unknown}
             self._requirements.update({release: {} for release in unknown})
-            for row in self._properties(by_id):
+            for row in looked_up(self._session, _PROPERTIES, by_id):
                 release = by_id[row.artifact_id]
                 if row.name == _REQUIREMENTS:
                     spec = VersionSpec.of(row.string_value)
@@ -155,13 +176,7 @@ class GlareSource:
     def details(self, releases: Collection[Release]) -> Mapping[Release, Details]:
         """What a loader needs to know of each of the releases that has an archive."""
         by_id = {self.found[release].id: release for release in releases}
-        query = self._session.query(
-            models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
-        ).filter(
-            checked(models.ArtifactBlob.name == fields.ARCHIVE),
-            checked(models.ArtifactBlob.status == "active"),
-        )
-        blobs = list(looked_up(query, models.ArtifactBlob.artifact_id, by_id))
+        blobs = list(looked_up(self._session, _ARCHIVES, by_id))
         # Before its archive is there, a draft may say what it likes.
         self.requirements([by_id[blob.artifact_id] for blob in blobs])
         return {
@@ -171,29 +186,10 @@ class GlareSource:
             for blob in blobs
         }
 
-    def _properties(self, ids: Iterable[str]) -> Any:
-        """The rows of requirements and of classes, both read at once."""
-        query = self._session.query(
-            models.ArtifactProperty.artifact_id,
-            models.ArtifactProperty.name,
-            models.ArtifactProperty.key_name,
-            models.ArtifactProperty.string_value,
-        ).filter(checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])))
-        return looked_up(query, models.ArtifactProperty.artifact_id, ids)
-
-    def _learn(self, column: Any, values: Iterable[str]) -> dict[str, set[Version]]:
+    def _learn(self, statement: Any, values: Iterable[str]) -> dict[str, set[Version]]:
         """Find artifacts that can be used, and remember the best of each release."""
-        query = self._session.query(
-            models.Artifact.id,
-            models.Artifact.name,
-            models.Artifact.version_prefix,
-            models.Artifact.version_suffix,
-            models.Artifact.version_meta,
-            models.Artifact.owner,
-            models.Artifact.visibility,
-        ).filter(checked(self._is_there()))
         versions: dict[str, set[Version]] = collections.defaultdict(set)
-        for row in looked_up(query, column, values):
+        for row in looked_up(self._session, statement, values):
             release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
@@ -203,9 +199,17 @@ class GlareSource:
                     self.found[release] = artifact
         return versions
 
-    def _is_there(self) -> Any:
-        """The condition that an artifact can be used, and the caller sees it."""
-        query = self._session.query(models.Artifact).filter(
+    @functools.cached_property
+    def _by_name(self) -> Any:
+        return self._artifacts(models.Artifact.name)
+
+    @functools.cached_property
+    def _by_id(self) -> Any:
+        return self._artifacts(models.Artifact.id)
+
+    def _artifacts(self, column: Any) -> Any:
+        """The statement that gives artifacts which can be used, and the caller sees."""
+        condition = sa.select(models.Artifact.id).where(
             models.Artifact.type_name == fields.TYPE_NAME,
             sa.or_(
                 models.Artifact.status == "active",
@@ -213,8 +217,16 @@ class GlareSource:
             ),
         )
         # Glare's own rule of what a caller can list.
-        query = database._apply_query_base_filters(query, self._context, self._see_all)
-        return query.whereclause
+        condition = database._apply_query_base_filters(condition, self._context, self._see_all)
+        return sa.select(
+            models.Artifact.id,
+            models.Artifact.name,
+            models.Artifact.version_prefix,
+            models.Artifact.version_suffix,
+            models.Artifact.version_meta,
+            models.Artifact.owner,
+            models.Artifact.visibility,
+        ).where(among(column), checked(condition.whereclause))
 
     def _is_usable(self, artifact: Found) -> bool:
         if artifact.id == self._given:

@@ -18,14 +18,15 @@ packages that define both. A level of heirs takes one statement.
 
 import collections
 import dataclasses
-from collections.abc import Collection
 from typing import Any
 
+import sqlalchemy as sa
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 
 from glare_murano import fields
 from glare_murano.package import Version
+from glare_murano.rows import among
 from glare_murano.rows import looked_up
 from glare_murano.rows import version_of
 
@@ -53,10 +54,11 @@ def heirs(session: Any, context: Any, see_all: bool, class_name: str) -> dict[st
     :returns: name of a class -> what is known of it.
     """
     found: dict[str, Heir] = collections.defaultdict(Heir)
+    extending = _extending(context, see_all)
     level = {class_name}
     seen = {class_name}
     while level:
-        for row in _extending(session, context, see_all, level):
+        for row in looked_up(session, extending, level):
             # A database may compare without regard to case.
             if row.key_name in level:
                 for name in row.string_value.split(","):
@@ -67,10 +69,10 @@ def heirs(session: Any, context: Any, see_all: bool, class_name: str) -> dict[st
     return dict(found)
 
 
-def _extending(session: Any, context: Any, see_all: bool, bases: Collection[str]) -> Any:
-    """Rows of the field "inherits" that have one of the classes as their key."""
-    query = (
-        session.query(
+def _extending(context: Any, see_all: bool) -> Any:
+    """The statement that gives rows of the field "inherits" with one of the keys asked for."""
+    statement = (
+        sa.select(
             models.ArtifactProperty.key_name,
             models.ArtifactProperty.string_value,
             models.Artifact.name,
@@ -80,12 +82,12 @@ def _extending(session: Any, context: Any, see_all: bool, bases: Collection[str]
         )
         .select_from(models.ArtifactProperty)
         .join(models.Artifact, models.Artifact.id == models.ArtifactProperty.artifact_id)
-        .filter(
+        .where(
+            among(models.ArtifactProperty.key_name),
             models.ArtifactProperty.name == "inherits",
             models.Artifact.type_name == fields.TYPE_NAME,
             models.Artifact.status == "active",
         )
     )
     # Glare's own rule of what a caller can list.
-    query = database._apply_query_base_filters(query, context, see_all)
-    return looked_up(query, models.ArtifactProperty.key_name, bases)
+    return database._apply_query_base_filters(statement, context, see_all)

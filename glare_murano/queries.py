@@ -151,7 +151,7 @@ def _package(query: Query, source: dependencies.GlareSource) -> list[tuple[str, 
     """The package that is asked about, as a root: just this version of it."""
     if query.package is None:
         return []
-    release = source.given(query.package)
+    release = source.given()
     if release is None:
         raise exception.ArtifactNotFound(message=f"Artifact with id={query.package} not found.")
     if not source.details([release]):

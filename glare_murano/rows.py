@@ -28,6 +28,7 @@ from glare_murano.package import Version
 
 # SQLite takes 32,766 values in one statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000
+_VALUES = "values"
 
 
 @contextlib.contextmanager
@@ -52,11 +53,20 @@ def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
     return version
 
 
-def looked_up(query: Any, column: Any, values: Iterable[str]) -> Iterator[Any]:
-    """The rows of a query whose column has one of the values."""
+def among(column: Any) -> Any:
+    """The condition that a column has one of the values that ``looked_up`` is given.
+
+    They are not part of the statement, so that one that is asked again, of other
+    values, need not be worked out again, which takes longer than to run it.
+    """
+    return column.in_(sa.bindparam(_VALUES, expanding=True))
+
+
+def looked_up(session: Any, statement: Any, values: Iterable[str]) -> Iterator[Any]:
+    """The rows of a statement with a column that is ``among`` the values."""
     ordered = sorted(values)
     for start in range(0, len(ordered), _MAX_VALUES):
-        yield from query.filter(column.in_(ordered[start : start + _MAX_VALUES]))
+        yield from session.execute(statement, {_VALUES: ordered[start : start + _MAX_VALUES]})
 
 
 def checked(condition: Any) -> Any:
