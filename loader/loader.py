@@ -19,6 +19,7 @@ they hold the formats'.
 """
 
 import logging
+import pathlib
 import time
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -297,7 +298,7 @@ class PackageLoader:
         release = choice.release
         start = time.monotonic()
         try:
-            package = self._package_types.load(self._fetcher.folder(choice))
+            package = self._read(self._fetcher.folder(choice), choice)
             if (package.full_name, package.version) != (release.fqn, release.version):
                 raise errors.CatalogError(
                     f"its archive holds {package.full_name} {package.version}"
@@ -316,6 +317,12 @@ class PackageLoader:
             self._memory.remember(choice)
         self.pins.use(release.fqn, release.version)
         return package
+
+    def _read(self, folder: pathlib.Path, choice: Choice) -> Package:
+        if choice.release.folder is not None:
+            # Somebody else's, who may change it.
+            return self._package_types.load(folder)
+        return self._package_types.load_cached(folder)
 
     def _evasion(self, wanted: str) -> errors.CatalogError:
         return errors.CatalogError(

@@ -61,9 +61,12 @@ class Record:
     """The files of one package.
 
     :param files: by their paths, with slashes.
+    :param folders: when each was last changed, by their paths with a slash at
+        the end: what is put in a folder or taken out of it shows there.
     """
 
     files: Mapping[str, _File]
+    folders: Mapping[str, int]
 
     @classmethod
     def seal(cls, folder: pathlib.Path) -> Self:
@@ -75,9 +78,7 @@ class Record:
         for path in found:
             _begin_to_write(folder / path)
         files = {path: _sealed(folder / path) for path in found}
-        for path in folders:
-            sync_folder(folder / path)
-        return cls(files)
+        return cls(files, {path: _sealed_folder(folder / path) for path in folders})
 
     @classmethod
     def load(cls, path: pathlib.Path) -> Self:
@@ -88,8 +89,12 @@ class Record:
         """
         try:
             content = json.loads(path.read_bytes())
-            return cls({name: _File.of(*values) for name, values in content.items()})
-        except (TypeError, AttributeError, RecursionError) as error:
+            files = {name: _File.of(*values) for name, values in content["files"].items()}
+            folders = dict(content["folders"])
+            if "" not in folders:
+                raise TypeError("the folder itself is not in it")
+            return cls(files, folders)
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"is no record: {error}") from error
 
     def save(self, path: pathlib.Path) -> None:
@@ -98,7 +103,10 @@ class Record:
         :raises OSError: if that fails.
         """
         content = {
-            name: (file.size, file.changed, file.sha256) for name, file in self.files.items()
+            "files": {
+                name: (file.size, file.changed, file.sha256) for name, file in self.files.items()
+            },
+            "folders": dict(self.folders),
         }
         with open(path, "xb", opener=_private) as stream:
             stream.write(json.dumps(content).encode())
@@ -112,17 +120,20 @@ class Record:
         return sum(-(-file.size // _BLOCK) * _BLOCK for file in self.files.values())
 
     def untouched(self, folder: pathlib.Path) -> bool:
-        """Whether nobody has written to a folder since; no file is read for it.
+        """Whether nobody has written to a folder since; neither is read for it.
 
-        :raises OSError: if the folder cannot be listed.
+        :raises OSError: if something is missing.
         """
-        _, found = _list(folder)
-        return found.keys() == self.files.keys() and all(
-            stat.S_ISREG(there.st_mode)
-            and there.st_ctime_ns == self.files[path].changed
-            and there.st_size == self.files[path].size
-            for path, there in found.items()
-        )
+        # Texts, not pathlib: it is done for every file of every package that is loaded.
+        root = os.fspath(folder)
+        for path, changed in self.folders.items():
+            if os.lstat(f"{root}/{path}").st_ctime_ns != changed:
+                return False
+        for path, file in self.files.items():
+            there = os.lstat(f"{root}/{path}")
+            if there.st_ctime_ns != file.changed or there.st_size != file.size:
+                return False
+        return True
 
     def restamped(self, folder: pathlib.Path) -> Self:
         """The same record for a copy, whose files were changed at other times.
@@ -130,15 +141,14 @@ class Record:
         Make it before ``differences`` reads the copy, so that what is changed
         meanwhile still shows.
         """
-        _, found = _list(folder)
-        return type(self)(
-            {
-                path: dataclasses.replace(file, changed=found[path].st_ctime_ns)
-                if path in found
-                else file
-                for path, file in self.files.items()
-            }
-        )
+        folders, found = _list(folder)
+        files = {
+            path: dataclasses.replace(file, changed=found[path].st_ctime_ns)
+            if path in found
+            else file
+            for path, file in self.files.items()
+        }
+        return type(self)(files, {path: (folder / path).stat().st_ctime_ns for path in folders})
 
     def differences(self, folder: pathlib.Path) -> list[str]:
         """What is not in a folder as it was, in words; all files are read for it.
@@ -161,11 +171,7 @@ class Record:
 
 def sync_folder(path: pathlib.Path) -> None:
     """Write the names in a folder out to the disk."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    _sealed_folder(path)
 
 
 def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
@@ -205,6 +211,16 @@ def _sealed(path: pathlib.Path) -> _File:
     with open(path, "rb", buffering=0) as stream:
         os.fsync(stream.fileno())
         return _read(stream)
+
+
+def _sealed_folder(path: pathlib.Path) -> int:
+    """Write the names in a folder out to the disk, and tell when they were changed."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+        return os.fstat(folder).st_ctime_ns
+    finally:
+        os.close(folder)
 
 
 def _found(path: pathlib.Path, there: os.stat_result) -> _File | None:

@@ -15,6 +15,8 @@
 Only the type that a package needs is imported.
 """
 
+import copy
+import functools
 import importlib.metadata
 import logging
 import pathlib
@@ -27,8 +29,10 @@ from stevedore import named
 from glare_murano.package import Archive
 from glare_murano.package import InvalidManifest
 from glare_murano.package import read_manifest
+from glare_murano.package.manifest import FILE_NAME
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from glare_murano.package.manifest import Format
+from glare_murano.package.manifest import Manifest
 from glare_murano.package.manifest import registered_formats
 from loader import errors
 from loader import plugins
@@ -37,6 +41,10 @@ from loader.formats.base import Package
 LOG = logging.getLogger(__name__)
 
 _OURS = "glare-murano"
+
+# Manifests that are kept, and the bytes of one: those of real packages are far smaller.
+_MOST_KEPT = 1024
+_LARGEST_KEPT = 8192
 
 
 class PackageTypes:
@@ -58,17 +66,25 @@ class PackageTypes:
         :raises InvalidPackage: if its manifest breaks a rule.
         :raises UnsupportedFormat: naming the formats that are installed.
         """
-        try:
-            with Archive.open(folder) as archive:
-                manifest = read_manifest(archive)
-        except InvalidManifest as error:
-            if {problem.rule for problem in error.problems} == {"manifest-format"}:
-                raise errors.UnsupportedFormat(f"the package in {folder}: {error}") from error
-            raise
+        return self._package(_read(folder), folder)
+
+    def load_cached(self, folder: pathlib.Path) -> Package:
+        """Read a package from a folder of a cache, where a path never stands for other files.
+
+        What this process has read before is not read again.
+
+        :raises InvalidPackage: if its manifest breaks a rule.
+        :raises UnsupportedFormat: naming the formats that are installed.
+        """
+        path = folder / FILE_NAME
+        is_large = path.is_file() and path.stat().st_size > _LARGEST_KEPT
+        return self._package(_read(folder) if is_large else _kept(folder), folder)
+
+    def _package(self, manifest: Manifest, folder: pathlib.Path) -> Package:
         package_type = self._find(manifest.format, f"{manifest.full_name} {manifest.version}")
-        return package_type(
-            manifest.format.name, manifest.format.version, str(folder), dict(manifest.document)
-        )
+        # A copy: the manifest is for others as well, and a plug-in may write to it.
+        document = copy.deepcopy(dict(manifest.document))
+        return package_type(manifest.format.name, manifest.format.version, str(folder), document)
 
     def _find(self, wanted: Format, package: str) -> Callable[..., Package]:
         name = str(wanted)
@@ -110,3 +126,16 @@ class PackageTypes:
             return True
         allowed = {_OURS, *self._enabled}
         return any(owner.name in allowed for owner in plugins.owners(PLUGIN_NAMESPACE)[entry_point])
+
+
+def _read(folder: pathlib.Path) -> Manifest:
+    try:
+        with Archive.open(folder) as archive:
+            return read_manifest(archive)
+    except InvalidManifest as error:
+        if {problem.rule for problem in error.problems} == {"manifest-format"}:
+            raise errors.UnsupportedFormat(f"the package in {folder}: {error}") from error
+        raise
+
+
+_kept = functools.lru_cache(_MOST_KEPT)(_read)

@@ -272,7 +272,12 @@ DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
     "emptied": (lambda path: shutil.rmtree(path.parent), "Resources/4 is missing"),
     "gone": (lambda path: shutil.rmtree(path.parent.parent), "No such file"),
     "record": (lambda path: _misspell(path.parent.parent.parent / "record"), "is missing"),
-    "record of words": (_record('{"Resources/2": ["a", "b", "c"]}'), "is no record"),
+    "record of words": (
+        _record('{"files": {"Resources/2": ["a", "b", "c"]}, "folders": {}}'),
+        "is no record",
+    ),
+    "record of nothing": (_record('{"files": {}, "folders": {}}'), "is no record"),
+    "record of an earlier version": (_record('{"Resources/2": [1, 2, "c"]}'), "is no record"),
     "record of lists": (_record("[" * 100_000), "is no record"),
     "no record": (lambda path: os.truncate(path.parent.parent.parent / "record", 0), ""),
 }

@@ -13,10 +13,12 @@
 """Package types, found among the plug-ins that are installed."""
 
 import pathlib
+from typing import Any
 
 import pytest
 
 import loader
+from glare_murano.package import InvalidManifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from loader.formats import PackageTypes
 from tests import packages
@@ -39,7 +41,9 @@ class PlainPackage:
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A package of the format ``Test.Plain``."""
-    content = packages.manifest("org.test", "1.10", Format="Test.Plain/1", Classes=None)
+    content = packages.manifest(
+        "org.test", "1.10", Format="Test.Plain/1", Classes=None, Meta={"key": ["value"]}
+    )
     return packages.write(tmp_path / "package", packages.files(content))
 
 
@@ -100,3 +104,41 @@ def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) ->
     with pytest.raises(loader.UnsupportedFormat, match="not enabled"):
         PackageTypes(enabled=["another"]).load(folder)
     assert PackageTypes(enabled=["plain"]).load(folder) is not None
+
+
+def _cached(folder: pathlib.Path) -> dict[str, Any]:
+    """What a plug-in is told of a package in a cache, by a new deployment."""
+    manifest: dict[str, Any] = PackageTypes().load_cached(folder).arguments[3]  # type: ignore[attr-defined]
+    return manifest
+
+
+def test_a_cached_manifest_is_read_once(site: Site, folder: pathlib.Path) -> None:
+    point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
+    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
+    first = _cached(folder)
+    first["Tags"] = ["of this deployment"]
+    first["Meta"]["key"].append("of this deployment")
+    (folder / "manifest.yaml").write_text("no manifest any more")
+
+    again = _cached(folder)
+
+    assert again["FullName"] == "org.test"
+    assert "Tags" not in again
+    assert again["Meta"] == {"key": ["value"]}
+    with pytest.raises(InvalidManifest):
+        PackageTypes().load(folder)
+
+
+def test_a_large_manifest_is_not_kept(tmp_path: pathlib.Path) -> None:
+    def write(author: str) -> pathlib.Path:
+        content = packages.manifest("org.test", Author=author, Description="many words " * 1000)
+        return packages.write(tmp_path, packages.files(content))
+
+    for author in ("the first", "the second"):
+        assert PackageTypes().load_cached(write(author)).author == author
+
+
+def test_what_has_no_manifest_is_told_each_time(tmp_path: pathlib.Path) -> None:
+    for _ in range(2):
+        with pytest.raises(InvalidManifest, match="manifest-missing"):
+            PackageTypes().load_cached(tmp_path)
