@@ -44,27 +44,26 @@ from glare_murano.rows import version_of
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"
 
-_DEFINING = sa.select(
-    models.ArtifactProperty.string_value, models.ArtifactProperty.artifact_id
-).where(models.ArtifactProperty.name == _CLASSES, among(models.ArtifactProperty.string_value))
+# Tables, since rows of mapped classes take longer.
+_properties = models.ArtifactProperty.__table__.c
+_blobs = models.ArtifactBlob.__table__.c
+
+_DEFINING = sa.select(_properties.string_value, _properties.artifact_id).where(
+    _properties.name == _CLASSES, among(_properties.string_value)
+)
 
 # The rows of requirements and of classes, both read at once.
 _PROPERTIES = sa.select(
-    models.ArtifactProperty.artifact_id,
-    models.ArtifactProperty.name,
-    models.ArtifactProperty.key_name,
-    models.ArtifactProperty.string_value,
+    _properties.artifact_id, _properties.name, _properties.key_name, _properties.string_value
 ).where(
-    among(models.ArtifactProperty.artifact_id),
-    checked(models.ArtifactProperty.name.in_([_REQUIREMENTS, _CLASSES])),
+    among(_properties.artifact_id),
+    checked(_properties.name.in_([_REQUIREMENTS, _CLASSES])),
 )
 
-_ARCHIVES = sa.select(
-    models.ArtifactBlob.artifact_id, models.ArtifactBlob.sha256, models.ArtifactBlob.size
-).where(
-    among(models.ArtifactBlob.artifact_id),
-    checked(models.ArtifactBlob.name == fields.ARCHIVE),
-    checked(models.ArtifactBlob.status == "active"),
+_ARCHIVES = sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size).where(
+    among(_blobs.artifact_id),
+    checked(_blobs.name == fields.ARCHIVE),
+    checked(_blobs.status == "active"),
 )
 
 

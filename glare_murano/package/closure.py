@@ -53,6 +53,14 @@ class Release:
 
     fqn: str
     version: Version
+    # Planning asks for it a thousand times, and a version works its own out anew.
+    _hash: int = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.fqn, self.version)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.version}"
