@@ -19,6 +19,7 @@ not end is undone. The document "Dependency queries" tells the form of requests
 and answers.
 """
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,7 @@ from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
+from glare_murano import bundles
 from glare_murano import dependencies
 from glare_murano import metrics
 from glare_murano import policies
@@ -44,7 +46,7 @@ OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
 
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
-    """Answers ``POST /murano/dependencies`` and ``GET /murano/heirs``."""
+    """Answers dependency queries, and gives heirs and bundles."""
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: Any) -> Any:
@@ -68,11 +70,15 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         policy.authorize("artifact:list", {}, req.context)
         see_all = policy.authorize("artifact:list_all_artifacts", {}, req.context, do_raise=False)
         with metrics.QUERIES.labels(req.path_info).time():
-            data = json.dumps(answer(req, see_all)).encode()
-        return webob.Response(data, content_type="application/json", charset="UTF-8")
+            return answer(req, see_all)
 
 
-def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
+def _json(answer: dict[str, Any]) -> webob.Response:
+    data = json.dumps(answer).encode()
+    return webob.Response(data, content_type="application/json", charset="UTF-8")
+
+
+def _dependencies(req: Any, see_all: bool) -> webob.Response:
     query = queries.Query(requests.json_body(req))
     session = database.get_session()
     with snapshot(session):
@@ -85,12 +91,12 @@ def _dependencies(req: Any, see_all: bool) -> dict[str, Any]:
             given=query.package,
         )
         try:
-            return queries.answer(query, source)
+            return _json(queries.answer(query, source))
         except closure.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
 
 
-def _heirs(req: Any, see_all: bool) -> dict[str, Any]:
+def _heirs(req: Any, see_all: bool) -> webob.Response:
     class_name = req.GET.get("class")
     if not class_name or len(req.GET) > 1:
         raise exception.BadRequest(message="the query takes one parameter: class=NAME")
@@ -98,23 +104,31 @@ def _heirs(req: Any, see_all: bool) -> dict[str, Any]:
     session = database.get_session()
     with snapshot(session):
         found = heirs(session, req.context, see_all, class_name)
-    return {
-        "class": class_name,
-        "heirs": [
-            {
-                "class": name,
-                "extends": sorted(heir.extends),
-                "packages": {
-                    fqn: [str(version) for version in closure.newest_first(versions)]
-                    for fqn, versions in sorted(heir.packages.items())
-                },
-            }
-            for name, heir in sorted(found.items())
-        ],
-    }
+    told = [
+        {
+            "class": name,
+            "extends": sorted(heir.extends),
+            "packages": {
+                fqn: [str(version) for version in closure.newest_first(versions)]
+                for fqn, versions in sorted(heir.packages.items())
+            },
+        }
+        for name, heir in sorted(found.items())
+    ]
+    return _json({"class": class_name, "heirs": told})
 
 
-_QUERIES: dict[str, tuple[str, Callable[[Any, bool], dict[str, Any]]]] = {
+def _archives(req: Any, see_all: bool) -> webob.Response:
+    pieces = bundles.stream(req.context, bundles.requested(requests.json_body(req)))
+    # What goes wrong before there is anything to send is told as any other error.
+    first = next(pieces)
+    return webob.Response(
+        content_type="application/x-tar", app_iter=itertools.chain([first], pieces)
+    )
+
+
+_QUERIES: dict[str, tuple[str, Callable[[Any, bool], webob.Response]]] = {
+    "/murano/archives": ("POST", _archives),
     "/murano/dependencies": ("POST", _dependencies),
     "/murano/heirs": ("GET", _heirs),
 }

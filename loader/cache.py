@@ -45,6 +45,7 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
+import io
 import logging
 import os
 import pathlib
@@ -53,6 +54,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from types import TracebackType
@@ -60,6 +62,7 @@ from typing import IO
 from typing import Self
 
 from glare_murano.package import Archive
+from glare_murano.package import InvalidPackage
 from glare_murano.package import Limits
 from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.entries import check_size
@@ -67,6 +70,7 @@ from loader import errors
 from loader.counters import Counters
 from loader.locks import LockFile
 from loader.records import Record
+from loader.records import begin_to_write
 from loader.records import sync_folder
 from loader.uses import NEVER
 from loader.uses import UseClock
@@ -175,6 +179,38 @@ class Cache:
             self._make_room()
         return self._packages / digest / _FILES
 
+    def store(
+        self,
+        digests: Iterable[str],
+        fetch: Callable[[Collection[str]], Iterable[tuple[str, bytes]]],
+    ) -> None:
+        """Store small packages that arrive together, and write them out to the disk together.
+
+        What somebody else is fetching, what does not arrive, and what is not as
+        it must be, is left to ``package``, which waits for it, fetches it or
+        tells what is wrong.
+
+        :param digests: the SHA-256 of the archives.
+        :param fetch: gives archives with their digests, of those asked for.
+        :raises CacheError: if they cannot be stored.
+        """
+        with contextlib.ExitStack() as stack:
+            with self._told("find packages"):
+                claimed = {digest for digest in digests if self._claim(digest, stack)}
+            made: dict[str, pathlib.Path] = {}
+            for digest, archive in fetch(claimed) if claimed else ():
+                if digest in claimed - made.keys():
+                    work = stack.enter_context(self._workspaces.folder(digest))
+                    if self._is_made(digest, archive, work):
+                        made[digest] = work
+            with self._told("store packages"):
+                self._publish(made.values())
+        for digest in made:
+            self._note_use(digest)
+        if made:
+            self.counters.count(downloads=len(made))
+            self._make_room()
+
     def has(self, digest: str) -> bool:
         """Whether a package is there, to be had without fetching it."""
         return bool(_DIGEST.match(digest)) and (self._packages / digest / _RECORD).is_file()
@@ -265,19 +301,47 @@ class Cache:
             self._locks.share(_use(digest))
             found = self._is_there(digest)
         fetched = not found and self._fetch(digest, fetch)
+        self._note_use(digest)
+        return fetched
+
+    def _note_use(self, digest: str) -> None:
         self._used.add(digest)
         # What cannot be written cannot be pruned.
         with contextlib.suppress(OSError):
             self._clock.stamp(self._packages / digest / _RECORD)
-        return fetched
+
+    def _claim(self, digest: str, stack: contextlib.ExitStack) -> bool:
+        """Keep a package from being removed, and a missing one from others who would fetch it."""
+        _check_digest(digest)
+        self._locks.share(_use(digest))
+        if self.has(digest) or not stack.enter_context(self._workspaces.lock_if_free(digest)):
+            return False
+        self._look_anew()
+        return not self.has(digest)
+
+    def _is_made(self, digest: str, archive: bytes, work: pathlib.Path) -> bool:
+        """Unpack an archive, unless it is not what it must be."""
+        if hashlib.sha256(archive).hexdigest() != digest:
+            LOG.info("Something else arrived in the place of package %s", digest)
+            return False
+        try:
+            with self._told(f"store package {digest}"):
+                self._unpack(io.BytesIO(archive), work)
+        except InvalidPackage as error:
+            LOG.info("Package %s was not stored: %s", digest, error)
+            return False
+        return True
+
+    def _look_anew(self) -> None:
+        # On NFS, opening a folder asks the server what is new in it.
+        os.close(os.open(self._packages, os.O_RDONLY))
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
         """Store a package, unless somebody else has done so while we waited."""
         with contextlib.ExitStack() as stack:
             with self._told(f"store package {digest}"):
                 stack.enter_context(self._workspaces.lock(digest))
-                # On NFS, opening a folder asks the server what is new in it.
-                os.close(os.open(self._packages, os.O_RDONLY))
+                self._look_anew()
                 if self._is_there(digest):
                     return False
                 damage = self._damage(digest)
@@ -287,11 +351,11 @@ class Cache:
                 archive = stack.enter_context(tempfile.TemporaryFile(buffering=0, dir=work))
             self._download(digest, fetch, archive)
             with self._told(f"store package {digest}"):
-                self._unpack(archive, work / _FILES)
+                with open(archive.fileno(), "rb", closefd=False) as stream:
+                    self._unpack(stream, work)
                 # On NFS it has a name as long as it is open.
                 archive.close()
-                Record.seal(work / _FILES).save(work / _RECORD)
-                self._publish(work)
+                self._publish([work])
         return True
 
     def _download(
@@ -312,14 +376,21 @@ class Cache:
                 f"{found.hexdigest()} arrived; nothing of it was kept"
             )
 
-    def _unpack(self, archive: IO[bytes], target: pathlib.Path) -> None:
-        with (
-            open(archive.fileno(), "rb", closefd=False) as stream,
-            Archive.open(stream, self._limits) as package,
-        ):
-            package.unpack(target)
+    def _unpack(self, archive: IO[bytes], work: pathlib.Path) -> None:
+        with Archive.open(archive, self._limits) as package:
+            package.unpack(work / _FILES)
+        begin_to_write(work / _FILES)
 
-    def _publish(self, made: pathlib.Path) -> None:
+    def _publish(self, made: Collection[pathlib.Path]) -> None:
+        """Make packages appear; all are written out to the disk before the first does."""
+        for work in made:
+            Record.seal(work / _FILES).save(work / _RECORD)
+        for work in made:
+            self._replace(work)
+        if made:
+            sync_folder(self._packages)
+
+    def _replace(self, made: pathlib.Path) -> None:
         target = self._packages / made.name
         try:
             made.rename(target)
@@ -330,7 +401,6 @@ class Cache:
             with self._workspaces.new() as before:
                 target.rename(before / made.name)
                 made.rename(target)
-        sync_folder(self._packages)
 
     def _make_room(self) -> None:
         try:

@@ -16,20 +16,32 @@ It knows neither ranges nor versions. How one archive travels is the
 catalogue's affair, how it is kept the cache's.
 """
 
+import collections
 import concurrent.futures
 import dataclasses
+import logging
 import pathlib
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 
 from glare_murano.package import GlareMuranoError
+from loader import errors
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Release
 from loader.resolution import Choice
 
+LOG = logging.getLogger(__name__)
+
 DEFAULT_WORKERS = 4
+
+# An archive of no more bytes takes less time than the request for it.
+_SMALL = 256 * 1024
+# How many of them travel together, all locked until all are stored.
+_TOGETHER = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +83,11 @@ class Fetcher:
         if len(missing) < 2:
             # One that is to be loaded at once.
             return
+        for catalog, releases in _bundles(missing):
+            self._fetch_together(catalog, releases)
+        missing = [choice for choice in missing if not self._is_here(choice)]
+        if not missing:
+            return
         with concurrent.futures.ThreadPoolExecutor(
             min(self._workers, len(missing)), thread_name_prefix="fetch"
         ) as pool:
@@ -87,6 +104,22 @@ class Fetcher:
             # It was tried often enough; another call tries again.
             raise failure
         return self._fetch(choice)
+
+    def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
+        """Fetch releases by one request; what does not come so is left out."""
+
+        def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+            try:
+                for release, archive in catalog.bundle([releases[digest] for digest in digests]):
+                    self._tell(release, len(archive))
+                    yield release.digest, archive
+            except errors.CatalogError as error:
+                LOG.info("%s; what is missing is fetched one by one", error)
+
+        try:
+            self._cache.store(releases, receive)
+        except errors.CacheError as error:
+            LOG.info("%s; it is tried one by one", error)
 
     def _is_here(self, choice: Choice) -> bool:
         return choice.release.folder is not None or self._cache.has(choice.release.digest)
@@ -106,9 +139,28 @@ class Fetcher:
         received = 0
         for chunk in choice.catalog.fetch(choice.release):
             received += len(chunk)
-            if self._progress is not None:
-                self._progress(Progress(choice.release, received, choice.release.size))
+            self._tell(choice.release, received)
             yield chunk
+
+    def _tell(self, release: Release, received: int) -> None:
+        if self._progress is not None:
+            self._progress(Progress(release, received, release.size))
+
+
+def _bundles(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:
+    """What is to travel together: small archives of one catalogue, by their digests."""
+    bundles: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
+    for choice in choices:
+        release = choice.release
+        if choice.catalog.gives_bundles and release.size and release.size <= _SMALL:
+            bundles[choice.catalog][release.digest] = release
+    for catalog, releases in bundles.items():
+        ordered = sorted(releases)
+        for start in range(0, len(ordered), _TOGETHER):
+            yield (
+                catalog,
+                {digest: releases[digest] for digest in ordered[start : start + _TOGETHER]},
+            )
 
 
 def _place(choice: Choice) -> tuple[Catalog, str]:

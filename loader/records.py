@@ -75,10 +75,8 @@ class Record:
         :raises OSError: if that fails.
         """
         folders, found = _list(folder)
-        for path in found:
-            _begin_to_write(folder / path)
-        files = {path: _sealed(folder / path) for path in found}
-        return cls(files, {path: _sealed_folder(folder / path) for path in folders})
+        files = {path: _sealed(f"{folder}/{path}") for path in found}
+        return cls(files, {path: _sealed_folder(f"{folder}/{path}") for path in folders})
 
     @classmethod
     def load(cls, path: pathlib.Path) -> Self:
@@ -169,9 +167,28 @@ class Record:
         return sorted(differences)
 
 
+def begin_to_write(folder: pathlib.Path) -> None:
+    """Have the disk begin with the files below a folder, which are to be written out.
+
+    A file system with a journal writes it for the first file that is synced
+    then, and has done so for the others. It would do so for each, if each got
+    its place on the disk when it is synced.
+
+    :raises OSError: if a file cannot be opened.
+    """
+    _, found = _list(folder)
+    for path in found:
+        file = os.open(f"{folder}/{path}", os.O_RDONLY)
+        try:
+            # What is not written yet is not dropped by it, but Linux begins to write it.
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+
+
 def sync_folder(path: pathlib.Path) -> None:
     """Write the names in a folder out to the disk."""
-    _sealed_folder(path)
+    _sealed_folder(os.fspath(path))
 
 
 def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
@@ -192,28 +209,13 @@ def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
     return folders, files
 
 
-def _begin_to_write(path: pathlib.Path) -> None:
-    """Have the disk begin with a file.
-
-    A file system with a journal writes it for the first file that is synced
-    then, and has done so for the others. It would do so for each, if each got
-    its place on the disk when it is synced.
-    """
-    file = os.open(path, os.O_RDONLY)
-    try:
-        # What is not written yet is not dropped by it, but Linux begins to write it.
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(file)
-
-
-def _sealed(path: pathlib.Path) -> _File:
+def _sealed(path: str) -> _File:
     with open(path, "rb", buffering=0) as stream:
         os.fsync(stream.fileno())
         return _read(stream)
 
 
-def _sealed_folder(path: pathlib.Path) -> int:
+def _sealed_folder(path: str) -> int:
     """Write the names in a folder out to the disk, and tell when they were changed."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

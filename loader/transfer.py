@@ -143,7 +143,7 @@ class Download:
     def _open(self) -> None:
         headers = {"Range": f"bytes={self._received}-"} if self._received else {}
         self._response = self._open_at(headers)
-        self._pieces = self._response.iter_content(_CHUNK)
+        self._pieces = pieces(self._response)
         if self._response.status_code != requests.codes.partial_content:
             self._skip(self._received)
 
@@ -161,6 +161,11 @@ class Download:
         self._response = None
 
 
+def pieces(response: requests.Response) -> Iterator[bytes]:
+    """The pieces of an answer that was asked for as a stream."""
+    return iter(response.iter_content(_CHUNK))
+
+
 def document(response: requests.Response) -> Any:
     """The JSON of an answer that was asked for as a stream.
 
@@ -169,7 +174,7 @@ def document(response: requests.Response) -> Any:
     """
     body = bytearray()
     with response:
-        for piece in response.iter_content(_CHUNK):
+        for piece in pieces(response):
             body += piece
             if len(body) > MAX_DOCUMENT:
                 raise ksa_exceptions.ClientException(

@@ -42,6 +42,10 @@ class Workspaces:
         """Wait until nobody else has a name, and keep it."""
         return self._locks.exclusive(_lock(name))
 
+    def lock_if_free(self, name: str) -> AbstractContextManager[bool]:
+        """Keep a name, or give false if somebody else has it."""
+        return self._locks.exclusive_if_free(_lock(name))
+
     @contextlib.contextmanager
     def folder(self, name: str) -> Iterator[pathlib.Path]:
         """An empty folder for whoever has locked its name; it may be moved away.
@@ -72,7 +76,7 @@ class Workspaces:
         :raises OSError: if the folders cannot be listed, or names not be locked.
         """
         for path in self._root.iterdir():
-            with self._locks.exclusive_if_free(_lock(path.name)) as free:
+            with self.lock_if_free(path.name) as free:
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
 

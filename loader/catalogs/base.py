@@ -147,9 +147,11 @@ class Catalog(abc.ABC):
 
     :ivar name: what messages call it.
     :ivar counters: what asking it has cost.
+    :ivar gives_bundles: whether ``bundle`` is worth a try.
     """
 
     name: str
+    gives_bundles = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -217,6 +219,13 @@ class Catalog(abc.ABC):
 
         :raises CatalogError: if it cannot be fetched, also in the middle.
         """
+
+    def bundle(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
+        """The archives of releases, by one request; those that do not come are to be fetched.
+
+        :raises CatalogError: if they cannot be fetched so, also in the middle.
+        """
+        return ()
 
 
 def newest_first(releases: Iterable[Release]) -> list[Release]:

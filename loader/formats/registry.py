@@ -15,6 +15,7 @@
 Only the type that a package needs is imported.
 """
 
+import contextlib
 import copy
 import functools
 import importlib.metadata
@@ -22,6 +23,7 @@ import logging
 import pathlib
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from typing import Any
 
 from stevedore import named
@@ -66,7 +68,9 @@ class PackageTypes:
         :raises InvalidPackage: if its manifest breaks a rule.
         :raises UnsupportedFormat: naming the formats that are installed.
         """
-        return self._package(_read(folder), folder)
+        with _told(folder):
+            manifest = _read(folder)
+        return self._package(manifest, folder)
 
     def load_cached(self, folder: pathlib.Path) -> Package:
         """Read a package from a folder of a cache, where a path never stands for other files.
@@ -77,8 +81,10 @@ class PackageTypes:
         :raises UnsupportedFormat: naming the formats that are installed.
         """
         path = folder / FILE_NAME
-        is_large = path.is_file() and path.stat().st_size > _LARGEST_KEPT
-        return self._package(_read(folder) if is_large else _kept(folder), folder)
+        is_kept = path.is_file() and path.stat().st_size <= _LARGEST_KEPT
+        with _told(folder):
+            manifest = _kept(path) if is_kept else _read(folder)
+        return self._package(manifest, folder)
 
     def _package(self, manifest: Manifest, folder: pathlib.Path) -> Package:
         package_type = self._find(manifest.format, f"{manifest.full_name} {manifest.version}")
@@ -129,13 +135,20 @@ class PackageTypes:
 
 
 def _read(folder: pathlib.Path) -> Manifest:
+    with Archive.open(folder) as archive:
+        return read_manifest(archive)
+
+
+@functools.lru_cache(_MOST_KEPT)
+def _kept(path: pathlib.Path) -> Manifest:
+    return Manifest.parse(path.read_bytes())
+
+
+@contextlib.contextmanager
+def _told(folder: pathlib.Path) -> Iterator[None]:
     try:
-        with Archive.open(folder) as archive:
-            return read_manifest(archive)
+        yield
     except InvalidManifest as error:
         if {problem.rule for problem in error.problems} == {"manifest-format"}:
             raise errors.UnsupportedFormat(f"the package in {folder}: {error}") from error
         raise
-
-
-_kept = functools.lru_cache(_MOST_KEPT)(_read)

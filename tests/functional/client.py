@@ -29,6 +29,7 @@ from openapi_core.contrib.requests import RequestsOpenAPIRequest
 from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
 ARTIFACTS = "/artifacts/murano"
+BUNDLES = "/murano/archives"
 DEPENDENCIES = "/murano/dependencies"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
@@ -63,7 +64,15 @@ class Client:
 
     def ask(self, **body: Any) -> requests.Response:
         """Send a dependency query."""
-        return _validated(self._http.post(f"{self.url}{DEPENDENCIES}", json=body, timeout=60))
+        return self.post(DEPENDENCIES, body)
+
+    def bundle(self, ids: list[str]) -> requests.Response:
+        """Ask for the archives of artifacts in one answer."""
+        return self.post(BUNDLES, {"artifacts": ids})
+
+    def post(self, path: str, body: Any) -> requests.Response:
+        """Ask for what lies beside Glare's own API."""
+        return _validated(self._http.post(f"{self.url}{path}", json=body, timeout=60))
 
     def query(self, path: str, parameters: dict[str, Any]) -> requests.Response:
         """Ask for what lies beside Glare's own API."""

@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 from glare_murano import fields as table
 from tests import packages
 from tests.functional.client import ARTIFACTS
+from tests.functional.client import BUNDLES
 from tests.functional.client import DEPENDENCIES
 from tests.functional.client import Answer
 from tests.functional.client import Client
@@ -213,6 +214,19 @@ QUERIES = st.fixed_dictionaries(
 @example(body=_encoded({"pins": {"a": ["1"] * 100_000}}, True), headers={})
 def test_dependency_queries(wire: Wire, body: bytes, headers: dict[str, str]) -> None:
     _check(wire.send("POST", DEPENDENCIES, body, headers))
+
+
+IDS = st.one_of(
+    TEXTS, st.uuids().map(str), st.just("ID"), st.uuids().map(lambda found: f"{found}\n")
+)
+
+
+@fuzz
+@given(asked=st.one_of(VALUES, st.lists(IDS, max_size=20)), more=st.dictionaries(TEXTS, VALUES))
+def test_bundles(wire: Wire, marker: str, asked: Any, more: dict[str, Any]) -> None:
+    body = json.dumps({**more, "artifacts": asked}).replace('"ID"', f'"{marker}"').encode()
+
+    _check(wire.send("POST", BUNDLES, body, {"Content-Type": "application/json"}))
 
 
 FIELDS = st.sampled_from(

@@ -25,6 +25,7 @@ from openapi_core.contrib.requests import RequestsOpenAPIRequest
 from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
 from glare_murano import api
+from glare_murano import bundles
 from glare_murano import queries
 from tests import packages
 from tests.functional.client import DOCUMENT
@@ -37,10 +38,13 @@ def _without_prose(schema: Any) -> Any:
     return schema
 
 
-def test_the_document_and_the_server_hold_queries_to_the_same() -> None:
-    documented = DOCUMENT.spec["components"]["schemas"]["Query"].read_value()
+@pytest.mark.parametrize(
+    ("name", "schema"), [("Bundle", bundles.REQUEST_SCHEMA), ("Query", queries.REQUEST_SCHEMA)]
+)
+def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:
+    documented = DOCUMENT.spec["components"]["schemas"][name].read_value()
 
-    assert _without_prose(documented) == queries.REQUEST_SCHEMA
+    assert _without_prose(documented) == schema
 
 
 def test_the_document_tells_every_path_and_its_method() -> None:
@@ -71,6 +75,8 @@ def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, fie
     [
         ("GET", "/murano/dependencies", {}, 405),
         ("POST", "/murano/heirs", {}, 405),
+        ("GET", "/murano/archives", {}, 405),
+        ("POST", "/murano/archives", {"X-Auth-Token": ""}, 401),
         ("POST", "/murano/dependencies", {"X-Auth-Token": ""}, 401),
         ("GET", "/murano/heirs?class=a.B", {"X-Auth-Token": ""}, 401),
     ],

@@ -14,6 +14,7 @@
 
 import hashlib
 import pathlib
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Self
@@ -51,6 +52,19 @@ class Stored:
         size = len(self.data) // 10 + 1
         for start in range(0, len(self.data), size):
             yield self.data[start : start + size]
+
+    @staticmethod
+    def store(cache: Cache, *some: "Stored") -> set[str]:
+        """Have packages stored together, and tell which were asked for."""
+        by_digest = {stored.digest: stored.data for stored in some}
+        asked: set[str] = set()
+
+        def fetch(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+            asked.update(digests)
+            yield from ((digest, by_digest[digest]) for digest in digests)
+
+        cache.store(by_digest, fetch)
+        return asked
 
     def nothing(self) -> Iterator[bytes]:
         """A catalogue that must not be asked."""

@@ -179,7 +179,117 @@ def test_an_archive_that_breaks_a_rule_leaves_nothing(cache: loader.Cache) -> No
     assert _leftovers(cache) == []
 
 
+# Packages that arrive together
+
+
+@pytest.fixture
+def some() -> list[Stored]:
+    return [Stored.named(f"org.some{number}", resources=5) for number in range(4)]
+
+
+def test_packages_are_stored_together(cache: loader.Cache, some: list[Stored]) -> None:
+    assert Stored.store(cache, *some) == {stored.digest for stored in some}
+
+    assert all(stored.is_in(cache.package(stored.digest, stored.nothing)) for stored in some)
+    assert cache.counters.downloads == len(some)
+    assert _leftovers(cache) == []
+    with loader.Cache(cache.folder) as other:
+        assert Stored.store(other, *some) == set()
+        assert other.prune(0).removed == ()
+
+
+def test_what_is_wrong_among_them_is_left_out(cache: loader.Cache, some: list[Stored]) -> None:
+    first, second, third, fourth = some
+    hostile = Stored({"manifest.yaml": b"", "../escaped": b"x"})
+    arriving = [
+        (first.digest, first.data),
+        (second.digest, third.data),
+        (hostile.digest, hostile.data),
+        (first.digest, first.data),
+        ("0" * 64, first.data),
+        (third.digest, third.data),
+    ]
+
+    digests = [stored.digest for stored in (*some, hostile)]
+    cache.store(digests, lambda _: arriving)
+
+    assert _there(cache) == {first.digest, third.digest}
+    assert _leftovers(cache) == []
+    assert second.is_in(second.take(cache))
+    assert fourth.is_in(fourth.take(cache))
+    with pytest.raises(InvalidArchive, match="path-escape"):
+        hostile.take(cache)
+
+
+def test_what_others_fetch_is_left_to_them(cache: loader.Cache, some: list[Stored]) -> None:
+    first, *others = some
+
+    def fetch() -> Iterator[bytes]:
+        with loader.Cache(cache.folder) as other:
+            assert Stored.store(other, *some) == {stored.digest for stored in others}
+        yield first.data
+
+    assert first.is_in(cache.package(first.digest, fetch))
+    assert _there(cache) == {stored.digest for stored in some}
+
+
+def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored]) -> None:
+    def fetch(digests: object) -> Iterator[tuple[str, bytes]]:
+        yield some[0].digest, some[0].data
+        raise ConnectionResetError("reset")
+
+    with pytest.raises(ConnectionResetError):
+        cache.store([stored.digest for stored in some], fetch)
+
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+    assert Stored.store(cache, *some) == {stored.digest for stored in some}
+
+
+def test_packages_that_were_stored_together_make_room(
+    tmp_path: pathlib.Path, some: list[Stored]
+) -> None:
+    with loader.Cache(tmp_path, max_size=1) as cache:
+        Stored.store(cache, *some[:2])
+        assert cache.prune(0).removed == ()
+    with loader.Cache(tmp_path, max_size=1) as cache:
+        Stored.store(cache, *some[2:])
+        assert _there(cache) == {stored.digest for stored in some[2:]}
+
+
 # What the disk is told, and when
+
+
+def test_all_of_several_is_on_the_disk_before_the_first_appears(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[pathlib.Path] = set()
+    appeared: list[str] = []
+    sync, rename = os.fsync, os.rename
+
+    def record_sync(file: int) -> None:
+        sync(file)
+        synced.add(pathlib.Path(f"/proc/self/fd/{file}").readlink())
+
+    def record_rename(source: pathlib.Path, target: pathlib.Path) -> None:
+        if pathlib.Path(target).parent == cache.folder / "packages":
+            if not appeared:
+                made = cache.folder / "partial"
+                needed = {
+                    path for path in made.rglob("*") if path.parent != made or any(path.iterdir())
+                }
+                assert needed <= synced
+                assert len(needed) > len(some) * 10
+                synced.clear()
+            appeared.append(pathlib.Path(target).name)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "rename", record_rename)
+    Stored.store(cache, *some)
+
+    assert sorted(appeared) == sorted(stored.digest for stored in some)
+    assert synced == {cache.folder / "packages"}
 
 
 def test_all_is_on_the_disk_before_it_appears(
@@ -225,12 +335,16 @@ def test_what_cannot_be_written_out_is_no_package(
         return fail_once
 
     for number in range(8):
-        count = itertools.count()
-        monkeypatch.setattr(os, "fsync", fail(number))
-        with pytest.raises(loader.CacheError, match=f"{stored.digest}.*the disk is broken"):
-            stored.take(cache)
-        assert _there(cache) == set()
-        assert _leftovers(cache) == []
+        for take, told in (
+            (stored.take, stored.digest),
+            (lambda cache: Stored.store(cache, stored), "store packages"),
+        ):
+            count = itertools.count()
+            monkeypatch.setattr(os, "fsync", fail(number))
+            with pytest.raises(loader.CacheError, match=f"{told}.*the disk is broken"):
+                take(cache)
+            assert _there(cache) == set()
+            assert _leftovers(cache) == []
 
 
 # Damage

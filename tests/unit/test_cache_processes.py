@@ -112,6 +112,37 @@ def _store_and_remove(folder: pathlib.Path, kept: Stored, stored: Stored) -> Non
             user.prune(0)
 
 
+def test_killed_while_it_stores_several_it_leaves_nothing_that_is_used(
+    memory: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    some = [Stored.named(f"org.several{number}", resources=8) for number in range(4)]
+    moments = random.Random(2017)
+    counts = set()
+    unfinished = 0
+
+    for _ in range(KILLS // 5):
+        with _forked(_store_and_remove_all, memory, some):
+            time.sleep(moments.uniform(0, 0.05))
+        unfinished += bool(_partial(memory))
+        with loader.Cache(memory) as cache:
+            for stored in some:
+                assert stored.is_in(stored.take(cache))
+            counts.add(cache.counters.downloads)
+            assert not (cache.counters.downloads and _partial(memory))
+
+    assert "damaged" not in caplog.text
+    assert unfinished > KILLS / 250
+    assert {0, len(some)} <= counts
+
+
+def _store_and_remove_all(folder: pathlib.Path, some: list[Stored]) -> None:
+    with loader.Cache(folder) as user:
+        while True:
+            with loader.Cache(folder) as cache:
+                Stored.store(cache, *some)
+            user.prune(0)
+
+
 def test_what_a_killed_process_used_can_be_removed(tmp_path: pathlib.Path) -> None:
     stored = Stored.named("org.used")
     ready = FORK.Event()
@@ -207,6 +238,11 @@ def _load_all(folder: pathlib.Path, some: list[Stored], barrier: Any, seed: int)
     def load(number: int) -> None:
         order = random.Random(f"{seed} {number}").sample(some, len(some))
         with loader.Cache(folder / "cache") as cache:
+            together = {stored.digest: stored for stored in order[:3]}
+            cache.store(
+                together,
+                lambda digests: ((d, b"".join(counted(together[d]))) for d in digests),
+            )
             for stored in order:
                 found = cache.package(stored.digest, lambda stored=stored: counted(stored))
                 results.append(stored.is_in(found))
