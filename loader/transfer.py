@@ -13,14 +13,16 @@
 """Requests that survive what passes: lost connections, timeouts, a server's bad moment.
 
 What is worth another try is tried again, later each time; what is not (any 4xx)
-fails at once. A download goes on where it broke off. What is transferred, and
-what a failure means, is the caller's affair.
+fails at once. A download goes on where it broke off, but never with another body
+than it began with. What is transferred, and what a failure means, is the caller's
+affair.
 """
 
 import contextlib
-import itertools
 import json
+import re
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +43,10 @@ MAX_DOCUMENT = 64 * 1024**2
 _CHUNK = 128 * 1024
 _LONGEST_WAIT = 30.0
 _SERVER_ERROR = 500
+
+# What tells one state of a file from another.
+_VALIDATORS = ("ETag", "Last-Modified")
+_PART = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})\Z")
 
 FAILURES = (
     glance_exceptions.BaseException,
@@ -104,28 +110,63 @@ def retrying(attempts: int) -> tenacity.Retrying:
     )
 
 
+def validator(response: requests.Response) -> dict[str, str]:
+    """The headers of an answer that tell this state of a file from others."""
+    headers = response.headers
+    return {name: headers[name][:255] for name in _VALIDATORS if name in headers}
+
+
+def part(response: requests.Response) -> tuple[int, int, int] | None:
+    """Of a part of a file: the offset of its first byte, that after its last, the whole size.
+
+    None if the answer does not say so.
+    """
+    found = _PART.match(response.headers.get("Content-Range", ""))
+    start, last, size = map(int, found.groups()) if found else (0, 0, 0)
+    return (start, last + 1, size) if start <= last < size else None
+
+
 class Download:
-    """A body that arrives piece by piece, over as many connections as it takes."""
+    """A body that arrives piece by piece, over as many connections as it takes.
+
+    A server that gives no ranges sends it from the beginning, and what is here
+    already is passed over. Where the server tells states of a file apart, only the
+    same one is gone on with (RFC 9110, sections 13.1.5 and 15.3.7); where it does
+    not, the digest, or the archive's own sums, have to tell.
+    """
 
     def __init__(
-        self, open_at: Callable[[dict[str, str]], requests.Response], attempts: int
+        self,
+        open_at: Callable[[dict[str, str]], requests.Response],
+        attempts: int,
+        begun: requests.Response | None = None,
     ) -> None:
         """Make a download; nothing is asked yet.
 
-        :param open_at: requests the body, with these headers, as a stream.
+        :param open_at: requests the body, with these headers, as a stream; raises
+            an ``HttpError`` where neither it nor a part of it is the answer.
         :param attempts: how often one piece is tried.
+        :param begun: an answer that has been asked for already, with the body or
+            that part of it that is wanted.
         """
         self._open_at = open_at
         self._retrying = retrying(attempts)
-        self._received = 0
-        self._response: requests.Response | None = None
-        self._pieces: Iterator[bytes] = iter(())
+        self._response = begun
+        self._pieces: Iterator[bytes] | None = None
+        self._validator: dict[str, str] = {}
+        # In the whole body: the next byte, and the last one that is wanted.
+        start, end, _ = (part(begun) if begun is not None else None) or (0, 0, 0)
+        self._offset = start
+        self._last = str(end - 1) if end else ""
 
     def __iter__(self) -> Iterator[bytes]:
-        """The body's pieces."""
+        """The body's pieces.
+
+        :raises ClientException: if the server goes on with something else.
+        """
         try:
             while piece := self._retrying(self._read):
-                self._received += len(piece)
+                self._offset += len(piece)
                 yield piece
         finally:
             self._close()
@@ -133,32 +174,79 @@ class Download:
     def _read(self) -> bytes:
         """The next piece; empty at the end."""
         try:
-            if self._response is None:
-                self._open()
+            if self._pieces is None:
+                self._pieces = self._open()
             return next(self._pieces, b"")
         except Exception:
             self._close()
             raise
 
-    def _open(self) -> None:
-        headers = {"Range": f"bytes={self._received}-"} if self._received else {}
-        self._response = self._open_at(headers)
-        self._pieces = pieces(self._response)
+    def _open(self) -> Iterator[bytes]:
+        """All pieces that are missing."""
+        if self._response is None:
+            try:
+                self._response = self._open_at(self._headers())
+            except ksa_exceptions.HttpError as error:
+                if not self._is_past_the_end(error):
+                    raise
+                return iter(())
+        self._check_state(self._response)
+        arriving = pieces(self._response)
         if self._response.status_code != requests.codes.partial_content:
-            self._skip(self._received)
+            return _after(self._offset, arriving)
+        place = part(self._response)
+        if place is None or place[0] != self._offset:
+            said = self._response.headers.get("Content-Range", "")
+            raise ksa_exceptions.ClientException(
+                f"asked for what comes from byte {self._offset} on, the server gave {said[:80]!r}"
+            )
+        return arriving
 
-    def _skip(self, count: int) -> None:
-        """Pass over what is here already, where the server does not go on from there."""
-        while count > 0 and (piece := next(self._pieces, b"")):
-            if len(piece) > count:
-                self._pieces = itertools.chain([piece[count:]], self._pieces)
-            count -= len(piece)
+    def _headers(self) -> dict[str, str]:
+        """What asks for the pieces that are missing."""
+        # In what is packed on the way, places are others.
+        headers = {"Accept-Encoding": "identity"}
+        if self._offset or self._last:
+            headers["Range"] = f"bytes={self._offset}-{self._last}"
+            state = next(iter(self._validator.values()), "")
+            if state and not state.startswith("W/"):
+                headers["If-Range"] = state
+        return headers
+
+    def _check_state(self, response: requests.Response) -> None:
+        state = validator(response)
+        if any(self._validator.get(name, value) != value for name, value in state.items()):
+            raise ksa_exceptions.ClientException(
+                "it was replaced by something else while it was downloaded; try again"
+            )
+        self._validator |= state
+
+    def _is_past_the_end(self, error: ksa_exceptions.HttpError) -> bool:
+        """Whether all had come when the connection was lost."""
+        if _status(error) != requests.codes.requested_range_not_satisfiable:
+            return False
+        response = error.response
+        said = response.headers.get("Content-Range") if response is not None else None
+        return bool(said == f"bytes */{self._offset}")
 
     def _close(self) -> None:
         if self._response is not None:
             with contextlib.suppress(Exception):
                 self._response.close()
-        self._response = None
+        self._response = self._pieces = None
+
+
+def _after(count: int, arriving: Iterable[bytes]) -> Iterator[bytes]:
+    """What comes after so many bytes."""
+    missing = count
+    for piece in arriving:
+        if missing < len(piece):
+            yield piece[missing:]
+        missing -= min(missing, len(piece))
+    if missing:
+        raise ksa_exceptions.ClientException(
+            f"{count} bytes of it had come, but asked for again, it has {count - missing} only"
+        )
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:

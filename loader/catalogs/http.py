@@ -182,7 +182,7 @@ class HttpCatalog(base.Catalog):
         :param facts: what is known already; by default nothing.
         :param limits: what an archive may take up.
         :param attempts: how often a request is made that fails for a passing
-            reason, until an answer begins.
+            reason, and how often one piece of a body is tried.
         """
         # They are not sent, and a message must not tell them.
         url = without_credentials(url)

@@ -17,8 +17,11 @@ packages.
 """
 
 import contextlib
+import functools
 import re
 import time
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 
@@ -30,19 +33,15 @@ from loader import errors
 from loader import transfer
 from loader.counters import Counters
 
-_CHUNK = 128 * 1024
-# Between two bytes, where the session says nothing of it, and for a whole file.
-_TIMEOUT = 60
+# For a whole file.
 _WHOLE_TIMEOUT = 600
 # What stands between the slashes and the host.
 _CREDENTIALS = re.compile(r"(?<=\Ahttp://)[^/?#]*@|(?<=\Ahttps://)[^/?#]*@")
-_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})\Z")
 
-# Headers of an answer that tell one state of a file from another, and those that
-# ask whether it is still the same.
-_VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
+# What asks whether a file is still in the state that a header tells of.
+_CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 
-_FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
+_FILE = frozenset({200, 206})
 
 
 def without_credentials(url: str) -> str:
@@ -57,13 +56,18 @@ class Answer:
     :ivar validator: what tells this state of the file from others.
     """
 
-    def __init__(self, url: str, response: requests.Response) -> None:
+    def __init__(
+        self, url: str, response: requests.Response, download: Callable[[], transfer.Download]
+    ) -> None:
+        """Take an answer.
+
+        :param download: what reads its body.
+        """
         self.status = 404 if response.status_code == 410 else response.status_code
-        self.validator = {
-            name: response.headers[name][:255] for name in _VALIDATORS if name in response.headers
-        }
+        self.validator = transfer.validator(response)
         self._url = url
         self._response = response
+        self._download = download
 
     @property
     def part(self) -> tuple[int, int, int]:
@@ -71,30 +75,29 @@ class Answer:
 
         :raises CatalogError: if the server does not say so.
         """
-        found = _RANGE.match(self._response.headers.get("Content-Range", ""))
-        start, last, size = map(int, found.groups()) if found else (0, 0, 0)
-        if not start <= last < size:
+        found = transfer.part(self._response)
+        if found is None:
             raise errors.CatalogError(f"{self._url}: the server gave no part of the file")
-        return start, last + 1, size
+        return found
 
     def chunks(self) -> Iterator[bytes]:
-        """The content, piece by piece.
+        """The content, piece by piece; where it breaks off, it goes on.
 
-        :raises CatalogError: if it breaks off, or takes too long.
+        :raises CatalogError: if it cannot, or takes too long.
         """
         deadline = time.monotonic() + _WHOLE_TIMEOUT
         try:
-            for chunk in self._response.iter_content(_CHUNK):
+            for chunk in self._download():
                 yield chunk
                 if time.monotonic() > deadline:
                     raise errors.CatalogError(f"{self._url}: not within {_WHOLE_TIMEOUT} seconds")
-        except _FAILURES as error:
+        except transfer.FAILURES as error:
             raise transfer.failed(error, self._url) from error
 
     def content(self, limit: int) -> bytes:
         """The whole content.
 
-        :raises CatalogError: if it is longer than the limit, or breaks off.
+        :raises CatalogError: if it is longer than the limit, or breaks off for good.
         """
         found = bytearray()
         for chunk in self.chunks():
@@ -118,7 +121,7 @@ class Web:
         :param session: for its TLS options, timeouts and proxies.
         :param counters: where each request is counted.
         :param attempts: how often a request is made that fails for a passing
-            reason, until an answer begins.
+            reason, and how often one piece of a body is tried.
         """
         self._attempts = attempts
         self._session = session
@@ -136,30 +139,28 @@ class Web:
             sent where the server gives no ranges.
         :raises CatalogError: if the answer is none of those of ``Answer``.
         """
-        headers = {_VALIDATORS[name]: value for name, value in (known or {}).items()}
+        headers = {_CONDITIONS[name]: value for name, value in (known or {}).items()}
         # What is packed on the way unpacks to any size.
         headers["Accept-Encoding"] = "identity"
         if wanted:
             headers["Range"] = f"bytes={wanted}"
-        with self._response(url, headers) as response:
-            answer = Answer(url, response)
-            expected = {200, 404} | ({206, 416} if wanted else set()) | ({304} if known else set())
-            if answer.status not in expected:
-                raise errors.CatalogError(f"{url}: HTTP {answer.status} {response.reason}")
-            if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise errors.CatalogError(f"{url}: the server packs what it sends")
-            if url.startswith("https:") and not response.url.startswith("https:"):
-                raise errors.CatalogError(f"{url}: the server leads to {response.url}")
-            yield answer
-
-    def _response(self, url: str, headers: Mapping[str, str]) -> requests.Response:
+        expected = {200, 404, 410} | ({206, 416} if wanted else set()) | ({304} if known else set())
         try:
-            return transfer.retrying(self._attempts)(self._send, url, headers)
-        except _FAILURES as error:
+            response = transfer.retrying(self._attempts)(self._send, url, expected, headers)
+        except transfer.FAILURES as error:
             raise transfer.failed(error, url) from error
+        with response:
+            again = functools.partial(self._send, url, _FILE)
+            download = functools.partial(transfer.Download, again, self._attempts, response)
+            yield Answer(url, response, download)
 
-    def _send(self, url: str, headers: Mapping[str, str]) -> requests.Response:
-        """Send a request once."""
+    def _send(
+        self, url: str, expected: Collection[int], headers: Mapping[str, str]
+    ) -> requests.Response:
+        """Send a request once.
+
+        :raises ClientException: if it is not answered as expected.
+        """
         self._counters.count(requests=1)
         response: requests.Response = self._session.get(
             url,
@@ -169,15 +170,25 @@ class Web:
             log=False,
             headers=dict(headers),
             stream=True,
-            timeout=self._session.timeout or _TIMEOUT,
+            **transfer.with_timeout(self._session, {}),
         )
-        if response.status_code >= 500:
+        try:
+            _check(response, url, expected)
+        except ksa_exceptions.ClientException:
             # What it says is not read: it may have no end.
             response.close()
-            raise ksa_exceptions.HttpServerError(
-                response.reason, http_status=response.status_code, response=response
-            )
+            raise
         return response
+
+
+def _check(response: requests.Response, url: str, expected: Collection[int]) -> None:
+    status = response.status_code
+    if status not in expected:
+        raise ksa_exceptions.HttpError(response.reason, http_status=status, response=response)
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise ksa_exceptions.ClientException("the server packs what it sends")
+    if url.startswith("https:") and not response.url.startswith("https:"):
+        raise ksa_exceptions.ClientException(f"the server leads to {response.url}")
 
 
 def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:

@@ -19,6 +19,7 @@ import os
 import pathlib
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
 import loader
+from glare_murano.package import InvalidPackage
 from glare_murano.package import Limits
 from glare_murano.package import VersionSpec
 from loader.catalogs import http as http_catalog
@@ -48,6 +50,14 @@ ANY = VersionSpec.of("*")
 
 # More than what is read of an archive's end; it does not pack.
 LARGE = random.Random(1).randbytes(300_000)
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited between tries; nobody waits in these tests."""
+    waited: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
+    return waited
 
 
 @pytest.fixture
@@ -416,6 +426,64 @@ def test_an_archive_that_changes_between_two_ranges_is_read_as_a_whole(
     assert len(ranges.requests) == 4
 
 
+def test_a_part_that_breaks_off_is_gone_on_with(ranges: Server, put: Put) -> None:
+    data = put("1.0.0", file=f"{FQN}.zip", resource=LARGE)
+    cut: list[str] = []
+
+    def breaking(request: Files) -> bool:
+        wanted = request.headers["Range"] or ""
+        if not wanted or len(cut) == 4:
+            return False
+        cut.append(wanted)
+        if len(cut) % 2 == 0:
+            return False
+        # First the end, and then the manifest, which is the beginning.
+        start, size = (len(data) - 65536, 65536) if len(cut) == 1 else (0, 16384)
+        request.send_response(206)
+        request.send_header("Content-Range", f"bytes {start}-{start + size - 1}/{len(data)}")
+        request.send_header("Content-Length", str(size))
+        request.end_headers()
+        request.write(data[start : start + size // 2])
+        return True
+
+    ranges.fault = breaking
+    assert _versions(_catalog(ranges, attempts=2)) == ["1.0.0"]
+    last = len(data) - 1
+    assert cut == ["bytes=-65536", f"bytes={last - 65535}-{last}", "bytes=0-16383", "bytes=0-16383"]
+
+
+def test_the_halves_of_two_archives_are_not_loaded_as_one(
+    folder: pathlib.Path, put: Put, tmp_path: pathlib.Path
+) -> None:
+    """Replaced within the second that the server tells states apart by."""
+    path = folder / "apps" / f"{FQN}.zip"
+    data = put("1.0.0", file=path.name, resource=LARGE)
+    times = (path.stat().st_atime, path.stat().st_mtime)
+    with static.serving(static.Files, folder) as server:
+
+        def replacing(request: Files) -> bool:
+            if request.path != f"/apps/{path.name}":
+                return False
+            server.fault = None
+            request.send_response(200)
+            request.send_header("Content-Length", str(len(data)))
+            request.send_header("Last-Modified", request.date_time_string(int(times[1])))
+            request.end_headers()
+            request.write(data[: len(data) // 2])
+            put("1.0.0", file=path.name, resource=LARGE[::-1])
+            os.utime(path, times)
+            return True
+
+        server.fault = replacing
+        facts = Facts(tmp_path / "facts")
+        with pytest.raises(InvalidPackage, match=r"Resources/r: cannot be read"):
+            _load(_catalog(server, facts=facts, attempts=2), tmp_path / "cache")
+        # What was learnt of it is found wrong, and learnt anew.
+        with pytest.raises(loader.DigestMismatch):
+            _load(_catalog(server, facts=facts), tmp_path / "cache")
+        assert _load(_catalog(server, facts=facts), tmp_path / "cache") == "1.0.0"
+
+
 @pytest.mark.parametrize("status", [301, 401, 403, 416, 500, 503])
 def test_what_is_no_answer_is_told(server: Server, put: Put, status: int) -> None:
     put("1.0.0", file=f"{FQN}.zip")
@@ -442,7 +510,8 @@ def test_an_answer_that_stalls_or_breaks_off_is_told(server: Server, put: Put, s
         request.end_headers()
         request.wfile.write(b"PK")
         if stall:
-            time.sleep(1.5)
+            # Not by time.sleep, which is replaced for the whole process.
+            threading.Event().wait(1)
         return True
 
     server.fault = breaking
@@ -576,10 +645,8 @@ def test_no_credentials_are_sent_that_lie_about(
 
 
 def test_a_bad_moment_of_the_server_is_survived(
-    server: Server, put: Put, monkeypatch: pytest.MonkeyPatch
+    server: Server, put: Put, waits: list[float]
 ) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
     put("1.0.0", file=f"{FQN}.zip")
     bad = iter([True, True, False])
 

@@ -14,7 +14,8 @@
 
 It has one package, and a list of faults, of which each request for the archive
 or the dependencies takes the first; when there are none left, it answers as it
-should. It also plays the Keystone whose tokens it demands.
+should. It also plays the Keystone whose tokens it demands, and a static
+repository, of which only downloads fail, not the looks at parts of the archive.
 """
 
 import contextlib
@@ -27,12 +28,16 @@ import struct
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 
 from glare_murano.package import Version
 from loader.catalogs.base import Release
 
 PROJECT = "project"
 STALL = 3.0
+
+# The archive in the static repository.
+STATIC = "/apps/org.faulty.1.0.0.zip"
 
 _IDENTITY = "/v3/auth/tokens"
 
@@ -43,16 +48,20 @@ class Faulty:
 
     :param faults: what goes wrong, in this order.
     :param ranges: whether a download goes on where the client says.
+    :param tag: the archive's ETag; empty if states are not told apart.
     :param tokens: the tokens that are valid; None if any is.
     :param seen: method, path and the header ``Range`` of each request.
+    :param headers: all headers of the last one.
     """
 
     archive: bytes
     url: str = ""
     faults: "list[Callable[[Handler], None]]" = dataclasses.field(default_factory=list)
     ranges: bool = False
+    tag: str = ""
     tokens: set[str] | None = None
     seen: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     issued: int = 0
 
     @property
@@ -93,7 +102,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             }
             self._answer(json.dumps({"version": version}).encode())
             return
-        self._checked(self._download)
+        if self.path.startswith("/bundles/"):
+            release = self.state.release
+            package = {"Name": release.fqn, "Version": "1.0.0", "Sha256": release.digest}
+            self._answer(json.dumps({"Packages": [package]}).encode())
+        elif self.path.startswith("/apps/") and self.path != STATIC:
+            self.refuse(404)
+        elif self.state.ranges and not self.headers.get("Range", "-").endswith("-"):
+            self._download()
+        else:
+            self._checked(self._download)
 
     @property
     def _v3(self) -> str:
@@ -102,6 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _checked(self, answer: Callable[[], None]) -> None:
         state = self.state
         state.seen.append((self.command, self.path, self.headers.get("Range", "")))
+        state.headers = dict(self.headers)
         if state.tokens is not None and self.headers["X-Auth-Token"] not in state.tokens:
             self.refuse(401)
         elif state.faults:
@@ -150,13 +169,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _download(self) -> None:
         archive = self.state.archive
-        wanted = self.headers.get("Range", "")
-        if self.state.ranges and wanted:
-            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-            content_range = f"bytes {start}-{len(archive) - 1}/{len(archive)}"
-            self._answer(archive[start:], {"Content-Range": content_range}, 206)
+        tag = {"ETag": self.state.tag} if self.state.tag else {}
+        first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+        is_same = self.headers.get("If-Range", self.state.tag) == self.state.tag
+        if not self.state.ranges or not is_same or not (first or last):
+            self._answer(archive, tag)
+            return
+        start = int(first) if first else max(len(archive) - int(last), 0)
+        end = int(last) + 1 if first and last else len(archive)
+        if start >= len(archive):
+            self._answer(b"", {"Content-Range": f"bytes */{len(archive)}"}, 416)
         else:
-            self._answer(archive)
+            self.send_part(start, archive[start:end], **tag)
 
     def _answer(
         self, body: bytes, headers: dict[str, str] | None = None, status: int = 200
@@ -172,19 +196,58 @@ class Handler(http.server.BaseHTTPRequestHandler):
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         self._answer(b'{"error": {"message": "a fault"}}', names, status)
 
+    def send_part(self, start: int, body: bytes, **headers: str) -> None:
+        """A part of the archive, or what is said to be one."""
+        place = f"bytes {start}-{start + len(body) - 1}/{len(self.state.archive)}"
+        self._answer(body, {"Content-Range": place, **headers}, 206)
+
+    def send_then_end(self, body: bytes, **headers: str) -> None:
+        """A beginning of the archive, under such headers, and no more."""
+        self.send_response(200)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+        self.close_connection = True
+
     def send_half(self) -> None:
         """Half of the archive under the length of the whole."""
         archive = self.state.archive
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(archive)))
-        self.end_headers()
-        self.wfile.write(archive[: len(archive) // 2])
-        self.wfile.flush()
-        self.close_connection = True
+        tag = {"ETag": self.state.tag} if self.state.tag else {}
+        half = archive[: len(archive) // 2]
+        self.send_then_end(half, Content_Length=str(len(archive)), **tag)
+
+    def send_chunks(self, size: int) -> None:
+        """So many bytes of the archive in chunks, and no end of them."""
+        archive = self.state.archive
+        chunks = [archive[start : start + 4096] for start in range(0, size, 4096)]
+        body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+        self.send_then_end(body, Transfer_Encoding="chunked")
 
     def send_other(self, body: bytes) -> None:
         """Something else, as if it were the archive."""
         self._answer(body)
+
+
+def cut_last_chunk(handler: Handler) -> None:
+    """Send all chunks but the empty one, which says that these are all."""
+    handler.send_chunks(len(handler.state.archive))
+
+
+def go_on_elsewhere(handler: Handler) -> None:
+    """Give the beginning of the archive where its end was asked for."""
+    handler.send_part(0, handler.state.archive)
+
+
+def replaced_by(archive: bytes, tag: str = "") -> Callable[[Handler], None]:
+    """Have the archive replaced in the middle of a download that breaks off."""
+
+    def replace(handler: Handler) -> None:
+        handler.send_half()
+        handler.state.archive, handler.state.tag = archive, tag
+
+    return replace
 
 
 def _wait() -> None:
@@ -235,14 +298,19 @@ def flip(handler: Handler) -> None:
     handler.send_other(bytes(archive))
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Nothing: clients that hang up are part of the tests."""
+
+
 @contextlib.contextmanager
 def serving(archive: bytes) -> Iterator[Faulty]:
     """A server on loopback, and its state."""
     state = Faulty(archive)
     handler = type("BoundHandler", (Handler,), {"state": state})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with _Server(("127.0.0.1", 0), handler) as server:
         state.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield state
         server.shutdown()

@@ -13,6 +13,7 @@
 """Downloads and questions while the server, the network or the token fails."""
 
 import contextlib
+import dataclasses
 import pathlib
 import random
 import time
@@ -27,8 +28,10 @@ from keystoneauth1.identity import v3
 
 import loader
 from glare_murano.package import VersionSpec
+from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.http import HttpCatalog
 from loader.catalogs.murano import MuranoCatalog
 from tests import packages
 from tests.unit import faulty
@@ -37,12 +40,17 @@ from tests.unit.faulty import Faulty
 Fault = Callable[[faulty.Handler], None]
 
 
-@pytest.fixture
-def server() -> Iterator[Faulty]:
+@pytest.fixture(scope="module")
+def archive() -> bytes:
     content = packages.files(packages.manifest("org.faulty"))
     # More than a client reads at once, and than a socket keeps.
     content["Resources/large"] = random.Random(0).randbytes(5 * 1024**2)
-    with faulty.serving(packages.zipped(content)) as state:
+    return packages.zipped(content)
+
+
+@pytest.fixture
+def server(archive: bytes) -> Iterator[Faulty]:
+    with faulty.serving(archive) as state:
         yield state
 
 
@@ -59,7 +67,29 @@ def _catalog(server: Faulty, attempts: int = 5) -> GlareCatalog:
     return GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
 
 
-def _loaded(catalog: GlareCatalog, cache: pathlib.Path) -> loader.PackageLoader:
+def _murano(server: Faulty, attempts: int = 5) -> MuranoCatalog:
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=0.5)
+    return MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
+
+
+def _static(server: Faulty, attempts: int = 5) -> HttpCatalog:
+    return HttpCatalog(server.url, ksa_session.Session(timeout=0.5), attempts=attempts)
+
+
+Make = Callable[..., Catalog]
+
+_CATALOGS = pytest.mark.parametrize(
+    "make", [_catalog, _murano, _static], ids=["glare", "murano", "http"]
+)
+
+
+def _fetched(catalog: Catalog, server: Faulty) -> bytes:
+    """What a download of the server's archive brings."""
+    url = f"{server.url}{faulty.STATIC}"
+    return b"".join(catalog.fetch(dataclasses.replace(server.release, reference=url)))
+
+
+def _loaded(catalog: Catalog, cache: pathlib.Path) -> loader.PackageLoader:
     package_loader = loader.PackageLoader([catalog], loader.Cache(cache))
     package_loader.load_package("org.faulty", VersionSpec.of("1"))
     return package_loader
@@ -98,15 +128,76 @@ def test_a_download_goes_on_where_it_broke_off(server: Faulty, ranges: bool) -> 
     assert catalog.counters.bytes == len(server.archive)
 
 
+@pytest.mark.parametrize("make", [_murano, _static], ids=["murano", "http"])
 @pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
-def test_murano_s_own_api_is_asked_as_patiently(server: Faulty, fault: Fault) -> None:
-    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=0.5)
-    catalog = MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url)
+def test_other_catalogues_are_as_patient(server: Faulty, fault: Fault, make: Make) -> None:
+    catalog = make(server)
     server.faults, server.ranges = [fault, fault], True
 
-    assert b"".join(catalog.fetch(server.release)) == server.archive
+    assert _fetched(catalog, server) == server.archive
     assert len(server.seen) == catalog.counters.requests == 3
     assert catalog.counters.bytes == len(server.archive)
+
+
+@_CATALOGS
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
+@pytest.mark.parametrize("tag", ["", '"1"', 'W/"1"'], ids=["no-tag", "tag", "weak-tag"])
+def test_each_catalogue_goes_on_where_it_broke_off(
+    server: Faulty, make: Make, ranges: bool, tag: str
+) -> None:
+    server.faults, server.ranges, server.tag = [faulty.truncate], ranges, tag
+    catalog = make(server)
+
+    assert _fetched(catalog, server) == server.archive
+    assert [bool(wanted) for _, _, wanted in server.seen] == [False, True]
+    assert server.headers.get("If-Range", "") == (tag if tag.startswith('"') else "")
+    assert server.headers["Accept-Encoding"] == "identity"
+    assert catalog.counters.bytes == len(server.archive)
+
+
+@_CATALOGS
+def test_a_download_of_which_only_the_end_is_lost_is_whole(server: Faulty, make: Make) -> None:
+    server.faults, server.ranges = [faulty.cut_last_chunk], True
+
+    assert _fetched(make(server), server) == server.archive
+    assert server.seen[1][2] == f"bytes={len(server.archive)}-"
+
+
+@_CATALOGS
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (faulty.go_on_elsewhere, r"from byte \d+ on, the server gave 'bytes 0-"),
+        (faulty.status(206), r"from byte \d+ on, the server gave ''"),
+        (faulty.status(416), "416"),
+        (faulty.status(416, Content_Range="bytes */1"), "416"),
+        (faulty.status(404), "404"),
+        (lambda handler: handler.send_other(b"short"), "has 5 only"),
+    ],
+)
+def test_a_download_goes_on_with_nothing_else(
+    server: Faulty, make: Make, fault: Fault, told: str
+) -> None:
+    server.faults, server.ranges = [faulty.truncate, fault], True
+
+    with pytest.raises(loader.CatalogError, match=told):
+        _fetched(make(server), server)
+
+    assert len(server.seen) == 2
+
+
+@_CATALOGS
+@pytest.mark.parametrize("tag", ['"1"', 'W/"1"'])
+def test_a_file_that_is_replaced_meanwhile_is_not_gone_on_with(
+    server: Faulty, make: Make, tag: str
+) -> None:
+    server.ranges, server.tag = True, tag
+    server.faults = [faulty.replaced_by(bytes(len(server.archive)), tag.replace("1", "2"))]
+
+    with pytest.raises(loader.CatalogError, match="replaced by something else"):
+        _fetched(make(server), server)
+
+    assert len(server.seen) == 2
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
