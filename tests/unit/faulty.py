@@ -82,6 +82,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     state: Faulty
+    answer: Callable[[], None]
 
     def log_message(self, *_: object) -> None:
         pass
@@ -124,6 +125,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if state.tokens is not None and self.headers["X-Auth-Token"] not in state.tokens:
             self.refuse(401)
         elif state.faults:
+            self.answer = answer
             state.faults.pop(0)(self)
         else:
             answer()
@@ -230,9 +232,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._answer(body)
 
 
+def understate(handler: Handler) -> None:
+    """Say that the archive is shorter than it is."""
+    archive = handler.state.archive
+    handler.send_then_end(archive, Content_Length=str(len(archive) // 2))
+
+
+def overstate(handler: Handler) -> None:
+    """Say that the archive is longer than it is."""
+    archive = handler.state.archive
+    handler.send_then_end(archive, Content_Length=str(len(archive) + 1000))
+
+
+def cut_chunks(handler: Handler) -> None:
+    """End between two chunks."""
+    handler.send_chunks(len(handler.state.archive) // 2)
+
+
 def cut_last_chunk(handler: Handler) -> None:
     """Send all chunks but the empty one, which says that these are all."""
     handler.send_chunks(len(handler.state.archive))
+
+
+def break_chunk(handler: Handler) -> None:
+    """End within a chunk."""
+    body = b"%x\r\n%b" % (len(handler.state.archive), handler.state.archive[:100_000])
+    handler.send_then_end(body, Transfer_Encoding="chunked")
 
 
 def go_on_elsewhere(handler: Handler) -> None:
@@ -253,6 +278,11 @@ def replaced_by(archive: bytes, tag: str = "") -> Callable[[Handler], None]:
 def _wait() -> None:
     # Not by time.sleep, which tests of waits replace for the whole process.
     threading.Event().wait(STALL)
+
+
+def nothing(handler: Handler) -> None:
+    """Answer as one should."""
+    handler.answer()
 
 
 def truncate(handler: Handler) -> None:

@@ -343,6 +343,57 @@ def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
     assert {str(step.release) for step in told} == {"org.faulty 1.0.0"}
 
 
+_LIES = {
+    "length too short": (faulty.understate, "was expected, but"),
+    "length too long": (faulty.overstate, "IncompleteRead"),
+    "no more chunks": (faulty.cut_chunks, "ended prematurely"),
+    "no last chunk": (faulty.cut_last_chunk, "ended prematurely"),
+    "half a chunk": (faulty.break_chunk, "IncompleteRead"),
+    "another digest": (faulty.flip, "was expected, but"),
+    "stalled": (faulty.stall, "timed out"),
+    "reset": (faulty.reset, "reset by peer"),
+}
+
+
+@pytest.mark.parametrize("make", [_catalog, _static], ids=["glare", "http"])
+@pytest.mark.parametrize(("fault", "told"), _LIES.values(), ids=_LIES)
+def test_a_server_that_always_lies_is_told_and_nothing_of_it_is_kept(
+    server: Faulty, make: Make, fault: Fault, told: str, tmp_path: pathlib.Path
+) -> None:
+    # The static repository is looked at without a fault, too.
+    server.ranges = True
+    server.faults = [*([faulty.nothing] if make is _catalog else []), *[fault] * 50]
+
+    with pytest.raises(loader.LoaderError, match=rf"^org\.faulty 1\.0\.0 of .*{told}"):
+        _loaded(make(server, attempts=2), tmp_path)
+
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"]
+    server.faults = []
+    package_loader = _loaded(make(server), tmp_path)
+    assert package_loader.counters.downloads == 1
+
+
+@pytest.mark.parametrize(("fault", "told"), _LIES.values(), ids=_LIES)
+def test_an_archive_without_ranges_is_no_package_if_the_server_lies(
+    server: Faulty,
+    fault: Fault,
+    told: str,
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is read as a whole before it is known."""
+    server.faults = [fault] * 50
+
+    with pytest.raises(loader.LoaderError) as failure:
+        _loaded(_static(server, attempts=2), tmp_path)
+
+    said = f"{failure.value} {caplog.text}"
+    assert f"{server.url}{faulty.STATIC}" in said
+    assert any(word in said for word in (told, "archive-format", "archive-digest"))
+    server.faults = []
+    assert _loaded(_static(server), tmp_path).counters.downloads == 1
+
+
 def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: pathlib.Path) -> None:
     dice = random.Random(1)
     faults = [*_PASSING.values(), faulty.flip, faulty.status(404)]
