@@ -72,6 +72,9 @@ _PASSING = (
 
 def is_passing(error: BaseException) -> bool:
     """Whether a failure may be gone at the next try."""
+    if isinstance(getattr(error, "original", None), ValueError):
+        # Of requests: a URL or a header that cannot be sent at all.
+        return False
     return isinstance(error, _PASSING) or _status(error) >= _SERVER_ERROR
 
 

@@ -71,7 +71,7 @@ from loader.catalogs.ranges import RangeFile
 from loader.catalogs.ranges import TooMuch
 from loader.catalogs.web import Answer
 from loader.catalogs.web import Web
-from loader.catalogs.web import without_credentials
+from loader.catalogs.web import checked_url
 
 LOG = logging.getLogger(__name__)
 
@@ -104,7 +104,6 @@ _TAIL = 64 * 1024
 _BUDGET = 1024**2
 # How long an answer is taken to hold, so that one deployment sees one state.
 _FRESH_SECONDS = 30
-_URL = re.compile(r"https?://[!-~]{1,2000}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 # In the place of a release, of an archive that is none.
@@ -147,11 +146,12 @@ class _Entry:
         digest = str(item.get("Sha256") or "").lower()
         file = f"{fqn}.{version}.zip" if version else f"{fqn}.zip"
         place = str(item.get("Url") or f"apps/{urllib.parse.quote(file, safe='')}")
-        url = without_credentials(urllib.parse.urljoin(base_url, place))
+        try:
+            url = checked_url(urllib.parse.urljoin(base_url, place))
+        except ValueError as error:
+            raise ValueError(f"{fqn}: {error}") from error
         if digest and not _SHA256.match(digest):
             raise ValueError(f"{fqn}: {quoted(digest)} is no SHA-256")
-        if not _URL.match(url):
-            raise ValueError(f"{fqn}: {quoted(url)} is no URL of a file")
         return cls(fqn, url, parse_version(version) if version else None, digest)
 
     @property
@@ -183,9 +183,12 @@ class HttpCatalog(base.Catalog):
         :param limits: what an archive may take up.
         :param attempts: how often a request is made that fails for a passing
             reason, and how often one piece of a body is tried.
+        :raises CatalogError: if the URL is none.
         """
-        # They are not sent, and a message must not tell them.
-        url = without_credentials(url)
+        try:
+            url = checked_url(url)
+        except ValueError as error:
+            raise errors.CatalogError(f"a repository cannot be asked: {error}") from error
         super().__init__(f"the repository {url}")
         self._url = url.rstrip("/") + "/"
         self._bundles = dict.fromkeys(bundles)
@@ -434,7 +437,7 @@ def _read_manifest(file: RangeFile) -> bytes | None:
 def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
     """The catalogue of the entry point ``http``: it is the same for every scope.
 
-    :raises CatalogError: if no URL is configured.
+    :raises CatalogError: if no URL is configured, or one that is none.
     """
     options.register(conf, OPTIONS)
     group = conf[options.GROUP]
@@ -443,6 +446,9 @@ def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
             f"the catalogue http needs [{options.GROUP}] http_url, the URL of the repository"
         )
     session = ksa_loading.load_session_from_conf_options(conf, options.GROUP)
-    yield HttpCatalog(
-        group.http_url, session, bundles=group.http_bundles, facts=options.facts(conf)
-    )
+    facts = options.facts(conf)
+    try:
+        catalog = HttpCatalog(group.http_url, session, bundles=group.http_bundles, facts=facts)
+    except errors.CatalogError as error:
+        raise errors.CatalogError(f"[{options.GROUP}] http_url: {error}") from error
+    yield catalog

@@ -29,14 +29,16 @@ import requests
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
+from glare_murano.package.errors import quoted
 from loader import errors
 from loader import transfer
 from loader.counters import Counters
 
 # For a whole file.
 _WHOLE_TIMEOUT = 600
-# What stands between the slashes and the host.
-_CREDENTIALS = re.compile(r"(?<=\Ahttp://)[^/?#]*@|(?<=\Ahttps://)[^/?#]*@")
+# What stands before the host.
+_CREDENTIALS = re.compile(r"\A([a-z+.-]+://|)[^/?#]*@", re.IGNORECASE)
+_URL = re.compile(r"https?://[!-~]{1,2000}\Z")
 
 # What asks whether a file is still in the state that a header tells of.
 _CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
@@ -44,9 +46,19 @@ _CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 _FILE = frozenset({200, 206})
 
 
-def without_credentials(url: str) -> str:
-    """A URL as it may be sent and shown."""
-    return _CREDENTIALS.sub("", url)
+def checked_url(url: str) -> str:
+    """A URL as it may be sent and shown: without credentials.
+
+    :raises ValueError: if no web server can be asked for it.
+    """
+    url = _CREDENTIALS.sub(r"\1", url)
+    if not _URL.match(url):
+        raise ValueError(f"{quoted(url)} is no URL such as https://host/path")
+    try:
+        requests.Request("GET", url).prepare()
+    except ValueError as error:
+        raise ValueError(f"{quoted(url)} is no URL: {error}") from error
+    return url
 
 
 class Answer:

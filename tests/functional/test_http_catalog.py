@@ -586,6 +586,7 @@ def test_what_a_bundle_must_not_say_is_passed_over(
         {"Name": FQN, "Url": "ftp://host/x.zip"},
         {"Name": FQN, "Url": "http://host/a b\r\nX: y"},
         {"Name": FQN, "Url": "http://[::1"},
+        {"Name": FQN, "Url": "http://host:99999/x.zip"},
         {"Name": FQN, "Sha256": "abc"},
         _item("1.0.0"),
     )
@@ -597,7 +598,7 @@ def test_what_a_bundle_must_not_say_is_passed_over(
         "/apps/org.app.zip",
         "/bundles/index.bundle",
     ]
-    assert len(caplog.records) == 10
+    assert len(caplog.records) == 11
 
 
 def test_an_empty_file_is_no_package(
@@ -695,6 +696,40 @@ def test_a_bundle_that_calls_itself_an_archive_harms_nobody(
     for _ in range(2):
         catalog = _catalog(server, facts=Facts(tmp_path / "facts"))
         assert _versions(catalog) == _versions(catalog) == ["1.0.0"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "host/packages",
+        "ftp://host/packages",
+        "HTTPS://host/",
+        "http://",
+        "http:///packages",
+        "http://[x",
+        "http://host:port/",
+        "http://host:99999/",
+        "http://host/my packages",
+        "http://me:secret@[x",
+        "me:secret@host",
+    ],
+)
+def test_what_is_no_url_is_told_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(loader.CatalogError, match="is no URL") as told:
+        HttpCatalog(url, ksa_session.Session())
+
+    assert "secret" not in str(told.value)
+
+
+def test_a_configured_url_that_is_none_is_told_with_its_option(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "loader.conf"
+    file.write_text("[package_loader]\ncatalogs = http\nhttp_url = http://[x\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(file)])
+
+    with pytest.raises(loader.CatalogError, match=r"^\[package_loader\] http_url: .*'http://\[x'"):
+        loader.PackageLoader.from_config(conf)
 
 
 def test_a_bundle_that_the_operator_names_must_be_there(ranges: Server) -> None:

@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import pathlib
 import random
+import re
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -240,6 +241,22 @@ def test_a_refusal_is_not_tried_again(server: Faulty, code: int, waits: list[flo
         list(_catalog(server).fetch(server.release))
 
     assert len(server.seen) == 1
+    assert waits == []
+
+
+@pytest.mark.parametrize("url", ["http://[x", "ftp://host", "http://host:99999", "host"])
+@pytest.mark.parametrize("kind", [GlareCatalog, MuranoCatalog])
+def test_what_cannot_be_sent_is_not_tried_again(
+    kind: Callable[..., Catalog], url: str, waits: list[float]
+) -> None:
+    session = ksa_session.Session(token_endpoint.Token("http://other", "token"))
+    catalog = kind(session, project_id=faulty.PROJECT, endpoint=url)
+
+    with pytest.raises(loader.CatalogError, match=re.escape(url)) as failure:
+        list(catalog.releases("org.faulty"))
+
+    assert not isinstance(failure.value, loader.NoAnswer)
+    assert catalog.counters.requests == 1
     assert waits == []
 
 
