@@ -44,6 +44,11 @@ _CHUNK = 128 * 1024
 _LONGEST_WAIT = 30.0
 _SERVER_ERROR = 500
 
+# What stands before the host.
+_CREDENTIALS = re.compile(r"\A([a-z+.-]+://|)[^/?#]*@", re.IGNORECASE)
+# A proxy's refusal, of which requests gives the text alone.
+_NO_TUNNEL = re.compile(r"Tunnel connection failed: 4\d\d")
+
 # What tells one state of a file from another.
 _VALIDATORS = ("ETag", "Last-Modified")
 _PART = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})\Z")
@@ -75,13 +80,37 @@ def is_passing(error: BaseException) -> bool:
     if isinstance(getattr(error, "original", None), ValueError):
         # Of requests: a URL or a header that cannot be sent at all.
         return False
+    if _NO_TUNNEL.search(str(error)):
+        return False
     return isinstance(error, _PASSING) or _status(error) >= _SERVER_ERROR
 
 
 def failed(error: BaseException, message: str) -> errors.CatalogError:
-    """What to raise where a request has failed for good."""
+    """What to raise where a request has failed for good.
+
+    The proxy that was asked is named: what fails may be its fault.
+    """
     kind = errors.NoAnswer if is_passing(error) else errors.CatalogError
-    return kind(f"{message}: {error}")
+    proxy = _proxy(error)
+    return kind(f"{message}{f', through the proxy {proxy}' if proxy else ''}: {error}")
+
+
+def without_credentials(url: str) -> str:
+    """A URL as it may be shown."""
+    return _CREDENTIALS.sub(r"\1", url)
+
+
+def _proxy(error: BaseException | None) -> str:
+    """The proxy that a request went to; empty if there is none, or it is not known."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        request = getattr(error, "request", None) or getattr(response, "request", None)
+        if request is not None:
+            proxies = requests.utils.get_environ_proxies(request.url)
+            return without_credentials(requests.utils.select_proxy(request.url, proxies) or "")
+        # keystoneauth keeps of what requests raises the text alone.
+        error = error.__context__
+    return ""
 
 
 def _status(error: BaseException) -> int:

@@ -36,8 +36,6 @@ from loader.counters import Counters
 
 # For a whole file.
 _WHOLE_TIMEOUT = 600
-# What stands before the host.
-_CREDENTIALS = re.compile(r"\A([a-z+.-]+://|)[^/?#]*@", re.IGNORECASE)
 _URL = re.compile(r"https?://[!-~]{1,2000}\Z")
 
 # What asks whether a file is still in the state that a header tells of.
@@ -51,7 +49,7 @@ def checked_url(url: str) -> str:
 
     :raises ValueError: if no web server can be asked for it.
     """
-    url = _CREDENTIALS.sub(r"\1", url)
+    url = transfer.without_credentials(url)
     if not _URL.match(url):
         raise ValueError(f"{quoted(url)} is no URL such as https://host/path")
     try:

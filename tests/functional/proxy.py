@@ -1,0 +1,174 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A forward proxy: requests for plain HTTP, and tunnels (CONNECT) for anything else."""
+
+import contextlib
+import http.client
+import http.server
+import pathlib
+import socket
+import socketserver
+import ssl
+import threading
+import urllib.parse
+from collections.abc import Callable
+from collections.abc import Iterator
+
+Address = tuple[str, int]
+
+# Of one connection, not of what is sent on (RFC 9110, section 7.6.1).
+_OWN = {"connection", "keep-alive", "proxy-connection", "transfer-encoding"}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One connection of a client."""
+
+    protocol_version = "HTTP/1.1"
+    server: "Proxy"
+
+    def do_GET(self) -> None:
+        if not self._is_refused():
+            self._forward()
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_CONNECT(self) -> None:
+        if not self._is_refused():
+            host, _, port = self.path.rpartition(":")
+            with socket.create_connection(self.server.address(host, int(port))) as other:
+                self.send_response(200)
+                self.end_headers()
+                pump(self.connection, other)
+
+    def _is_refused(self) -> bool:
+        self.close_connection = True
+        self.server.requests.append(f"{self.command} {self.path}")
+        if self.server.fault is not None:
+            self.server.fault(self)
+        return self.server.fault is not None
+
+    def _forward(self) -> None:
+        url = urllib.parse.urlsplit(self.path)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
+        target = urllib.parse.urlunsplit(("", "", url.path, url.query, ""))
+        address = self.server.address(str(url.hostname), url.port or 80)
+        with contextlib.closing(http.client.HTTPConnection(*address)) as connection:
+            connection.request(self.command, target, body, headers)
+            answer = connection.getresponse()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in _OWN:
+                    self.send_header(name, value)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(answer.read())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the proxy remembers its requests."""
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Nothing: clients that hang up are part of the tests."""
+
+    @property
+    def port(self) -> int:
+        port: int = self.server_address[1]
+        return port
+
+
+class Proxy(_Server):
+    """A running proxy.
+
+    :ivar requests: method and target of each request.
+    :ivar hosts: addresses of hosts that the proxy alone can find.
+    :ivar fault: what answers in the place of the proxy.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self.hosts: dict[str, Address] = {}
+        self.fault: Callable[[Handler], None] | None = None
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def address(self, host: str, port: int) -> Address:
+        return self.hosts.get(host, (host, port))
+
+
+class _Secure(_Server):
+    """Takes TLS from what is sent to a port."""
+
+    def __init__(self, port: int, context: ssl.SSLContext) -> None:
+        class Connection(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with (
+                    context.wrap_socket(self.request, server_side=True) as client,
+                    socket.create_connection(("127.0.0.1", port)) as other,
+                ):
+                    pump(client, other)
+
+        super().__init__(("127.0.0.1", 0), Connection)
+
+
+def pump(one: socket.socket, other: socket.socket) -> None:
+    """Hand on what two connections send, until both have ended."""
+    back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+    back.start()
+    _copy(one, other)
+    back.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+@contextlib.contextmanager
+def _running(server: _Server) -> Iterator[None]:
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Proxy]:
+    """Run a proxy."""
+    proxy = Proxy()
+    with _running(proxy):
+        yield proxy
+
+
+@contextlib.contextmanager
+def secured(port: int, certificate: pathlib.Path, key: pathlib.Path) -> Iterator[int]:
+    """Serve by TLS what is at a port of this host; gives the port of that."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = _Secure(port, context)
+    with _running(server):
+        yield server.port
