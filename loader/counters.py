@@ -26,7 +26,10 @@ class Counters:
     :param downloads: archives downloaded.
     :param bytes: bytes of the archives downloaded.
     :param hits: packages that lay in the cache already.
-    :param seconds: time spent on finding and fetching packages.
+    :param seconds: how long calls took to find, fetch and read packages, waits for
+        others included. Calls of several threads or green threads, and the loaders
+        whose sums are added, each add their own time: where they work at once, the
+        sum is larger than the time that has passed.
     """
 
     requests: int = 0
