@@ -1,0 +1,143 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The loader in a program of green threads, as an engine is, without an engine."""
+
+import json
+import logging
+import pathlib
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+from tests import packages
+from tests import processes
+from tests.functional.client import Client
+from tests.functional.conftest import CORE
+from tests.functional.conftest import CORE_VERSION
+
+THREADS = 12
+
+# Half of the deployments want the one application, half the other; each green thread
+# has what one deployment of an engine has.
+_PROGRAM = """
+    import eventlet
+    eventlet.monkey_patch()
+    import json, sys, time
+    from keystoneauth1 import session, token_endpoint
+    import loader
+    from examples.load import load_all
+    from glare_murano.package import VersionSpec
+    from loader.catalogs.glare import GlareCatalog
+
+    url, token, project, folder, threads, *roots = sys.argv[1:]
+    ticks = 0
+
+    def tick():
+        global ticks
+        while True:
+            eventlet.sleep(0.005)
+            ticks += 1
+
+    def deploy(root):
+        auth = session.Session(token_endpoint.Token(url, token))
+        catalog = GlareCatalog(auth, project_id=project, endpoint=url)
+        start = time.monotonic()
+        with loader.PackageLoader([catalog], loader.Cache(folder)) as package_loader:
+            found = load_all(package_loader, root, VersionSpec.of("1"))
+            counters = package_loader.counters
+            return {
+                "packages": [
+                    [f"{p.full_name} {p.version}", p.get_class(f"{p.full_name}.Thing")[0].decode()]
+                    for p in found
+                ],
+                "downloads": counters.downloads,
+                "bytes": counters.bytes,
+                "seconds": counters.seconds,
+                "lasted": time.monotonic() - start,
+            }
+
+    began = time.monotonic()
+    eventlet.spawn(tick)
+    pool = eventlet.GreenPool(int(threads))
+    wanted = [roots[number % len(roots)] for number in range(int(threads))]
+    deployments = list(pool.imap(deploy, wanted))
+    print(json.dumps([deployments, time.monotonic() - began, ticks]))
+"""
+
+
+def _closures(glare: Client, name: str) -> tuple[dict[str, list[str]], list[bytes]]:
+    """Publish two applications; what each loads, and all archives."""
+    some = {
+        f"{name}.base": ("1.4.0", {}),
+        f"{name}.db": ("1.0.0", {f"{name}.base": "1"}),
+        f"{name}.web": ("1.1.0", {f"{name}.base": ">=1.2"}),
+        f"{name}.wiki": ("1.0.0", {f"{name}.db": "1", f"{name}.web": "1"}),
+        f"{name}.shop": ("1.3.0", {f"{name}.db": "1"}),
+    }
+    archives = []
+    for fqn, (version, required) in some.items():
+        archives.append(packages.package(fqn, version, Require=required))
+        glare.publish(fqn, version, archives[-1])
+    loaded = {"wiki": ["wiki", "db", "web", "base"], "shop": ["shop", "db", "base"]}
+    return {
+        f"{name}.{root}": [f"{name}.{part} {some[f'{name}.{part}'][0]}" for part in parts]
+        for root, parts in loaded.items()
+    }, archives
+
+
+def _run(*arguments: object) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(_PROGRAM), *map(str, arguments)],
+        cwd=processes.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_green_threads_load_closures_at_once_and_fetch_each_archive_once(
+    glare: Client,
+    project: str,
+    name: str,
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    closures, archives = _closures(glare, name)
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    deployments, lasted, ticks = _run(
+        glare.url, glare.token, project, tmp_path / "cache", THREADS, *closures
+    )
+
+    for number, deployment in enumerate(deployments):
+        expected = closures[list(closures)[number % 2]]
+        assert [title for title, _ in deployment["packages"]] == expected
+        for title, text in deployment["packages"]:
+            fqn, version = title.split()
+            assert text == packages.CLASS.format(name=f"{fqn}.Thing", version=version)
+    # With the core library, which every package requires; by the server's own log, too.
+    archives.append(packages.package(CORE, CORE_VERSION))
+    assert sum(deployment["downloads"] for deployment in deployments) == len(archives)
+    assert sum(deployment["bytes"] for deployment in deployments) == sum(map(len, archives))
+    served = [record for record in caplog.records if "download_blob" in record.getMessage()]
+    assert len(served) == len(archives)
+    assert ticks > 20
+    # Each counts what it took itself, waits included, so that all together take longer.
+    assert all(0 < each["seconds"] <= each["lasted"] <= lasted for each in deployments)
+    assert sum(deployment["seconds"] for deployment in deployments) > 2 * lasted
