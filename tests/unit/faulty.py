@@ -285,6 +285,16 @@ def nothing(handler: Handler) -> None:
     handler.answer()
 
 
+def drip(handler: Handler) -> None:
+    """Send the archive slowly, and to its end."""
+    archive = handler.state.archive
+    handler.send_then_end(b"", Content_Length=str(len(archive)))
+    size = len(archive) // 50
+    for start in range(0, len(archive), size):
+        handler.wfile.write(archive[start : start + size])
+        threading.Event().wait(0.001)
+
+
 def truncate(handler: Handler) -> None:
     """End in the middle."""
     handler.send_half()

@@ -14,9 +14,11 @@
 
 import contextlib
 import dataclasses
+import multiprocessing
 import pathlib
 import random
 import re
+import threading
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -40,12 +42,20 @@ from tests.unit.faulty import Faulty
 
 Fault = Callable[[faulty.Handler], None]
 
+FORK = multiprocessing.get_context("fork")
+# More than a client reads at once, and than a socket keeps.
+LARGE = 5 * 1024**2
+SMALL = LARGE // 10
+
 
 @pytest.fixture(scope="module")
 def archive() -> bytes:
+    return _archive(LARGE)
+
+
+def _archive(size: int) -> bytes:
     content = packages.files(packages.manifest("org.faulty"))
-    # More than a client reads at once, and than a socket keeps.
-    content["Resources/large"] = random.Random(0).randbytes(5 * 1024**2)
+    content["Resources/large"] = random.Random(0).randbytes(size)
     return packages.zipped(content)
 
 
@@ -424,7 +434,7 @@ def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: path
         server.faults = []
         package_loader = _loaded(_catalog(server), cache)
         folder = package_loader._cache.package(server.release.digest, lambda: iter(()))
-        assert (folder / "Resources/large").stat().st_size == 5 * 1024**2
+        assert (folder / "Resources/large").stat().st_size == LARGE
 
 
 def test_another_package_than_was_promised_is_refused(
@@ -451,3 +461,45 @@ def test_an_answer_without_end_is_not_read_to_it(
     with pytest.raises(loader.CatalogError, match="more than 1000 bytes"):
         list(catalog.releases("org.faulty"))
     assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("make", [_catalog, _static], ids=["glare", "http"])
+def test_a_process_that_is_killed_while_it_downloads_leaves_nothing(
+    server: Faulty, make: Make, tmp_path: pathlib.Path
+) -> None:
+    moments = random.Random(2016)
+    server.archive, server.ranges = _archive(SMALL), True
+    # What is imported and known once need not be learnt by each process.
+    _loaded(make(server), tmp_path / "before")
+    unfinished = 0
+    for number in range(10):
+        cache = tmp_path / str(number)
+        begun = threading.Event()
+
+        def drip(handler: faulty.Handler, begun: threading.Event = begun) -> None:
+            begun.set()
+            faulty.drip(handler)
+
+        server.faults = [*([faulty.nothing] if make is _catalog else []), drip]
+        process = FORK.Process(target=_loaded, args=(make(server), cache))
+        process.start()
+        assert begun.wait(30)
+        process.join(moments.uniform(0, 0.12))
+        process.kill()
+        process.join()
+        unfinished += bool(list((cache / "partial").iterdir()))
+
+        process = FORK.Process(target=_load_all_of_it, args=(make(server), cache))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        assert not list((cache / "partial").iterdir())
+
+    # Most in the middle of the download, or of unpacking.
+    assert unfinished > 3
+
+
+def _load_all_of_it(catalog: Catalog, cache: pathlib.Path) -> None:
+    package = _loaded(catalog, cache).load_package("org.faulty", VersionSpec.of("1"))
+    large = pathlib.Path(package.get_resource("large"))
+    assert large.read_bytes() == random.Random(0).randbytes(SMALL)
