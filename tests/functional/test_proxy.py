@@ -124,8 +124,8 @@ def test_all_requests_go_through_the_proxy(
     assert _load(tmp_path, environment, **urls) == [f"{APPLICATION} 1.2.0", f"{name} 1.0.0"]
 
     to_glare = [request for request in way.requests if f"//{GLARE}/" in request]
-    # With the core library, which every package requires.
-    assert len([request for request in to_glare if request.endswith("/archive")]) == 2
+    # The core library, which every package requires, travels with the package.
+    assert len([request for request in to_glare if request.endswith("/murano/archives")]) == 1
     to_repository = len(way.requests) - len(to_glare)
     assert to_repository == len(repository.requests) > 1
 
