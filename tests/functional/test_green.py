@@ -126,7 +126,8 @@ def test_green_threads_load_closures_at_once_and_fetch_each_archive_once(
     archives.append(packages.package(CORE, CORE_VERSION))
     assert sum(deployment["downloads"] for deployment in deployments) == len(archives)
     assert sum(deployment["bytes"] for deployment in deployments) == sum(map(len, archives))
-    assert ticks > 20
+    # It ticks every 5 ms, and may be kept waiting for a package, not for a closure.
+    assert ticks > lasted / 0.05
     # Each counts what it took itself, waits included, so that all together take longer.
     assert all(0 < each["seconds"] <= each["lasted"] <= lasted for each in deployments)
     assert sum(deployment["seconds"] for deployment in deployments) > 2 * lasted
