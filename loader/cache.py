@@ -201,9 +201,10 @@ class Cache:
             made: dict[str, pathlib.Path] = {}
             for digest, archive in fetch(claimed) if claimed else ():
                 if digest in claimed - made.keys():
-                    work = stack.enter_context(self._workspaces.folder(digest))
-                    if self._is_made(digest, archive, work):
-                        made[digest] = work
+                    with self._told(f"store package {digest}"):
+                        work = stack.enter_context(self._workspaces.folder(digest))
+                        if self._is_made(digest, archive, work):
+                            made[digest] = work
                     _let_others_run()
             with self._told("store packages"):
                 self._publish(made.values())
@@ -327,8 +328,7 @@ class Cache:
             LOG.info("Something else arrived in the place of package %s", digest)
             return False
         try:
-            with self._told(f"store package {digest}"):
-                self._unpack(io.BytesIO(archive), work)
+            self._unpack(io.BytesIO(archive), work)
         except InvalidPackage as error:
             LOG.info("Package %s was not stored: %s", digest, error)
             return False

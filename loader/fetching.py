@@ -118,8 +118,9 @@ class Fetcher:
 
         try:
             self._cache.store(releases, receive)
-        except errors.CacheError as error:
-            LOG.info("%s; it is tried one by one", error)
+        except errors.LoaderError as error:
+            # What a catalogue calls a digest may be none, and a disk full.
+            LOG.info("%s; each is tried by itself", error)
 
     def _is_here(self, choice: Choice) -> bool:
         return choice.release.folder is not None or self._cache.has(choice.release.digest)

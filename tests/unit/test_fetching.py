@@ -10,11 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Several archives at once, from a catalogue that makes them wait for each other."""
+"""Several archives at once, by a request for each or one for all."""
 
+import dataclasses
+import errno
 import hashlib
+import os
 import pathlib
+import random
 import threading
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -103,3 +108,112 @@ def test_what_fails_ahead_is_told_when_it_is_loaded(
         for choice in choices:
             with pytest.raises(loader.CatalogError, match=f"{choice.release} is lost"):
                 fetcher.folder(choice)
+
+
+class _Bundler(Catalog):
+    """A catalogue that gives bundles, which break off after so many archives."""
+
+    gives_bundles = True
+
+    def __init__(self, archives: dict[str, bytes], whole: int = 1000) -> None:
+        super().__init__("a bundler")
+        self._archives = archives
+        self._whole = whole
+        self.bundles: list[set[str]] = []
+        self.fetched: list[str] = []
+
+    def releases(self, fqn: str) -> Iterable[Release]:
+        data = self._archives[fqn]
+        digest = hashlib.sha256(data).hexdigest()
+        return [Release(fqn, Version("1.0.0"), {}, frozenset(), fqn, digest, size=len(data))]
+
+    def releases_defining(self, class_name: str) -> Iterable[Release]:
+        return []
+
+    def choices(self) -> list[Choice]:
+        return [
+            Choice(self, release, ()) for fqn in self._archives for release in self.releases(fqn)
+        ]
+
+    def bundle(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
+        self.bundles.append({release.fqn for release in releases})
+        for number, release in enumerate(releases):
+            if number == self._whole:
+                raise loader.CatalogError("the bundle broke off")
+            yield release, self._archives[release.fqn]
+
+    def fetch(self, release: Release) -> Iterator[bytes]:
+        self.fetched.append(release.fqn)
+        yield self._archives[release.fqn]
+
+
+def _archives(count: int) -> dict[str, bytes]:
+    names = [f"org.package{number}" for number in range(count)]
+    return {name: packages.package(name) for name in names}
+
+
+def test_bundles_have_a_limit(tmp_path: pathlib.Path) -> None:
+    catalog = _Bundler(_archives(120))
+    told: list[loader.Progress] = []
+    with loader.Cache(tmp_path) as cache:
+        loader.Fetcher(cache, progress=told.append).prefetch(catalog.choices())
+
+        assert cache.counters.downloads == 120
+    assert sorted(map(len, catalog.bundles)) == [20, 50, 50]
+    assert catalog.fetched == []
+    assert {progress.release.fqn for progress in told} == catalog._archives.keys()
+
+
+def test_what_a_bundle_lacks_is_fetched_by_itself(tmp_path: pathlib.Path) -> None:
+    catalog = _Bundler(_archives(8), whole=5)
+    with loader.Cache(tmp_path) as cache:
+        loader.Fetcher(cache).prefetch(catalog.choices())
+
+        assert all(cache.has(choice.release.digest) for choice in catalog.choices())
+        assert cache.counters.downloads == 8
+    assert len(catalog.fetched) == 3
+
+
+def test_large_archives_are_in_no_bundle(tmp_path: pathlib.Path) -> None:
+    archives = _archives(3)
+    content = packages.files(packages.manifest("org.large"))
+    archives["org.large"] = packages.zipped({**content, "data": random.Random(1).randbytes(2**19)})
+    catalog = _Bundler(archives)
+    with loader.Cache(tmp_path) as cache:
+        loader.Fetcher(cache).prefetch(catalog.choices())
+
+        assert cache.counters.downloads == 4
+    assert catalog.bundles == [archives.keys() - {"org.large"}]
+    assert catalog.fetched == ["org.large"]
+
+
+def test_what_is_no_digest_is_told_when_it_is_loaded(tmp_path: pathlib.Path) -> None:
+    catalog = _Bundler(_archives(3))
+    first, *others = catalog.choices()
+    odd = dataclasses.replace(first, release=dataclasses.replace(first.release, digest="odd"))
+    with loader.Cache(tmp_path) as cache:
+        fetcher = loader.Fetcher(cache)
+        fetcher.prefetch([odd, *others])
+
+        assert all(fetcher.folder(choice).is_dir() for choice in others)
+        with pytest.raises(loader.DigestMismatch, match="'odd' is no SHA-256"):
+            fetcher.folder(odd)
+
+
+def test_a_full_disk_is_told_when_it_is_loaded(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: object, mode: int = 0) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    catalog = _Bundler(_archives(3))
+    with loader.Cache(tmp_path) as cache:
+        fetcher = loader.Fetcher(cache)
+        monkeypatch.setattr(os, "mkdir", fail)
+        fetcher.prefetch(catalog.choices())
+        monkeypatch.undo()
+
+        for choice in catalog.choices():
+            with pytest.raises(loader.CacheError, match=r"bytes and .* files are free"):
+                fetcher.folder(choice)
+            assert fetcher.folder(choice).is_dir()
