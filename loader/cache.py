@@ -71,7 +71,6 @@ from loader import errors
 from loader.counters import Counters
 from loader.locks import LockFile
 from loader.records import Record
-from loader.records import begin_to_write
 from loader.records import sync_folder
 from loader.uses import NEVER
 from loader.uses import UseClock
@@ -381,12 +380,12 @@ class Cache:
     def _unpack(self, archive: IO[bytes], work: pathlib.Path) -> None:
         with Archive.open(archive, self._limits) as package:
             package.unpack(work / _FILES)
-        begin_to_write(work / _FILES)
 
     def _publish(self, made: Collection[pathlib.Path]) -> None:
         """Make packages appear; all are written out to the disk before the first does."""
-        for work in made:
-            Record.seal(work / _FILES).save(work / _RECORD)
+        records = Record.seal(work / _FILES for work in made)
+        for work, record in zip(made, records, strict=True):
+            record.save(work / _RECORD)
             _let_others_run()
         for work in made:
             self._replace(work)

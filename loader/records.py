@@ -24,6 +24,8 @@ import json
 import os
 import pathlib
 import stat
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 from typing import Self
@@ -69,14 +71,18 @@ class Record:
     folders: Mapping[str, int]
 
     @classmethod
-    def seal(cls, folder: pathlib.Path) -> Self:
-        """Write a folder out to the disk, and make its record.
+    def seal(cls, roots: Iterable[pathlib.Path]) -> Iterator[Self]:
+        """Write folders out to the disk, and make the record of each, one after the other.
 
         :raises OSError: if that fails.
         """
-        folders, found = _list(folder)
-        files = {path: _sealed(f"{folder}/{path}") for path in found}
-        return cls(files, {path: _sealed_folder(f"{folder}/{path}") for path in folders})
+        listed = {root: _list(root) for root in roots}
+        for root, (_, found) in listed.items():
+            for path in found:
+                _begin_to_write(f"{root}/{path}")
+        for root, (folders, found) in listed.items():
+            files = {path: _sealed(f"{root}/{path}") for path in found}
+            yield cls(files, {path: _sealed_folder(f"{root}/{path}") for path in folders})
 
     @classmethod
     def load(cls, path: pathlib.Path) -> Self:
@@ -167,25 +173,6 @@ class Record:
         return sorted(differences)
 
 
-def begin_to_write(folder: pathlib.Path) -> None:
-    """Have the disk begin with the files below a folder, which are to be written out.
-
-    A file system with a journal writes it for the first file that is synced
-    then, and has done so for the others. It would do so for each, if each got
-    its place on the disk when it is synced.
-
-    :raises OSError: if a file cannot be opened.
-    """
-    _, found = _list(folder)
-    for path in found:
-        file = os.open(f"{folder}/{path}", os.O_RDONLY)
-        try:
-            # What is not written yet is not dropped by it, but Linux begins to write it.
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
-
-
 def sync_folder(path: pathlib.Path) -> None:
     """Write the names in a folder out to the disk."""
     _sealed_folder(os.fspath(path))
@@ -207,6 +194,21 @@ def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
 
     walk("")
     return folders, files
+
+
+def _begin_to_write(path: str) -> None:
+    """Have the disk begin with a file.
+
+    A file system with a journal writes it for the first file that is synced
+    then, and has done so for the others. It would do so for each, if each got
+    its place on the disk when it is synced.
+    """
+    file = os.open(path, os.O_RDONLY)
+    try:
+        # What is not written yet is not dropped by it, but Linux begins to write it.
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
 
 
 def _sealed(path: str) -> _File:
