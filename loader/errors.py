@@ -16,22 +16,24 @@ What is wrong with a package itself is in ``glare_murano.package.errors``.
 """
 
 from collections.abc import Iterable
-from collections.abc import Sequence
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
-from glare_murano.package import closure
+from loader.chains import Chains
+from loader.chains import brief
+
+# How many versions a message tells.
+_MOST_TOLD = 20
+_NO_CHAINS = Chains()
 
 
-def told_chain(chain: Sequence[closure.Demand]) -> str:
-    """Who asks for the last of these demands, and who for that one, and so on."""
-    askers = [demand for demand in reversed(chain) if demand.requirer is not None]
-    if not askers:
-        return ""
-    first, *others = askers
-    links = [f"which {demand.requirer} requires in the range {demand.spec}" for demand in others]
-    return f", {', '.join([f'required by {first.requirer}', *links])},"
+def _listed(texts: Iterable[str]) -> str:
+    """Texts that others wrote, the first ones only."""
+    all_of_them = tuple(texts)
+    told = ", ".join(brief(text) for text in all_of_them[:_MOST_TOLD])
+    others = len(all_of_them) - _MOST_TOLD
+    return f"{told} and {others} more" if others > 0 else told
 
 
 class LoaderError(GlareMuranoError):
@@ -48,6 +50,8 @@ class NoSuchPackage(NotFound):
     :ivar fqn: the package that was asked for.
     :ivar spec: the range.
     :ivar available: versions that there are, the newest first.
+    :ivar chains: the requirements upon the package, each from what was asked
+        for down to it, and first the one that could not be met.
     """
 
     def __init__(
@@ -58,24 +62,26 @@ class NoSuchPackage(NotFound):
         catalogs: Iterable[str],
         required_by: str | None = None,
         pinned: Version | None = None,
-        chain: Sequence[closure.Demand] = (),
+        chains: Chains = _NO_CHAINS,
     ) -> None:
         """Say what is missing.
 
         :param required_by: who asks.
-        :param chain: the demands that lead to this one, from the first on.
+        :param chains: the requirements upon the package.
         """
         self.fqn = fqn
         self.spec = spec
         self.available = tuple(available)
-        asker = told_chain(chain) or (f", required by {required_by}," if required_by else "")
+        self.chains = chains
+        asker = f", required by {required_by}," if required_by else ""
         if pinned is not None:
             asker += f" which is pinned to {pinned},"
-        versions = ", ".join(str(version) for version in self.available)
+        versions = _listed(map(str, self.available))
         there = f"there is {versions}" if versions else "there is no version of it at all"
+        requirements = f"; the requirements upon it: {chains}" if chains.tell_more else ""
         super().__init__(
             f"no package {fqn} in the range {spec}{asker} was found in {', '.join(catalogs)}: "
-            f"{there}"
+            f"{there}{requirements}"
         )
 
 
@@ -97,7 +103,7 @@ class NoSuchClass(NotFound):
         self.class_name = class_name
         self.spec = spec
         self.available = tuple(available)
-        defining = ", ".join(self.available)
+        defining = _listed(self.available)
         there = f"it is defined by {defining}" if defining else "no package defines it at all"
         super().__init__(
             f"no package in the range {spec} that defines class {class_name} was found in "

@@ -20,6 +20,7 @@ they hold the formats'.
 
 import logging
 import pathlib
+import threading
 import time
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -48,6 +49,7 @@ from loader.formats.registry import PackageTypes
 from loader.memory import Memory
 from loader.pins import Pins
 from loader.resolution import Choice
+from loader.resolution import Resolution
 
 if TYPE_CHECKING:
     from keystoneauth1 import session as ksa_session
@@ -100,8 +102,9 @@ class PackageLoader:
         self._memory = memory
         self.pins = pins or Pins()
         self._loaded: dict[str, dict[Version, Package]] = {}
-        self._planned: dict[str, dict[Version, Choice]] = {}
-        self._missing: dict[tuple[str, VersionSpec], closure.Unsatisfied] = {}
+        # All that was planned so far; it is replaced as a whole, since threads read it.
+        self._resolved = Resolution()
+        self._resolving = threading.Lock()
         self._of_headers: dict[tuple[str, VersionSpec], Package] = {}
         self._seconds = 0.0
 
@@ -147,14 +150,16 @@ class PackageLoader:
             return self._loaded[fqn][loaded]
         why = "as planned"
         choice = self._select(fqn, wanted)
-        if choice is None and (fqn, wanted) not in self._missing:
+        if choice is None and self._missing(fqn, spec, wanted) is None:
             why = "the newest"
             self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
             choice = self._select(fqn, wanted)
         if choice is None:
-            missing = self._missing.get((fqn, wanted))
+            missing = self._missing(fqn, spec, wanted)
             if missing is None:
                 raise self._evasion(f"package {fqn} in the range {wanted}")
+            if required_by is None and missing.demand.requirer is not None:
+                required_by = str(missing.demand.requirer)
             raise errors.NoSuchPackage(
                 fqn,
                 spec,
@@ -162,7 +167,7 @@ class PackageLoader:
                 self._catalog_names(),
                 required_by,
                 pinned,
-                missing.chain,
+                self._resolved.upon(fqn, missing.demand.spec, required_by),
             )
         wanted_by = f"the range {spec} of {required_by}" if required_by else f"the range {spec}"
         return self._load(choice, wanted_by, why if pinned is None else "as pinned")
@@ -240,12 +245,12 @@ class PackageLoader:
             total.add(part)
         return total
 
-    def _resolve(self, query: Query) -> resolution.Resolution:
+    def _resolve(self, query: Query) -> Resolution:
         if self._memory is not None:
             return self._memory.ask(query)
         return resolution.resolve(self._catalogs, query)
 
-    def _plan(self, asked: str, query: Query) -> resolution.Resolution:
+    def _plan(self, asked: str, query: Query) -> Resolution:
         """Have a query answered, remember the answer, and fetch what was chosen."""
         start = time.monotonic()
         try:
@@ -253,11 +258,12 @@ class PackageLoader:
             if self._memory is not None and self._memory.has_stood_in:
                 # The answer may be out of date, and must not outlive this deployment.
                 self.pins.freeze()
+            with self._resolving:
+                before = self._resolved
+                self._resolved = before.joined(resolved)
             for fqn, versions in resolved.choices.items():
-                self._planned.setdefault(fqn, {}).update(versions)
-                _tell_versions(fqn, versions)
-            for missing in resolved.unsatisfied:
-                self._missing.setdefault((missing.demand.fqn, missing.demand.spec), missing)
+                if versions.keys() - before.choices.get(fqn, {}).keys():
+                    self._tell_versions(fqn)
             self._fetcher.prefetch(resolved.chosen)
             if self._memory is not None:
                 for choice in resolved.chosen:
@@ -272,12 +278,29 @@ class PackageLoader:
     def _settled(self) -> Mapping[str, Collection[Version]]:
         """The versions that are taken wherever they are in a range: pinned or planned."""
         settled = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
-        for fqn, choices in self._planned.items():
+        for fqn, choices in self._resolved.choices.items():
             settled.setdefault(fqn, set()).update(choices)
         return settled
 
+    def _missing(self, fqn: str, *ranges: VersionSpec) -> closure.Unsatisfied | None:
+        """What was found missing so far; of a pinned package that may be the pinned version."""
+        found = (self._resolved.missing(fqn, spec) for spec in ranges)
+        return next((missing for missing in found if missing is not None), None)
+
+    def _tell_versions(self, fqn: str) -> None:
+        """Say why several versions of a package are used side by side."""
+        versions = self._resolved.choices[fqn]
+        if len(versions) > 1:
+            for version in closure.newest_first(versions):
+                LOG.info(
+                    "No single version of %s serves: %s is used for %s",
+                    fqn,
+                    version,
+                    self._resolved.chains(versions[version].demands),
+                )
+
     def _select(self, fqn: str, spec: VersionSpec) -> Choice | None:
-        choices = self._planned.get(fqn, {})
+        choices = self._resolved.choices.get(fqn, {})
         version = spec.select(choices)
         return choices[version] if version is not None else None
 
@@ -286,7 +309,7 @@ class PackageLoader:
     ) -> Choice | None:
         defining = {
             version: choice
-            for versions in self._planned.values()
+            for versions in self._resolved.choices.values()
             for version, choice in versions.items()
             if class_name in choice.release.classes
         }
@@ -354,17 +377,3 @@ def _tell_fallback(spec: VersionSpec, package: Package) -> None:
             package.version,
             spec,
         )
-
-
-def _tell_versions(fqn: str, choices: Mapping[Version, Choice]) -> None:
-    """Say why several versions of a package are used side by side."""
-    if len(choices) > 1:
-        demands = (
-            f"{version} for {' and '.join(_told(demand) for demand in choice.demands)}"
-            for version, choice in choices.items()
-        )
-        LOG.info("No single version of %s serves: it is used as %s", fqn, ", ".join(demands))
-
-
-def _told(demand: closure.Demand) -> str:
-    return f"{demand.spec} of {demand.requirer or 'the deployment'}"

@@ -101,12 +101,15 @@ class Lock:
     ) -> "Lock":
         resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
         for missing in resolved.unsatisfied:
+            fqn, spec, requirer = missing.demand.fqn, missing.demand.spec, missing.demand.requirer
+            required_by = str(requirer) if requirer is not None else None
             raise errors.NoSuchPackage(
-                missing.demand.fqn,
-                missing.demand.spec,
+                fqn,
+                spec,
                 missing.available,
                 [catalog.name for catalog in catalogs],
-                chain=missing.chain,
+                required_by,
+                chains=resolved.upon(fqn, spec, required_by),
             )
         releases = [choice.catalog.identified(choice.release) for choice in resolved.chosen]
         for release in releases:

@@ -38,6 +38,7 @@ from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.base import Release
 from loader.catalogs.base import Undefined
+from loader.chains import Chains
 
 _T = TypeVar("_T")
 
@@ -54,22 +55,73 @@ class Choice:
     release: Release
     demands: tuple[closure.Demand, ...]
 
+    def joined(self, later: "Choice") -> "Choice":
+        """The same release, as it was chosen in a later query."""
+        demands = dict.fromkeys((*self.demands, *later.demands))
+        return dataclasses.replace(later, demands=tuple(demands))
+
 
 @dataclasses.dataclass(frozen=True)
 class Resolution:
-    """What a query comes to.
+    """What a query comes to, or several, one after the other.
 
     :param choices: FQN -> version -> what was chosen.
     """
 
-    choices: Mapping[str, Mapping[Version, Choice]]
-    unsatisfied: tuple[closure.Unsatisfied, ...]
-    undefined: tuple[Undefined, ...]
+    choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
+    unsatisfied: tuple[closure.Unsatisfied, ...] = ()
+    undefined: tuple[Undefined, ...] = ()
 
     @property
     def chosen(self) -> list[Choice]:
         """All that was chosen."""
         return [choice for versions in self.choices.values() for choice in versions.values()]
+
+    def missing(self, fqn: str, spec: VersionSpec) -> closure.Unsatisfied | None:
+        """What is known of a range upon a package that no version is in; else None."""
+        of_range = (m for m in self.unsatisfied if (m.demand.fqn, m.demand.spec) == (fqn, spec))
+        return next(of_range, None)
+
+    def upon(self, fqn: str, spec: VersionSpec, required_by: str | None = None) -> Chains:
+        """All requirements upon a package, each with its chain.
+
+        What nothing answers comes first, then what the newest version does; in
+        each of these, what is nearest to the roots.
+
+        :param spec: the range whose requirements are told before all others.
+        :param required_by: whose of them is told before the others of that range.
+        """
+        demands = [m.demand for m in self.unsatisfied if m.demand.fqn == fqn]
+        of_package = self.choices.get(fqn, {})
+        for version in closure.newest_first(of_package):
+            demands += of_package[version].demands
+        demands.sort(key=lambda d: (d.spec != spec, str(d.requirer) != required_by))
+        return self.chains(demands)
+
+    def chains(self, demands: Sequence[closure.Demand]) -> Chains:
+        """Requirements of this closure, each with its chain."""
+        return Chains.of(demands, self._reached_by)
+
+    def joined(self, later: "Resolution") -> "Resolution":
+        """The same with what a later query came to.
+
+        How a release was reached first stays so.
+        """
+        choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
+        for fqn, versions in later.choices.items():
+            known = choices.setdefault(fqn, {})
+            for version, choice in versions.items():
+                known[version] = known[version].joined(choice) if version in known else choice
+        unsatisfied = {m.demand: m for m in (*self.unsatisfied, *later.unsatisfied)}
+        return Resolution(
+            choices,
+            tuple(unsatisfied.values()),
+            tuple(dict.fromkeys((*self.undefined, *later.undefined))),
+        )
+
+    def _reached_by(self, release: closure.Release) -> closure.Demand | None:
+        choice = self.choices.get(release.fqn, {}).get(release.version)
+        return choice.demands[0] if choice is not None and choice.demands else None
 
 
 def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:

@@ -28,6 +28,7 @@ side.
 import collections
 import dataclasses
 import itertools
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -111,8 +112,10 @@ class Unsatisfied:
 class Closure:
     """What a set of requirements comes to.
 
-    :param releases: release -> the demands that it answers.
-    :param unsatisfied: what could not be answered.
+    :param releases: release -> the demands that it answers, in the order of
+        their distance from the roots, so that the first is the one by which
+        the release was reached.
+    :param unsatisfied: what could not be answered, in the same order.
     """
 
     releases: Mapping[Release, tuple[Demand, ...]]
@@ -163,7 +166,6 @@ class _Planner:
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}
         self._required_by: dict[Release, tuple[Demand, ...]] = {}
-        self._reached_by: dict[Release, Demand] = {}
         # A package and the set of ranges upon it -> versions that were chosen
         # for them and given up again. They are not taken for the same ranges
         # a second time, so that it ends; but rather a second time than not at
@@ -209,13 +211,13 @@ class _Planner:
         found: dict[str, dict[Demand, None]]
         found = collections.defaultdict(dict) if kept is None else kept
         queue = collections.deque(self._roots)
-        self._reached_by = {}
+        reached: set[Release] = set()
         while queue:
             demand = queue.popleft()
             found[demand.fqn][demand] = None
             for release in sorted(taken.get(demand.fqn, ()), key=str):
-                if release not in self._reached_by and demand.spec.match(release.version):
-                    self._reached_by[release] = demand
+                if release not in reached and demand.spec.match(release.version):
+                    reached.add(release)
                     queue.extend(self._required_by[release])
         return {fqn: tuple(upon) for fqn, upon in found.items()}
 
@@ -272,22 +274,22 @@ class _Planner:
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
         """What the roots come to: who requires what, and which version answers."""
-        answers: dict[Release, list[Demand]] = collections.defaultdict(list)
+        answers: dict[Release, list[Demand]] = {}
         unsatisfied = []
-        self._reached_by = {}
         queue = collections.deque(self._roots)
         while queue:
             demand = queue.popleft()
             version = self._answer(demand, taken[demand.fqn])
             if version is None:
                 available = newest_first(self._versions[demand.fqn])
-                unsatisfied.append(Unsatisfied(demand, self._chain(demand), available))
+                chain = chain_of(demand, lambda requirer: answers[requirer][0])
+                unsatisfied.append(Unsatisfied(demand, chain, available))
                 continue
             release = Release(demand.fqn, version)
-            answers[release].append(demand)
-            if release not in self._reached_by:
-                self._reached_by[release] = demand
+            if release not in answers:
+                answers[release] = []
                 queue.extend(self._required_by[release])
+            answers[release].append(demand)
         ordered = {release: tuple(answers[release]) for release in sorted(answers, key=str)}
         return Closure(ordered, tuple(unsatisfied))
 
@@ -298,11 +300,22 @@ class _Planner:
             return pin if Release(demand.fqn, pin) in choice else None
         return demand.spec.select(newest_first(release.version for release in choice))
 
-    def _chain(self, demand: Demand) -> tuple[Demand, ...]:
-        chain = [demand]
-        while chain[-1].requirer is not None:
-            chain.append(self._reached_by[chain[-1].requirer])
-        return tuple(reversed(chain))
+
+def chain_of(demand: Demand, reached_by: Callable[[Release], Demand | None]) -> tuple[Demand, ...]:
+    """The demands that lead from a root down to this one, one chain of the shortest.
+
+    :param reached_by: the first of the demands that a release answers; None
+        if that is not known, where the chain begins with what is known.
+    """
+    chain = {demand: None}
+    while demand.requirer is not None:
+        before = reached_by(demand.requirer)
+        # An answer that was sent may lead nowhere, or round in a circle.
+        if before is None or before in chain:
+            break
+        demand = before
+        chain[demand] = None
+    return tuple(reversed(chain))
 
 
 def _demanded_by(release: Release, requirements: Requirements) -> Iterable[Demand]:

@@ -129,7 +129,8 @@ class Undefined:
 class Answer:
     """The closure that a query comes to.
 
-    :param releases: each release with the demands that it answers.
+    :param releases: each release with the demands that it answers, the first of
+        them that by which it was reached.
     :param unsatisfied: ranges that no version is in.
     :param undefined: classes that no package defines.
     """

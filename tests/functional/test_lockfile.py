@@ -191,8 +191,8 @@ def test_what_is_missing_cannot_be_locked(
     with pytest.raises(loader.NoSuchPackage) as missing:
         loader.Lock.create([catalog], _ranges(portal="1"))
 
-    assert "org.db in the range >=3, required by org.wiki 1.0.0" in str(missing.value)
-    assert "which org.portal 1.0.0 requires in the range 1" in str(missing.value)
+    assert "org.db in the range >=3, required by org.wiki 1.0.0, was found" in str(missing.value)
+    assert "upon it: org.portal 1 (1.0.0) -> org.wiki 1 (1.0.0) -> org.db >=3" in str(missing.value)
 
 
 def test_the_file_is_sorted_and_the_same_each_time(

@@ -67,14 +67,15 @@ def _shown(resolved: resolution.Resolution) -> object:
                     choice.release.digest,
                     choice.release.classes,
                     dict(choice.release.requirements),
-                    frozenset(choice.demands),
+                    choice.demands,
                 )
                 for version, choice in versions.items()
             }
             for fqn, versions in resolved.choices.items()
         },
-        {(missing.demand, missing.chain, missing.available) for missing in resolved.unsatisfied},
+        [(missing.demand, missing.chain, missing.available) for missing in resolved.unsatisfied],
         set(resolved.undefined),
+        [resolved.upon(fqn, VersionSpec.of("1")) for fqn in NAMES],
     )
 
 

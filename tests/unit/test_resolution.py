@@ -13,9 +13,11 @@
 """What a deployment comes to: from folders, in the operator's order."""
 
 import concurrent.futures
+import itertools
 import logging
 import pathlib
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -144,6 +146,34 @@ def test_a_version_is_one_object_however_many_load_it_at_once(
     assert loading[0].result() is loading[1].result()
 
 
+def test_what_threads_plan_at_once_is_all_kept(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "loader")
+    requirements = {"org.wiki": "org.db", "org.shop": "org.log"}
+    for name, required in requirements.items():
+        place("own", name, **{required.replace(".", "__"): "1"})
+        place("own", required)
+    package_loader = make_loader("own")
+    join = resolution.Resolution.joined
+
+    def join_slowly(*resolved: resolution.Resolution) -> resolution.Resolution:
+        time.sleep(0.05)
+        return join(*resolved)
+
+    monkeypatch.setattr(resolution.Resolution, "joined", join_slowly)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: _load(package_loader, name, "1"), requirements))
+    caplog.clear()
+    for required in requirements.values():
+        _load(package_loader, required, "1")
+
+    assert caplog.text.count("as planned") == len(requirements)
+
+
 def test_versions_side_by_side_are_told_with_who_asks(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
@@ -158,29 +188,132 @@ def test_versions_side_by_side_are_told_with_who_asks(
 
     package_loader.load_package("org.wiki", VersionSpec.of("1"))
 
-    assert (
-        "No single version of org.db serves: it is used as 1.0.0 for 1 of org.wiki 1.0.0, "
-        "2.0.0 for 2 of org.shop 1.0.0"
-    ) in caplog.text
+    assert _versions_told(caplog) == [
+        "2.0.0 is used for org.wiki 1 (1.0.0) -> org.shop 1 (1.0.0) -> org.db 2",
+        "1.0.0 is used for org.wiki 1 (1.0.0) -> org.db 1",
+    ]
 
 
-def test_a_conflict_is_told_with_the_chain_of_requirements(
+def test_versions_of_several_plans_are_told_with_who_asks(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "loader")
+    place("own", "org.db", "1.0.0")
+    place("own", "org.db", "2.0.0")
+    place("own", "org.shop", org__db="2")
+    place("own", "org.wiki", org__db="1")
+    place("own", "org.blog", org__db="*")
+    package_loader = make_loader("own")
+
+    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    assert _versions_told(caplog) == []
+    package_loader.load_package("org.shop", VersionSpec.of("1"))
+    told = _versions_told(caplog)
+    package_loader.load_package("org.blog", VersionSpec.of("*"))
+
+    assert told == [
+        "2.0.0 is used for org.shop 1 (1.0.0) -> org.db 2",
+        "1.0.0 is used for org.wiki 1 (1.0.0) -> org.db 1",
+    ]
+    assert _versions_told(caplog) == told
+
+
+def _versions_told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    told = [
+        record.getMessage().split("No single version of org.db serves: ")
+        for record in caplog.records
+    ]
+    return [texts[1] for texts in told if len(texts) > 1]
+
+
+def test_a_conflict_is_told_with_the_chain_of_every_requirement(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.0.0")
-    place("own", "org.wiki", org__db=">=3")
-    place("own", "org.portal", org__wiki=">=1,<2")
+    place("own", "org.db", "1.1.0")
+    place("own", "org.tool", org__db="<1.1")
+    place("own", "org.shop", org__db=">=3", org__wiki="*")
+    place("own", "org.wiki", org__db=">=3", org__shop="1")
+    place("own", "org.portal", org__wiki=">=1,<2", org__db="1")
     package_loader = make_loader("own")
+    package_loader.load_package("org.tool", VersionSpec.of("*"))
     package_loader.load_package("org.portal", VersionSpec.of("1"))
 
     with pytest.raises(loader.NoSuchPackage) as missing:
-        package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.wiki 1.0.0")
+        package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.shop 1.0.0")
 
-    assert (
-        "org.db in the range >=3, required by org.wiki 1.0.0, which org.portal 1.0.0 requires "
-        "in the range >=1,<2,"
-    ) in str(missing.value)
-    assert "there is 1.0.0" in str(missing.value)
+    head, told = str(missing.value).split("; the requirements upon it: ")
+    assert head.startswith("no package org.db in the range >=3, required by org.shop 1.0.0, was ")
+    assert head.endswith(": there is 1.1.0, 1.0.0")
+    wiki = "org.portal 1 (1.0.0) -> org.wiki >=1,<2 (1.0.0)"
+    assert told.split("; ") == [
+        f"{wiki} -> org.shop 1 (1.0.0) -> org.db >=3",
+        f"{wiki} -> org.db >=3",
+        "org.tool * (1.0.0) -> org.db <1.1",
+        "org.portal 1 (1.0.0) -> org.db 1",
+    ]
+    assert [str(chain[-1].requirer) for chain in missing.value.chains.told] == [
+        "org.shop 1.0.0",
+        "org.wiki 1.0.0",
+        "org.tool 1.0.0",
+        "org.portal 1.0.0",
+    ]
+
+
+def test_what_the_deployment_alone_asks_for_is_told_without_a_chain(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    place("own", "org.db", "1.0.0")
+
+    with pytest.raises(loader.NoSuchPackage, match=r": there is 1\.0\.0\Z"):
+        make_loader("own").load_package("org.db", VersionSpec.of(">=3"))
+
+
+def test_a_conflict_is_told_briefly_however_much_of_it_there_is(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    long = ">=3" + " " * 500
+    names = [f"org.row{number}" for number in range(30)]
+    for name, following in itertools.pairwise(names):
+        place("own", name, **{following.replace(".", "__"): "*"})
+    place("own", names[-1], **{f"org__wide{number}": "*" for number in range(30)})
+    for number in range(30):
+        place("own", f"org.wide{number}", org__db=long)
+        place("own", "org.db", f"1.{number}.0")
+    package_loader = make_loader("own")
+    package_loader.load_package(names[0], VersionSpec.of("*"))
+
+    with pytest.raises(loader.NoSuchPackage) as missing:
+        package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.wide7 1.0.0")
+
+    head, told = str(missing.value).split("; the requirements upon it: ")
+    assert ": there is 1.29.0, " in head
+    assert head.endswith(", 1.10.0 and 10 more")
+    first, *others, last = told.split("; ")
+    assert last == "and 20 more"
+    assert len(others) == 9
+    assert first.startswith("org.row0 * (1.0.0) -> org.row1 * (1.0.0) -> ")
+    assert " -> org.row4 * (1.0.0) -> 21 more -> org.row26 * (1.0.0) -> " in first
+    assert "-> org.wide7 * (1.0.0) -> org.db '>=3 " in first
+    assert len(told) < 5000
+
+
+def test_a_pinned_version_that_is_gone_is_told_with_its_chain(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    place("own", "org.db", "1.1.0")
+    place("own", "org.wiki", org__db="1")
+    pins = loader.Pins()
+    pins.load({"org.db": ["1.0.0"]})
+    package_loader = make_loader("own", pins=pins)
+    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+
+    with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.0\.0") as missing:
+        package_loader.load_package("org.db", VersionSpec.of("1"), "org.wiki 1.0.0")
+
+    assert str(missing.value).endswith("upon it: org.wiki 1 (1.0.0) -> org.db 1")
 
 
 def test_why_a_version_was_chosen_is_in_the_log(

@@ -163,6 +163,13 @@ class TestPlan:
         assert str(missing.demand.requirer) == "b 1.0.0"
         assert [str(v) for v in missing.available] == ["2.0.0", "1.3.0", "1.2.0", "1.0.0"]
 
+    def test_the_chain_of_an_answer_that_goes_round_or_leads_nowhere_has_an_end(self):
+        a, b = (closure.Release(fqn, parse_version("1")) for fqn in "ab")
+        of_a, of_b = (closure.Demand(r.fqn, VersionSpec.of("1"), by) for r, by in ((a, b), (b, a)))
+
+        assert closure.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)
+        assert closure.chain_of(of_a, {}.get) == (of_a,)
+
     def test_everybody_who_requires_a_release_is_told(self):
         packages = {"a": {"1": {"db": "1"}}, "b": {"1": {"db": "1.3"}}, "db": DB}
         found, _ = planned(packages, {"a": "*", "b": "*"})
@@ -270,10 +277,19 @@ class TestRandomGraphs:
 
     @settings(deadline=None, max_examples=300)
     @given(GRAPHS, ROOTS, PINS)
-    def test_every_release_is_required(self, packages, roots, pins):
+    def test_every_release_is_required_by_a_chain_from_a_root(self, packages, roots, pins):
         found, _ = planned(packages, roots, pins)
-        for release, demands in found.releases.items():
-            assert demands, release
+        answered = {demand: release for release, upon in found.releases.items() for demand in upon}
+        told = {missing.demand: missing.chain for missing in found.unsatisfied}
+        for demand in (*answered, *told):
+            chain = closure.chain_of(demand, lambda release: found.releases[release][0])
+            assert told.get(demand, chain) == chain
+            assert chain[-1] == demand
+            assert chain[0].requirer is None
+            assert chain[0].fqn in roots
+            for before, after in itertools.pairwise(chain):
+                assert answered[before] == after.requirer
+        assert all(found.releases.values())
 
     @settings(deadline=None, max_examples=300)
     @given(GRAPHS, ROOTS, PINS, st.randoms())
