@@ -16,6 +16,7 @@ import itertools
 import os
 import pathlib
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 
 import hypothesis
@@ -32,6 +33,7 @@ from loader.catalogs.base import Query
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional.client import Client
+from tests.unit.published import Shelf
 
 VERSIONS = ("0.9.0", "1.0.0-rc.1", "1.0.0", "1.1.0", "1.2.0", "2.0.0-alpha.2", "2.0.0", "2.0.0+b.1")
 RANGES = ("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2")
@@ -91,6 +93,7 @@ def _shown(resolved: resolution.Resolution) -> object:
     pins=st.dictionaries(
         st.sampled_from(NAMES), st.lists(st.sampled_from(VERSIONS), max_size=2), max_size=3
     ),
+    copied=st.sets(st.sampled_from(NAMES)),
 )
 def test_both_ways_come_to_the_same(
     as_user: Callable[[str], Client],
@@ -99,6 +102,7 @@ def test_both_ways_come_to_the_same(
     roots: Mapping[str, str],
     classes: Mapping[str, str],
     pins: Mapping[str, list[str]],
+    copied: Collection[str],
 ) -> None:
     project = f"resolution{next(_counter)}"
     client = as_user(project)
@@ -110,13 +114,15 @@ def test_both_ways_come_to_the_same(
         {fqn: [Version(text) for text in texts] for fqn, texts in pins.items()},
     )
 
-    at_once = catalog.resolve(query)
-    assert at_once is not None
+    at_once = resolution.resolve([catalog], query)
     assert catalog.counters.requests == 1
+    assert _shown(resolution.by_level([catalog], query)) == _shown(at_once)
 
-    assert _shown(resolution.resolve([catalog], query)) == _shown(
-        resolution.by_level([catalog], query)
-    )
+    copies = Shelf(catalog.known(sorted(copied)))
+    mixed = resolution.resolve([copies, catalog], query)
+    assert _shown(mixed) == _shown(at_once)
+    for choice in mixed.chosen:
+        assert choice.catalog is (copies if choice.release.fqn in copied else catalog)
 
 
 @pytest.fixture

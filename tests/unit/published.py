@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Random packages, and catalogues that hold them."""
+
+import hashlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from loader.catalogs import base
+
+VERSIONS = ("0.9.0", "1.0.0-rc.1", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.0.0+b.1")
+RANGES = ("*", "0", "1", "1.0", "1.0.0", "2", ">=1.1", "<2", ">=1.0.0-rc.1,<1.1", ">=1,!=1.1.0,<2")
+# Among them such as YAML reads as something else than text.
+NAMES = ("a", "b", "c", "on", "null")
+
+# A package -> its versions -> what each requires.
+Packages = Mapping[str, Mapping[str, Mapping[str, str]]]
+
+requirements = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(RANGES), max_size=3)
+packages = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.dictionaries(st.sampled_from(VERSIONS), requirements, min_size=1, max_size=4),
+)
+
+
+def pins(names: Sequence[str] = NAMES) -> st.SearchStrategy[dict[str, list[str]]]:
+    versions = st.lists(st.sampled_from(VERSIONS), max_size=2)
+    return st.dictionaries(st.sampled_from(names), versions, max_size=3)
+
+
+def ranges(texts: Mapping[str, str]) -> dict[str, VersionSpec]:
+    return {fqn: VersionSpec.of(text) for fqn, text in texts.items()}
+
+
+class Shelf(base.Catalog):
+    """A catalogue of given releases."""
+
+    def __init__(self, releases: Iterable[base.Release]) -> None:
+        super().__init__("the shelf")
+        self._releases = base.newest_first(releases)
+
+    def releases(self, fqn: str) -> list[base.Release]:
+        return [release for release in self._releases if release.fqn == fqn]
+
+    def releases_defining(self, class_name: str) -> list[base.Release]:
+        return [release for release in self._releases if class_name in release.classes]
+
+    def fetch(self, release: base.Release) -> Iterable[bytes]:
+        raise NotImplementedError
+
+
+def catalog(found: Packages, label: str = "") -> Shelf:
+    """A catalogue of packages; each defines one class, ``FQN.Thing``.
+
+    :param label: what the content of the archives depends on, beside name and version.
+    """
+    return Shelf(
+        base.Release(
+            fqn,
+            Version(version),
+            ranges(required),
+            frozenset([f"{fqn}.Thing"]),
+            "",
+            hashlib.sha256(f"{label} {fqn} {version}".encode()).hexdigest(),
+        )
+        for fqn, versions in found.items()
+        for version, required in versions.items()
+    )

@@ -1,0 +1,236 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Several catalogues in the operator's order: random ones, against the rule itself."""
+
+import random
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import closure
+from loader import resolution
+from loader.catalogs.base import Query
+from tests.unit import published
+from tests.unit.package.test_closure import cover_by_force
+from tests.unit.published import RANGES
+from tests.unit.published import VERSIONS
+from tests.unit.published import Packages
+from tests.unit.published import catalog
+from tests.unit.published import ranges
+
+LEAVES = tuple("xyz")
+
+_several = st.lists(published.packages, max_size=3)
+
+
+def _query(
+    roots: Mapping[str, str],
+    pins: Mapping[str, Sequence[str]],
+    classes: Mapping[str, str] | None = None,
+) -> Query:
+    return Query(
+        tuple(ranges(roots).items()),
+        tuple((f"{fqn}.Thing", VersionSpec.of(text)) for fqn, text in (classes or {}).items()),
+        {fqn: [Version(text) for text in texts] for fqn, texts in pins.items()},
+    )
+
+
+class _Together:
+    """What several catalogues hold together, by the words of the documentation."""
+
+    def __init__(self, several: Sequence[Packages]) -> None:
+        self.several = several
+
+    def place(self, release: closure.Release) -> int:
+        """The first catalogue that has a version."""
+        return next(
+            number
+            for number, packages in enumerate(self.several)
+            if str(release.version) in packages.get(release.fqn, {})
+        )
+
+    def of(self, fqn: str) -> list[Version]:
+        """The versions of a package: those of the first catalogue, then those of the next."""
+        found: dict[Version, None] = {}
+        for packages in self.several:
+            in_this = map(Version, packages.get(fqn, ()))
+            found |= dict.fromkeys(closure.newest_first(in_this))
+        return list(found)
+
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
+        return {fqn: self.of(fqn) for fqn in fqns}
+
+    def requirements(
+        self, releases: Iterable[closure.Release]
+    ) -> Mapping[closure.Release, closure.Requirements]:
+        return {
+            release: ranges(self.several[self.place(release)][release.fqn][str(release.version)])
+            for release in releases
+        }
+
+
+def _chosen(resolved: resolution.Resolution) -> dict[closure.Release, tuple[closure.Demand, ...]]:
+    return {
+        closure.Release(choice.release.fqn, choice.release.version): choice.demands
+        for choice in resolved.chosen
+    }
+
+
+@settings(deadline=None, max_examples=150)
+@given(_several, published.requirements, published.pins(), published.requirements)
+def test_they_come_to_what_the_rule_makes_of_them_together(
+    several: Sequence[Packages],
+    roots: Mapping[str, str],
+    pins: Mapping[str, list[str]],
+    classes: Mapping[str, str],
+) -> None:
+    catalogs = [catalog(packages, str(number)) for number, packages in enumerate(several)]
+    query = _query(roots, pins, classes)
+
+    resolved = resolution.resolve(catalogs, query)
+
+    together = _Together(several)
+    defining = {
+        fqn: [
+            [closure.Release(fqn, Version(version)) for version in packages.get(fqn, ())]
+            for packages in several
+        ]
+        for fqn in classes
+    }
+    of_classes = [
+        closure.choose_defining(defining[fqn], VersionSpec.of(text), query.pins)
+        for fqn, text in classes.items()
+    ]
+    planned = closure.plan(
+        [*(root for root in of_classes if root is not None), *query.requirements],
+        query.pins,
+        together,
+    )
+    assert _chosen(resolved) == planned.releases
+    assert resolved.unsatisfied == planned.unsatisfied
+    assert len(resolved.undefined) == of_classes.count(None)
+    for choice in resolved.chosen:
+        key = closure.Release(choice.release.fqn, choice.release.version)
+        assert choice.catalog is catalogs[together.place(key)]
+        assert choice.release in choice.catalog.releases(key.fqn)
+
+
+@settings(deadline=None, max_examples=150)
+@given(_several, published.requirements)
+def test_every_range_is_kept_and_only_what_none_has_is_missing(
+    several: Sequence[Packages], roots: Mapping[str, str]
+) -> None:
+    catalogs = [catalog(packages, str(number)) for number, packages in enumerate(several)]
+
+    resolved = resolution.resolve(catalogs, _query(roots, {}))
+
+    asked = {closure.Demand(fqn, spec, None) for fqn, spec in ranges(roots).items()}
+    for choice in resolved.chosen:
+        release = closure.Release(choice.release.fqn, choice.release.version)
+        for fqn, spec in choice.release.requirements.items():
+            # What a package requires of itself, and is, is not asked for.
+            if fqn != release.fqn or not (
+                spec.match(release.version) or spec.text == str(release.version.major)
+            ):
+                asked.add(closure.Demand(fqn, spec, release))
+    answered = {d: release for release, demands in _chosen(resolved).items() for d in demands}
+    missing = {m.demand for m in resolved.unsatisfied}
+    assert answered.keys() | missing == asked
+    for demand, release in answered.items():
+        assert demand.fqn == release.fqn
+        assert demand.spec.match(release.version)
+    for demand in missing:
+        assert not any(map(demand.spec.match, _Together(several).of(demand.fqn)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(LEAVES), st.sets(st.sampled_from(VERSIONS), max_size=4), max_size=3
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.lists(
+        st.dictionaries(st.sampled_from(LEAVES), st.sampled_from(RANGES), max_size=3), max_size=4
+    ),
+    published.pins(LEAVES),
+)
+def test_pins_come_first_then_few_versions_then_the_order_then_the_newest(
+    several: Sequence[Mapping[str, set[str]]],
+    applications: Sequence[Mapping[str, str]],
+    pins: Mapping[str, list[str]],
+) -> None:
+    """Of packages that require nothing themselves, the rule can be tried by force."""
+    leaves: list[Packages] = [
+        {fqn: {version: {} for version in versions} for fqn, versions in packages.items()}
+        for packages in several
+    ]
+    required = {f"app{n}": {"1.0.0": texts} for n, texts in enumerate(applications)}
+    catalogs = [catalog(packages, str(n)) for n, packages in enumerate([required, *leaves])]
+    query = _query(dict.fromkeys(required, "1"), pins)
+
+    found = resolution.resolve(catalogs, query).choices
+
+    for fqn in LEAVES:
+        available = _Together(leaves).of(fqn)
+        specs = {ranges(texts)[fqn] for texts in applications if fqn in texts}
+        pinned = closure.newest_first(query.pins.get(fqn, ()))
+        in_pins = {spec: spec.select(pinned) for spec in specs}
+        free = [spec for spec, pin in in_pins.items() if pin is None]
+        # combinations() gives the first catalogue's newest first.
+        taken = {*cover_by_force(available, free), *in_pins.values()}.intersection(available)
+        of_free = {spec.select(closure.newest_first(taken)) for spec in free}
+        expected = {*of_free, *in_pins.values()}.intersection(available)
+        assert set(found.get(fqn, {})) == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(_several, published.requirements, published.pins(), st.randoms())
+def test_where_a_package_lies_in_one_of_them_the_order_does_not_count(
+    several: Sequence[Packages],
+    roots: Mapping[str, str],
+    pins: Mapping[str, list[str]],
+    random: random.Random,
+) -> None:
+    seen: set[str] = set()
+    apart = []
+    for packages in several:
+        apart.append(catalog({fqn: v for fqn, v in packages.items() if fqn not in seen}))
+        seen |= packages.keys()
+    query = _query(roots, pins)
+    in_order = resolution.resolve(apart, query)
+
+    random.shuffle(apart)
+
+    assert _chosen(resolution.resolve(apart, query)) == _chosen(in_order)
+
+
+@settings(deadline=None, max_examples=100)
+@given(_several, published.requirements, published.pins())
+def test_what_an_earlier_one_has_as_well_changes_nothing(
+    several: Sequence[Packages], roots: Mapping[str, str], pins: Mapping[str, list[str]]
+) -> None:
+    catalogs = [catalog(packages, str(number)) for number, packages in enumerate(several)]
+    query = _query(roots, pins)
+    alone = resolution.resolve(catalogs, query)
+
+    assert resolution.resolve([*catalogs, *reversed(catalogs)], query) == alone
