@@ -21,6 +21,7 @@ from loader.counters import Counters
 from loader.errors import CacheError
 from loader.errors import CatalogError
 from loader.errors import DigestMismatch
+from loader.errors import InvalidPins
 from loader.errors import LoaderError
 from loader.errors import LockError
 from loader.errors import NoAnswer
@@ -44,6 +45,7 @@ __all__ = [
     "Counters",
     "DigestMismatch",
     "Fetcher",
+    "InvalidPins",
     "LoaderError",
     "Lock",
     "LockError",

@@ -134,6 +134,10 @@ class DigestMismatch(LoaderError):
     """An archive that arrived is not the one that the catalogue promised."""
 
 
+class InvalidPins(LoaderError, ValueError):
+    """A fixation table that is none: not packages, each with a list of versions."""
+
+
 class LockError(LoaderError):
     """A lock file that cannot be read, written or made."""
 

@@ -23,9 +23,13 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from glare_murano.package import InvalidVersion
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package import closure
 from glare_murano.package import parse_version
+from glare_murano.package.errors import quoted
+from loader import errors
 
 
 class Pins:
@@ -40,9 +44,11 @@ class Pins:
         """Replace the pins by those of a table.
 
         :param table: FQN -> versions.
-        :raises InvalidVersion: if one is none; the pins stay as they were.
+        :raises InvalidPins: if it is no such table; the pins stay as they were.
         """
-        read = {fqn: {parse_version(text) for text in texts} for fqn, texts in table.items()}
+        if not isinstance(table, Mapping):
+            raise errors.InvalidPins(f"expected packages with their versions, not {_shown(table)}")
+        read = {fqn: _read(fqn, texts) for fqn, texts in table.items()}
         self._pinned = collections.defaultdict(set, read)
 
     def dump(self) -> dict[str, list[str]]:
@@ -60,7 +66,7 @@ class Pins:
 
     def select(self, fqn: str, spec: VersionSpec) -> Version | None:
         """The newest pinned version of a package in a range, or None."""
-        return spec.select(self._pinned.get(fqn, ()))
+        return spec.select(closure.newest_first(self._pinned.get(fqn, ())))
 
     def freeze(self) -> None:
         """Let nothing change the pins any more, neither use nor compaction."""
@@ -80,3 +86,30 @@ class Pins:
         self._pinned = collections.defaultdict(
             set, {fqn: set(versions) for fqn, versions in self._used.items()}
         )
+
+
+def _read(fqn: object, texts: object) -> set[Version]:
+    """The pins of one package, which must be told apart from a mistake.
+
+    A pin that is left out would bring another version into an environment,
+    unasked.
+    """
+    if not isinstance(fqn, str):
+        raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")
+    # A text would be read letter by letter.
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise errors.InvalidPins(f"{quoted(fqn)}: expected a list of versions, not {_shown(texts)}")
+    versions = set()
+    for text in texts:
+        # A number may have lost digits: YAML and JSON read 1.10 as 1.1.
+        if not isinstance(text, str):
+            raise errors.InvalidPins(f"{quoted(fqn)}: expected a version, not {_shown(text)}")
+        try:
+            versions.add(parse_version(text))
+        except InvalidVersion as error:
+            raise errors.InvalidPins(f"{quoted(fqn)}: {error}") from error
+    return versions
+
+
+def _shown(value: object) -> str:
+    return quoted(value if value is None or isinstance(value, str) else repr(value))

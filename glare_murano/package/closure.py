@@ -162,7 +162,8 @@ class _Planner:
     ) -> None:
         ordered = sorted(roots, key=lambda root: (root[0], root[1].canonical))
         self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in ordered)
-        self._pins = pins
+        # A set of them has another order in each process.
+        self._pins = {fqn: newest_first(versions) for fqn, versions in pins.items()}
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}
         self._required_by: dict[Release, tuple[Demand, ...]] = {}

@@ -100,6 +100,12 @@ class TestPlan:
         packages = {"a": {"1": {"db": "1"}}, "b": {"1": {"db": ">=1.2"}}, "db": DB}
         assert taken(packages, {"a": "*", "b": "*"}, {"db": ["1.0.0"]})["db"] == ["2.0.0", "1.0.0"]
 
+    def test_of_pins_that_differ_in_build_metadata_always_the_same_is_taken(self):
+        versions = ["1.0.0", "1.0.0+a", "1.0.0+b"]
+        for pins in itertools.permutations(versions):
+            found = taken({"db": {v: {} for v in versions}}, {"db": "1"}, {"db": pins})
+            assert found == {"db": ["1.0.0+b"]}
+
     def test_a_pin_that_is_gone_is_told(self):
         found, _ = planned({"db": DB}, {"db": "1"}, {"db": ["1.1.0"]})
         assert [str(u.demand) for u in found.unsatisfied] == ["db 1"]

@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The fixation table: what is one, and what is told of what is none."""
+
+import pytest
+
+import loader
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+
+_TABLE = {"org.db": ["1.0.0", "1.10.0"], "org.wiki": ["2.0.0"]}
+
+
+@pytest.fixture
+def pins() -> loader.Pins:
+    pins = loader.Pins()
+    pins.load(_TABLE)
+    return pins
+
+
+def test_a_table_comes_out_as_it_went_in(pins: loader.Pins) -> None:
+    other = loader.Pins()
+    other.load({fqn: iter(versions) for fqn, versions in reversed(pins.dump().items())})
+
+    assert other.dump() == _TABLE
+    assert pins.select("org.db", VersionSpec.of("1")) == Version("1.10.0")
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"org.db": None}, r"'org\.db': expected a list of versions, not None"),
+        ({"org.db": "1.0.0"}, r"'org\.db': expected a list of versions, not '1\.0\.0'"),
+        ({"org.db": 1}, r"'org\.db': expected a list of versions, not '1'"),
+        ({"org.db": [None]}, r"'org\.db': expected a version, not None"),
+        ({"org.db": [1.1]}, r"'org\.db': expected a version, not '1\.1'"),
+        ({"org.db": ["1.0.0", "x"]}, r"'org\.db': 'x' is no version"),
+        ({None: ["1.0.0"]}, "the name of a package, not None"),
+        (None, "packages with their versions, not None"),
+        (["org.db"], r"packages with their versions, not .*org\.db"),
+        ({"org.db": ["1" * 9999]}, r"'1{80}\.\.\.' is no version"),
+        ({"o" * 9999: None}, r"'o{80}\.\.\.': expected"),
+    ],
+)
+def test_what_is_no_table_is_told_and_changes_nothing(
+    pins: loader.Pins, table: object, told: str
+) -> None:
+    with pytest.raises(loader.InvalidPins, match=told):
+        pins.load(table)  # type: ignore[arg-type]
+
+    assert pins.dump() == _TABLE
+
+
+def test_of_pins_that_differ_in_build_metadata_always_the_same_is_taken() -> None:
+    """A set has another order in each process."""
+    pins = loader.Pins()
+    pins.load({f"a{most}": [f"1.0.0+b{n}" for n in range(most + 1)] for most in range(9)})
+
+    found = [str(pins.select(f"a{most}", VersionSpec.of("1"))) for most in range(9)]
+
+    assert found == [f"1.0.0+b{most}" for most in range(9)]
