@@ -39,6 +39,7 @@ from glare_murano.package.errors import quoted
 from loader import errors
 from loader import files
 from loader import resolution
+from loader.catalogs.base import Answer
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.base import Release
@@ -126,7 +127,7 @@ class Lock:
         """The same without what is not loaded from it.
 
         A version that is kept in an update may stand beside a newer one that
-        others need, and that serves for both when the lock alone is planned.
+        others need, and that serves for both.
         """
         query = Query(tuple(self.requirements.items()))
         planned = resolution.resolve([LockedCatalog(self)], query).choices
@@ -203,6 +204,23 @@ class LockedCatalog(Catalog):
     def releases(self, fqn: str) -> list[Release]:
         """See the interface."""
         return [release for release in reversed(self._lock.releases) if release.fqn == fqn]
+
+    def resolve(self, query: Query) -> Answer:
+        """The closure of a query, as if all that is locked were pinned.
+
+        Each range takes the newest version in it that is locked. To look for
+        fewer ones, as among all that there are, would come to another closure
+        than the one that was locked.
+        """
+        pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
+        for release in self._lock.releases:
+            pins.setdefault(release.fqn, []).append(release.version)
+        resolved = resolution.by_level([self], dataclasses.replace(query, pins=pins))
+        return Answer(
+            tuple((choice.release, choice.demands) for choice in resolved.chosen),
+            resolved.unsatisfied,
+            resolved.undefined,
+        )
 
     def releases_defining(self, class_name: str) -> list[Release]:
         """See the interface."""

@@ -1,0 +1,231 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Lock files of random closures: the same again, and no more changed than was asked for."""
+
+import pathlib
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import hypothesis
+import yaml
+from hypothesis import HealthCheck
+from hypothesis import example
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import loader
+from glare_murano.package import Version
+from glare_murano.package import VersionSpec
+from glare_murano.package import closure
+from loader import resolution
+from loader.catalogs.base import Query
+from tests.unit import published
+from tests.unit.published import Packages
+from tests.unit.published import catalog
+from tests.unit.published import ranges
+
+_MANY = settings(
+    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def _has(found: Packages, fqn: str, text: str) -> bool:
+    return any(map(VersionSpec.of(text).match, map(Version, found.get(fqn, ()))))
+
+
+def _answered(found: Packages, requirements: Mapping[str, str]) -> dict[str, str]:
+    """Those of the requirements that there is a version for."""
+    return {fqn: text for fqn, text in requirements.items() if _has(found, fqn, text)}
+
+
+def _whole(found: Packages, older: Packages) -> Packages:
+    """The same packages without requirements that nothing answers."""
+    return {
+        fqn: {
+            version: _answered(older if version in older.get(fqn, {}) else found, required)
+            for version, required in versions.items()
+        }
+        for fqn, versions in found.items()
+    }
+
+
+class _Published:
+    """A catalogue as it was when a lock was made, and as it is later."""
+
+    def __init__(self, older: Packages, newer: Packages) -> None:
+        now = {fqn: {**newer.get(fqn, {}), **older.get(fqn, {})} for fqn in {**older, **newer}}
+        self.older = _whole(older, older)
+        self.now = _whole(now, older)
+
+
+_published = st.builds(_Published, published.packages, published.packages)
+
+
+def _lock(found: Packages, roots: Mapping[str, str]) -> loader.Lock:
+    return loader.Lock.create([catalog(found)], ranges(_answered(found, roots)))
+
+
+def _query(lock: loader.Lock) -> Query:
+    return Query(tuple(lock.requirements.items()))
+
+
+def _planned(lock: loader.Lock, now: Packages | None = None) -> set[str]:
+    """The digests of what is loaded from a lock, whatever there is by now."""
+    locked = loader.LockedCatalog(lock, [catalog(now or {})])
+    resolved = resolution.resolve([locked], _query(lock))
+    assert not resolved.unsatisfied
+    return {choice.release.digest for choice in resolved.chosen}
+
+
+def _answers(resolved: resolution.Resolution) -> dict[closure.Demand, str]:
+    """Which release each requirement gets."""
+    return {d: str(choice.release) for choice in resolved.chosen for d in choice.demands}
+
+
+def _digests(lock: loader.Lock) -> set[str]:
+    return {release.digest for release in lock.releases}
+
+
+@_MANY
+@given(_published, published.requirements)
+@example(
+    # One version of "a" would do for "b" and "c" alone.
+    _Published(
+        {
+            "a": {"1.0.0": {}, "1.1.0": {}},
+            "b": {"1.0.0": {"a": "1", "c": "*"}},
+            "c": {"1.0.0": {"a": "1.0"}},
+            "on": {"1.0.0": {"a": "1.1"}},
+        },
+        {},
+    ),
+    {"b": "*", "on": "*"},
+)
+def test_a_lock_comes_to_what_it_was_made_of(
+    tmp_path: pathlib.Path, catalogue: _Published, roots: Mapping[str, str]
+) -> None:
+    lock = _lock(catalogue.older, roots)
+    lock.save(tmp_path / "lock")
+    # Whoever else writes YAML may write it in another way.
+    again = yaml.safe_dump(yaml.safe_load((tmp_path / "lock").read_text()), width=20)
+    (tmp_path / "again").write_text(again)
+
+    before = resolution.resolve([catalog(catalogue.older)], _query(lock))
+
+    assert _digests(lock) == {choice.release.digest for choice in before.chosen}
+    for name in ("lock", "again"):
+        read = loader.Lock.load(tmp_path / name)
+        assert read == lock
+        assert _planned(read, catalogue.now) == _digests(lock)
+    # An engine asks for one after the other, and gets the same.
+    answers = _answers(before)
+    for demand in answers:
+        alone = Query(((demand.fqn, demand.spec),))
+        loaded = _answers(resolution.resolve([loader.LockedCatalog(lock)], alone))
+        root = closure.Demand(demand.fqn, demand.spec, None)
+        assert loaded.pop(root) == answers[demand]
+        assert loaded.items() <= answers.items()
+
+
+@_MANY
+@given(_published, published.requirements, st.randoms())
+def test_as_long_as_nothing_is_published_it_stays_the_same_file(
+    tmp_path: pathlib.Path, catalogue: _Published, roots: Mapping[str, str], random: random.Random
+) -> None:
+    def shuffled(items: Mapping[str, Any]) -> dict[str, Any]:
+        inside = [(k, shuffled(v) if isinstance(v, dict) else v) for k, v in items.items()]
+        return dict(random.sample(inside, len(inside)))
+
+    lock = _lock(catalogue.older, roots)
+    otherwise = shuffled(catalogue.older)
+    again = _lock(otherwise, shuffled(roots))
+    updated = lock.update([catalog(otherwise)])
+
+    for name, one in {"lock": lock, "again": again, "updated": updated}.items():
+        one.save(tmp_path / name)
+    files = {(tmp_path / name).read_bytes() for name in ("lock", "again", "updated")}
+    assert len(files) == 1
+
+
+@_MANY
+@given(_published, published.requirements)
+def test_an_update_of_all_is_a_lock_made_anew(
+    catalogue: _Published, roots: Mapping[str, str]
+) -> None:
+    now = [catalog(catalogue.now)]
+    lock = _lock(catalogue.older, roots)
+
+    assert lock.update(now) == loader.Lock.create(now, lock.requirements)
+
+
+@_MANY
+@given(_published, published.requirements)
+@example(
+    # One version of "a" serves in the end, beside which the one that was kept drops out.
+    _Published(
+        {"a": {"1.0.0": {}}, "b": {"1.0.0": {"a": "*"}}},
+        {"a": {"2.0.0": {}}, "b": {"2.0.0": {"a": "2"}}},
+    ),
+    {"a": "*", "b": "*"},
+)
+@example(
+    # Both versions of "a" stay, although the older one would serve for both ranges.
+    _Published(
+        {"a": {"1.0.0": {}, "1.1.0": {"b": "*"}}, "b": {"1.0.0": {}}},
+        {"b": {"1.1.0": {"a": "1.0"}}},
+    ),
+    {"a": "*"},
+)
+def test_an_update_of_one_changes_others_only_where_they_must_follow(
+    catalogue: _Published, roots: Mapping[str, str]
+) -> None:
+    now = [catalog(catalogue.now)]
+    lock = _lock(catalogue.older, roots)
+    for fqn in {release.fqn for release in lock.releases}:
+        updated = lock.update(now, [fqn])
+
+        assert _planned(updated) == _digests(updated)
+        for release in updated.releases:
+            upon = _ranges_upon(updated, release.fqn)
+            assert any(spec.match(release.version) for spec in upon)
+            kept = [r.version for r in lock.releases if r.fqn == release.fqn]
+            if release.fqn != fqn and release.version not in kept:
+                assert not all(any(map(spec.match, kept)) for spec in upon)
+
+
+@_MANY
+@given(
+    st.dictionaries(st.sampled_from(published.VERSIONS), st.just({}), min_size=1),
+    st.dictionaries(st.sampled_from(published.VERSIONS), st.just({}), min_size=1),
+    st.sampled_from(published.RANGES),
+)
+def test_an_update_takes_the_newest_that_the_range_allows(
+    older: Mapping[str, Mapping[str, str]], newer: Mapping[str, Mapping[str, str]], text: str
+) -> None:
+    lock = _lock({"a": older, "b": {"1.0.0": {}}}, {"a": text, "b": "*"})
+    now = {"a": {**older, **newer}, "b": {"1.0.0": {}, "1.1.0": {}}}
+    hypothesis.assume(len(lock.releases) == 2)
+
+    updated = lock.update([catalog(now)], ["a"])
+
+    a, b = updated.releases
+    newest = closure.newest_first(map(Version, now["a"]))
+    assert a.version == next(filter(VersionSpec.of(text).match, newest))
+    assert str(b.version) == "1.0.0"
+
+
+def _ranges_upon(lock: loader.Lock, fqn: str) -> list[VersionSpec]:
+    required = [lock.requirements, *(release.requirements for release in lock.releases)]
+    return [requirements[fqn] for requirements in required if fqn in requirements]
