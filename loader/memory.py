@@ -61,6 +61,8 @@ class Memory(Catalog):
         """
         super().__init__("what was resolved before")
         self.has_stood_in = False
+        # What did not answer in this deployment, and how it failed.
+        self._silent: list[tuple[Catalog, str]] = []
         self._catalogs = tuple(catalogs)
         self._cache = cache
         scope = json.dumps([project_id, [catalog.name for catalog in catalogs]])
@@ -69,29 +71,53 @@ class Memory(Catalog):
     def ask(self, query: Query) -> Resolution:
         """Ask the catalogues, or, if one does not answer, what they said before.
 
+        One that did not answer has been tried several times, with waits, and is
+        asked again only for what is not remembered.
+
         :raises CatalogError: if one refuses, or does not answer, and what was
             asked for is not remembered.
         """
-        try:
-            return resolve(self._catalogs, query)
-        except errors.NoAnswer as error:
-            resolved = self._stand_in(query, error)
-            if resolved.undefined or any(m.demand.requirer is None for m in resolved.unsatisfied):
-                raise
-            LOG.warning("%s; packages are taken from %s instead", error, self.name)
-            self.has_stood_in = True
-            return resolved
-
-    def _stand_in(self, query: Query, error: errors.NoAnswer) -> Resolution:
-        """Plan from the catalogues that answer, such as folders, and from the memory."""
-        answering = list(self._catalogs)
-        while error.catalog in answering:
-            answering.remove(error.catalog)
+        resolved = self._stand_in(query) if self._silent else None
+        if resolved is None:
             try:
-                return by_level([*answering, self], query)
-            except errors.NoAnswer as another:
-                error = another
-        raise error
+                resolved = resolve(self._catalogs, query)
+                self._silent.clear()
+                return resolved
+            except errors.NoAnswer as error:
+                self._hear_nothing(error)
+                resolved = self._stand_in(query)
+                if resolved is None:
+                    raise
+        failures = "; ".join(failure for _, failure in self._silent)
+        LOG.warning("%s; packages are taken from %s instead", failures, self.name)
+        self.has_stood_in = True
+        return resolved
+
+    def _stand_in(self, query: Query) -> Resolution | None:
+        """Plan from the catalogues that answer, such as folders, and from the memory.
+
+        :returns: None if they lack what the query asks for itself.
+        """
+        while True:
+            silent = [catalog for catalog, _ in self._silent]
+            answering = [catalog for catalog in self._catalogs if catalog not in silent]
+            try:
+                resolved = by_level([*answering, self], query)
+            except errors.NoAnswer as error:
+                self._hear_nothing(error)
+                continue
+            lacks = resolved.undefined or any(
+                missing.demand.requirer is None for missing in resolved.unsatisfied
+            )
+            return None if lacks else resolved
+
+    def _hear_nothing(self, error: errors.NoAnswer) -> None:
+        """Note which catalogue does not answer; fail where it cannot be told."""
+        failed = [catalog for catalog in self._catalogs if catalog is error.catalog]
+        if not failed:
+            raise error
+        others = [(silent, how) for silent, how in self._silent if silent is not failed[0]]
+        self._silent = [*others, (failed[0], str(error))]
 
     def remember(self, choice: Choice) -> None:
         """Remember a release, if its archive is in the cache."""

@@ -83,6 +83,38 @@ def test_what_was_loaded_before_is_loaded_again_with_a_warning(
     assert any("taken from what was resolved before" in text for text in warnings)
 
 
+def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
+    project_loaders: _Switched, glare: Client, project: str, cache: loader.Cache
+) -> None:
+    glare.publish("org.log", "1.0.0", packages.package("org.log"))
+    for fqn, text in (("org.db", "1.0"), ("org.db", "1.1"), ("org.log", "1")):
+        project_loaders.loader().load_package(fqn, VersionSpec.of(text))
+    glare.publish("org.log", "1.1.0", packages.package("org.log", "1.1.0"))
+    catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=2)
+    catalog.name = "Glare"
+    memory = loader.Memory([catalog], cache, project)
+    package_loader = loader.PackageLoader([catalog], cache, memory=memory)
+    requests = []
+
+    def load(fqn: str, text: str) -> str:
+        version = package_loader.load_package(fqn, VersionSpec.of(text)).version
+        requests.append(catalog.counters.requests)
+        return str(version)
+
+    catalog._client.endpoint_override = "http://127.0.0.1:9"
+    assert load("org.db", "1.0") == "1.0.0"
+    assert load("org.db", "1.1") == "1.1.0"
+    assert requests == [2, 2]
+    with pytest.raises(loader.NoAnswer, match=r"org\.wiki .*did not answer"):
+        load("org.wiki", "1")
+    assert catalog.counters.requests == 4
+
+    # One that answers again is asked as ever from then on.
+    catalog._client.endpoint_override = glare.url
+    assert load("org.wiki", "1") == "1.0.0"
+    assert load("org.log", "1") == "1.1.0"
+
+
 def test_without_the_operators_leave_nothing_is_loaded(project_loaders: _Switched) -> None:
     project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
     project_loaders.go_down()
