@@ -146,7 +146,8 @@ class Catalog(abc.ABC):
     Of one version of a package there is one release; where a project has one
     of its own beside a public one, it is the project's.
 
-    :ivar name: what messages call it.
+    :ivar name: what messages call it. No other catalogue that a project may
+        have is called so, since what is remembered of it goes by its name.
     :ivar counters: what asking it has cost.
     :ivar gives_bundles: whether ``bundle`` is worth a try.
     """

@@ -95,10 +95,12 @@ class GlareCatalog(base.Catalog):
         :param endpoint: Glare's URL, where the service catalogue of the
             session is not to be asked for it.
         :param interface: ``public``, ``internal`` or ``admin``.
+        :param region_name: the region whose service is asked, where no URL is
+            given; by default any.
         :param attempts: how often a request is made that fails for a passing
             reason.
         """
-        super().__init__(f"Glare at {endpoint}" if endpoint else "Glare")
+        super().__init__(keystone.named("Glare", endpoint, region_name))
         self._project_id = project_id
         self._answers_queries = True
         self._attempts = attempts

@@ -49,6 +49,17 @@ def options_of(service: str, service_type: str) -> list[cfg.Opt]:
     ]
 
 
+def named(service: str, endpoint: str | None, region_name: str | None) -> str:
+    """What a service is called, by what tells it from others of its kind.
+
+    :param service: what it is.
+    :param endpoint: its URL, where the service catalogue is not asked for it.
+    """
+    if endpoint:
+        return f"{service} at {endpoint}"
+    return f"{service} of the region {region_name}" if region_name else service
+
+
 def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
     """The scope's session, with the TLS options and the timeout of a group, if any are set.
 

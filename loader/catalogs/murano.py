@@ -82,11 +82,13 @@ class MuranoCatalog(base.Catalog):
         :param endpoint: the API's URL, where the service catalogue of the
             session is not to be asked for it.
         :param interface: ``public``, ``internal`` or ``admin``.
+        :param region_name: the region whose service is asked, where no URL is
+            given; by default any.
         :param facts: what is known already; by default nothing.
         :param attempts: how often a request is made that fails for a passing
             reason.
         """
-        super().__init__(f"Murano's API at {endpoint}" if endpoint else "Murano's API")
+        super().__init__(keystone.named("Murano's API", endpoint, region_name))
         self._project_id = project_id
         self._facts = facts or Facts()
         self._archives = Archives()

@@ -144,6 +144,23 @@ def test_another_project_is_not_told(
     assert "1.1.0" not in str(refusal.value)
 
 
+def test_another_region_does_not_stand_in(glare: Client, project: str, cache: loader.Cache) -> None:
+    glare.publish("org.db", "1.1.0", packages.package("org.db", "1.1.0"))
+
+    def load(url: str, region: str) -> str:
+        session = Client(url, glare.token).session()
+        catalog = GlareCatalog(session, project_id=project, region_name=region, attempts=1)
+        memory = loader.Memory([catalog], cache, project)
+        package_loader = loader.PackageLoader([catalog], cache, memory=memory)
+        return str(package_loader.load_package("org.db", VersionSpec.of("1")).version)
+
+    load(glare.url, "north")
+
+    assert load("http://127.0.0.1:9", "north") == "1.1.0"
+    with pytest.raises(loader.NoAnswer, match="Glare of the region south did not answer"):
+        load("http://127.0.0.1:9", "south")
+
+
 def test_folders_are_asked_as_ever(
     glare: Client,
     project: str,

@@ -113,6 +113,22 @@ def test_the_operators_order_is_kept(conf: cfg.ConfigOpts, tmp_path: pathlib.Pat
         assert found == (["Glare", *folders] if names[0] == "glare" else [*folders, "Glare"])
 
 
+def test_a_service_is_called_by_what_tells_it_from_others(conf: cfg.ConfigOpts) -> None:
+    def names(scope: Scope) -> list[str]:
+        return [catalog.name for catalog in registry.catalogs(["glare", "murano"], conf, scope)]
+
+    assert names(Scope(_session())) == ["Glare", "Murano's API"]
+    conf.set_override("home_region", "north")
+    assert names(Scope(_session())) == [
+        "Glare of the region north",
+        "Murano's API of the region north",
+    ]
+    south = Scope(_session(), region_name="south")
+    assert names(south)[1] == "Murano's API of the region south"
+    conf.set_override("url", "http://127.0.0.1:9", "glare")
+    assert names(south)[0] == "Glare at http://127.0.0.1:9"
+
+
 def test_a_catalogue_that_is_not_installed_is_told_with_those_that_are(
     conf: cfg.ConfigOpts,
 ) -> None:
