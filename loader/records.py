@@ -28,15 +28,15 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
 from typing import Self
 
 # What a file takes up at least, on about every file system.
 _BLOCK = 4096
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _File:
-    """One file.
+class _File(NamedTuple):
+    """One file; a tuple, since a record has many, and one is read for each package.
 
     :param changed: when it was last changed, as the kernel keeps it; nobody
         can set it, so that a file which has it still was not written to since,
@@ -107,9 +107,7 @@ class Record:
         :raises OSError: if that fails.
         """
         content = {
-            "files": {
-                name: (file.size, file.changed, file.sha256) for name, file in self.files.items()
-            },
+            "files": dict(self.files),
             "folders": dict(self.folders),
         }
         with open(path, "xb", opener=_private) as stream:
@@ -147,9 +145,7 @@ class Record:
         """
         folders, found = _list(folder)
         files = {
-            path: dataclasses.replace(file, changed=found[path].st_ctime_ns)
-            if path in found
-            else file
+            path: file._replace(changed=found[path].st_ctime_ns) if path in found else file
             for path, file in self.files.items()
         }
         return type(self)(files, {path: (folder / path).stat().st_ctime_ns for path in folders})
