@@ -31,7 +31,7 @@ from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import bundles
+from glare_murano import batches
 from glare_murano import dependencies
 from glare_murano import metrics
 from glare_murano import policies
@@ -46,7 +46,7 @@ OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
 
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
-    """Answers dependency queries, and gives heirs and bundles."""
+    """Answers dependency queries, and gives heirs and batches."""
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: Any) -> Any:
@@ -119,7 +119,7 @@ def _heirs(req: Any, see_all: bool) -> webob.Response:
 
 
 def _archives(req: Any, see_all: bool) -> webob.Response:
-    pieces = bundles.stream(req.context, bundles.requested(requests.json_body(req)))
+    pieces = batches.stream(req.context, batches.requested(requests.json_body(req)))
     # What goes wrong before there is anything to send is told as any other error.
     first = next(pieces)
     return webob.Response(

@@ -83,7 +83,7 @@ class Fetcher:
         if len(missing) < 2:
             # One that is to be loaded at once.
             return
-        for catalog, releases in _bundles(missing):
+        for catalog, releases in _batches(missing):
             self._fetch_together(catalog, releases)
         missing = [choice for choice in missing if not self._is_here(choice)]
         if not missing:
@@ -110,7 +110,7 @@ class Fetcher:
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
-                for release, archive in catalog.bundle([releases[digest] for digest in digests]):
+                for release, archive in catalog.batch([releases[digest] for digest in digests]):
                     self._tell(release, len(archive))
                     yield release.digest, archive
             except errors.CatalogError as error:
@@ -148,14 +148,14 @@ class Fetcher:
             self._progress(Progress(release, received, release.size))
 
 
-def _bundles(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:
+def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:
     """What is to travel together: small archives of one catalogue, by their digests."""
-    bundles: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
+    batches: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
     for choice in choices:
         release = choice.release
-        if choice.catalog.gives_bundles and release.size and release.size <= _SMALL:
-            bundles[choice.catalog][release.digest] = release
-    for catalog, releases in bundles.items():
+        if choice.catalog.gives_batches and release.size and release.size <= _SMALL:
+            batches[choice.catalog][release.digest] = release
+    for catalog, releases in batches.items():
         ordered = sorted(releases)
         for start in range(0, len(ordered), _TOGETHER):
             yield (

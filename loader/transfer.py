@@ -107,7 +107,9 @@ def _proxy(error: BaseException | None) -> str:
         request = getattr(error, "request", None) or getattr(response, "request", None)
         if request is not None:
             proxies = requests.utils.get_environ_proxies(request.url)
-            return without_credentials(requests.utils.select_proxy(request.url, proxies) or "")
+            proxy = requests.utils.select_proxy(request.url, proxies) or ""
+            # However it is written, what stands before the host is not shown.
+            return str(proxy.rpartition("@")[2])
         # keystoneauth keeps of what requests raises the text alone.
         error = error.__context__
     return ""
@@ -151,8 +153,10 @@ def validator(response: requests.Response) -> dict[str, str]:
 def part(response: requests.Response) -> tuple[int, int, int] | None:
     """Of a part of a file: the offset of its first byte, that after its last, the whole size.
 
-    None if the answer does not say so.
+    None if the answer is none, or does not say so.
     """
+    if response.status_code != requests.codes.partial_content:
+        return None
     found = _PART.match(response.headers.get("Content-Range", ""))
     start, last, size = map(int, found.groups()) if found else (0, 0, 0)
     return (start, last + 1, size) if start <= last < size else None
@@ -186,10 +190,12 @@ class Download:
         self._response = begun
         self._pieces: Iterator[bytes] | None = None
         self._validator: dict[str, str] = {}
-        # In the whole body: the next byte, and the last one that is wanted.
-        start, end, _ = (part(begun) if begun is not None else None) or (0, 0, 0)
-        self._offset = start
-        self._last = str(end - 1) if end else ""
+        # Of the part that is wanted, if not the whole body: its end, and the whole size.
+        self._end: tuple[int, int] | None = None
+        self._offset = 0
+        if begun is not None and (begun_part := part(begun)):
+            self._offset, *end = begun_part
+            self._end = (end[0], end[1])
 
     def __iter__(self) -> Iterator[bytes]:
         """The body's pieces.
@@ -225,21 +231,26 @@ class Download:
         self._check_state(self._response)
         arriving = pieces(self._response)
         if self._response.status_code != requests.codes.partial_content:
-            return _after(self._offset, arriving)
+            wanted = self._end[0] if self._end else None
+            return _between(self._offset, wanted, arriving)
         place = part(self._response)
-        if place is None or place[0] != self._offset:
+        if place is None or place[0] != self._offset or self._end not in (None, place[1:]):
             said = self._response.headers.get("Content-Range", "")
             raise ksa_exceptions.ClientException(
-                f"asked for what comes from byte {self._offset} on, the server gave {said[:80]!r}"
+                f"asked for the bytes {self._wanted}, the server gave {said[:80]!r}"
             )
         return arriving
+
+    @property
+    def _wanted(self) -> str:
+        return f"{self._offset}-{self._end[0] - 1 if self._end else ''}"
 
     def _headers(self) -> dict[str, str]:
         """What asks for the pieces that are missing."""
         # In what is packed on the way, places are others.
         headers = {"Accept-Encoding": "identity"}
-        if self._offset or self._last:
-            headers["Range"] = f"bytes={self._offset}-{self._last}"
+        if self._offset or self._end:
+            headers["Range"] = f"bytes={self._wanted}"
             state = next(iter(self._validator.values()), "")
             if state and not state.startswith("W/"):
                 headers["If-Range"] = state
@@ -247,7 +258,9 @@ class Download:
 
     def _check_state(self, response: requests.Response) -> None:
         state = validator(response)
-        if any(self._validator.get(name, value) != value for name, value in state.items()):
+        # Mirrors have times of their own for what has one tag.
+        both = next((name for name in _VALIDATORS if name in state and name in self._validator), "")
+        if state.get(both) != self._validator.get(both):
             raise ksa_exceptions.ClientException(
                 "it was replaced by something else while it was downloaded; try again"
             )
@@ -268,16 +281,19 @@ class Download:
         self._response = self._pieces = None
 
 
-def _after(count: int, arriving: Iterable[bytes]) -> Iterator[bytes]:
-    """What comes after so many bytes."""
-    missing = count
+def _between(start: int, end: int | None, arriving: Iterable[bytes]) -> Iterator[bytes]:
+    """What comes after so many bytes, as far as an end, if there is one."""
+    place = 0
     for piece in arriving:
-        if missing < len(piece):
-            yield piece[missing:]
-        missing -= min(missing, len(piece))
-    if missing:
+        wanted = piece[max(start - place, 0) : None if end is None else max(end - place, 0)]
+        place += len(piece)
+        if wanted:
+            yield wanted
+        if end is not None and place >= end:
+            return
+    if place < start:
         raise ksa_exceptions.ClientException(
-            f"{count} bytes of it had come, but asked for again, it has {count - missing} only"
+            f"{start} bytes of it had come, but asked for again, it has {place} only"
         )
 
 

@@ -149,11 +149,11 @@ class Catalog(abc.ABC):
     :ivar name: what messages call it. No other catalogue that a project may
         have is called so, since what is remembered of it goes by its name.
     :ivar counters: what asking it has cost.
-    :ivar gives_bundles: whether ``bundle`` is worth a try.
+    :ivar gives_batches: whether ``batch`` is worth a try.
     """
 
     name: str
-    gives_bundles = False
+    gives_batches = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -222,7 +222,7 @@ class Catalog(abc.ABC):
         :raises CatalogError: if it cannot be fetched, also in the middle.
         """
 
-    def bundle(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
+    def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
         """The archives of releases, by one request; those that do not come are to be fetched.
 
         :raises CatalogError: if they cannot be fetched so, also in the middle.

@@ -43,7 +43,7 @@ from glare_murano.package.manifest import check_required_name
 from loader import errors
 from loader import transfer
 from loader.catalogs import base
-from loader.catalogs import bundles
+from loader.catalogs import batches
 from loader.catalogs import dependencies
 from loader.catalogs import keystone
 from loader.catalogs import options
@@ -75,7 +75,7 @@ _Filters = list[tuple[str, str]]
 class GlareCatalog(base.Catalog):
     """The packages that one project can use in a Glare."""
 
-    gives_bundles = True
+    gives_batches = True
 
     def __init__(
         self,
@@ -168,18 +168,18 @@ class GlareCatalog(base.Catalog):
             )
             raise transfer.failed(error, message) from error
 
-    def bundle(self, releases: Collection[base.Release]) -> Iterator[tuple[base.Release, bytes]]:
+    def batch(self, releases: Collection[base.Release]) -> Iterator[tuple[base.Release, bytes]]:
         """See the interface; a Glare without the filter of ``glare_murano`` gives none."""
         by_id = {release.reference: release for release in releases}
         sizes = {release.reference: release.size or 0 for release in releases}
         try:
-            with self._send("POST", bundles.PATH, json=bundles.body(by_id), stream=True) as answer:
-                for artifact_id, archive in bundles.read(transfer.pieces(answer), sizes):
+            with self._send("POST", batches.PATH, json=batches.body(by_id), stream=True) as answer:
+                for artifact_id, archive in batches.read(transfer.pieces(answer), sizes):
                     self.counters.count(bytes=len(archive))
                     yield by_id[artifact_id], archive
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
-            self.gives_bundles = False
-        except (*transfer.FAILURES, *bundles.MALFORMED) as error:
+            self.gives_batches = False
+        except (*transfer.FAILURES, *batches.MALFORMED) as error:
             raise transfer.failed(error, f"{self.name} did not give archives together") from error
 
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:

@@ -50,12 +50,14 @@ def checked_url(url: str) -> str:
     :raises ValueError: if no web server can be asked for it.
     """
     url = transfer.without_credentials(url)
+    # A password may have been written so that it is not seen as one.
+    shown = quoted(url.rpartition("@")[2])
     if not _URL.match(url):
-        raise ValueError(f"{quoted(url)} is no URL such as https://host/path")
+        raise ValueError(f"{shown} is no URL such as https://host/path")
     try:
         requests.Request("GET", url).prepare()
     except ValueError as error:
-        raise ValueError(f"{quoted(url)} is no URL: {error}") from error
+        raise ValueError(f"{shown} is no URL: {error}") from error
     return url
 
 

@@ -29,7 +29,7 @@ from openapi_core.contrib.requests import RequestsOpenAPIRequest
 from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
 ARTIFACTS = "/artifacts/murano"
-BUNDLES = "/murano/archives"
+BATCHES = "/murano/archives"
 DEPENDENCIES = "/murano/dependencies"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
@@ -66,9 +66,9 @@ class Client:
         """Send a dependency query."""
         return self.post(DEPENDENCIES, body)
 
-    def bundle(self, ids: list[str]) -> requests.Response:
+    def batch(self, ids: list[str]) -> requests.Response:
         """Ask for the archives of artifacts in one answer."""
-        return self.post(BUNDLES, {"artifacts": ids})
+        return self.post(BATCHES, {"artifacts": ids})
 
     def post(self, path: str, body: Any) -> requests.Response:
         """Ask for what lies beside Glare's own API."""

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 from glare_murano import fields as table
 from tests import packages
 from tests.functional.client import ARTIFACTS
-from tests.functional.client import BUNDLES
+from tests.functional.client import BATCHES
 from tests.functional.client import DEPENDENCIES
 from tests.functional.client import Answer
 from tests.functional.client import Client
@@ -223,10 +223,10 @@ IDS = st.one_of(
 
 @fuzz
 @given(asked=st.one_of(VALUES, st.lists(IDS, max_size=20)), more=st.dictionaries(TEXTS, VALUES))
-def test_bundles(wire: Wire, marker: str, asked: Any, more: dict[str, Any]) -> None:
+def test_batches(wire: Wire, marker: str, asked: Any, more: dict[str, Any]) -> None:
     body = json.dumps({**more, "artifacts": asked}).replace('"ID"', f'"{marker}"').encode()
 
-    _check(wire.send("POST", BUNDLES, body, {"Content-Type": "application/json"}))
+    _check(wire.send("POST", BATCHES, body, {"Content-Type": "application/json"}))
 
 
 FIELDS = st.sampled_from(

@@ -516,6 +516,6 @@ def test_a_closure_from_a_full_cache_is_one_request_and_no_download(
     with loader.Cache(cache.folder) as other:
         warm = load(other)
 
-    # A query and a bundle; with the core library, which every package requires.
+    # A query and a batch; with the core library, which every package requires.
     assert (cold.requests, cold.downloads) == (2, last + 2)
     assert (warm.requests, warm.downloads, warm.bytes, warm.hits) == (1, 0, 0, last + 1)

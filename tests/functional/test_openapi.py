@@ -25,7 +25,7 @@ from openapi_core.contrib.requests import RequestsOpenAPIRequest
 from openapi_core.contrib.requests import RequestsOpenAPIResponse
 
 from glare_murano import api
-from glare_murano import bundles
+from glare_murano import batches
 from glare_murano import queries
 from tests import packages
 from tests.functional.client import DOCUMENT
@@ -39,7 +39,7 @@ def _without_prose(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"), [("Bundle", bundles.REQUEST_SCHEMA), ("Query", queries.REQUEST_SCHEMA)]
+    ("name", "schema"), [("Batch", batches.REQUEST_SCHEMA), ("Query", queries.REQUEST_SCHEMA)]
 )
 def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:
     documented = DOCUMENT.spec["components"]["schemas"][name].read_value()

@@ -222,7 +222,7 @@ def test_a_proxy_that_fails_is_named(
     with pytest.raises(loader.CatalogError) as failure:
         make(f"{scheme}://host.test").newest("org.some", VersionSpec.of("*"))
 
-    assert f"through the proxy {proxy.url}: " in str(failure.value)
+    assert f"through the proxy {proxy.url.removeprefix('http://')}: " in str(failure.value)
     assert told in str(failure.value)
     assert "secret" not in str(failure.value)
     assert isinstance(failure.value, loader.NoAnswer) == (tries > 1)
@@ -253,3 +253,17 @@ def test_no_proxy_is_named_where_none_was_asked(
         _http("http://127.0.0.1:9").newest("org.some", VersionSpec.of("*"))
 
     assert "proxy" not in str(failure.value)
+
+
+@pytest.mark.parametrize("password", ["secret", "sec/ret", "sec#ret", "sec@ret", "sec?ret"])
+@pytest.mark.parametrize("scheme", ["http", "HTTP", " http", "https"])
+def test_a_password_is_not_shown_however_it_is_written(
+    scheme: str, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"{scheme}://user:{password}@127.0.0.1:1")
+
+    with pytest.raises(loader.CatalogError, match="through the proxy 127.0.0.1:1: ") as failure:
+        _glare("http://host.test").newest("org.some", VersionSpec.of("*"))
+
+    assert password not in str(failure.value)
+    assert "ret" not in str(failure.value).replace("retries", "")

@@ -110,16 +110,16 @@ def test_what_fails_ahead_is_told_when_it_is_loaded(
                 fetcher.folder(choice)
 
 
-class _Bundler(Catalog):
-    """A catalogue that gives bundles, which break off after so many archives."""
+class _Batcher(Catalog):
+    """A catalogue that gives batches, which break off after so many archives."""
 
-    gives_bundles = True
+    gives_batches = True
 
     def __init__(self, archives: dict[str, bytes], whole: int = 1000) -> None:
-        super().__init__("a bundler")
+        super().__init__("a batcher")
         self._archives = archives
         self._whole = whole
-        self.bundles: list[set[str]] = []
+        self.batches: list[set[str]] = []
         self.fetched: list[str] = []
 
     def releases(self, fqn: str) -> Iterable[Release]:
@@ -135,11 +135,11 @@ class _Bundler(Catalog):
             Choice(self, release, ()) for fqn in self._archives for release in self.releases(fqn)
         ]
 
-    def bundle(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
-        self.bundles.append({release.fqn for release in releases})
+    def batch(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
+        self.batches.append({release.fqn for release in releases})
         for number, release in enumerate(releases):
             if number == self._whole:
-                raise loader.CatalogError("the bundle broke off")
+                raise loader.CatalogError("the batch broke off")
             yield release, self._archives[release.fqn]
 
     def fetch(self, release: Release) -> Iterator[bytes]:
@@ -152,20 +152,20 @@ def _archives(count: int) -> dict[str, bytes]:
     return {name: packages.package(name) for name in names}
 
 
-def test_bundles_have_a_limit(tmp_path: pathlib.Path) -> None:
-    catalog = _Bundler(_archives(120))
+def test_batches_have_a_limit(tmp_path: pathlib.Path) -> None:
+    catalog = _Batcher(_archives(120))
     told: list[loader.Progress] = []
     with loader.Cache(tmp_path) as cache:
         loader.Fetcher(cache, progress=told.append).prefetch(catalog.choices())
 
         assert cache.counters.downloads == 120
-    assert sorted(map(len, catalog.bundles)) == [20, 50, 50]
+    assert sorted(map(len, catalog.batches)) == [20, 50, 50]
     assert catalog.fetched == []
     assert {progress.release.fqn for progress in told} == catalog._archives.keys()
 
 
-def test_what_a_bundle_lacks_is_fetched_by_itself(tmp_path: pathlib.Path) -> None:
-    catalog = _Bundler(_archives(8), whole=5)
+def test_what_a_batch_lacks_is_fetched_by_itself(tmp_path: pathlib.Path) -> None:
+    catalog = _Batcher(_archives(8), whole=5)
     with loader.Cache(tmp_path) as cache:
         loader.Fetcher(cache).prefetch(catalog.choices())
 
@@ -174,21 +174,21 @@ def test_what_a_bundle_lacks_is_fetched_by_itself(tmp_path: pathlib.Path) -> Non
     assert len(catalog.fetched) == 3
 
 
-def test_large_archives_are_in_no_bundle(tmp_path: pathlib.Path) -> None:
+def test_large_archives_are_in_no_batch(tmp_path: pathlib.Path) -> None:
     archives = _archives(3)
     content = packages.files(packages.manifest("org.large"))
     archives["org.large"] = packages.zipped({**content, "data": random.Random(1).randbytes(2**19)})
-    catalog = _Bundler(archives)
+    catalog = _Batcher(archives)
     with loader.Cache(tmp_path) as cache:
         loader.Fetcher(cache).prefetch(catalog.choices())
 
         assert cache.counters.downloads == 4
-    assert catalog.bundles == [archives.keys() - {"org.large"}]
+    assert catalog.batches == [archives.keys() - {"org.large"}]
     assert catalog.fetched == ["org.large"]
 
 
 def test_what_is_no_digest_is_told_when_it_is_loaded(tmp_path: pathlib.Path) -> None:
-    catalog = _Bundler(_archives(3))
+    catalog = _Batcher(_archives(3))
     first, *others = catalog.choices()
     odd = dataclasses.replace(first, release=dataclasses.replace(first.release, digest="odd"))
     with loader.Cache(tmp_path) as cache:
@@ -206,7 +206,7 @@ def test_a_full_disk_is_told_when_it_is_loaded(
     def fail(path: object, mode: int = 0) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    catalog = _Bundler(_archives(3))
+    catalog = _Batcher(_archives(3))
     with loader.Cache(tmp_path) as cache:
         fetcher = loader.Fetcher(cache)
         monkeypatch.setattr(os, "mkdir", fail)

@@ -23,14 +23,18 @@ import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
+from typing import cast
 
 import pytest
+import requests
+from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from keystoneauth1.identity import v3
 
 import loader
 from glare_murano.package import VersionSpec
+from loader import transfer
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.glare import GlareCatalog
@@ -178,8 +182,8 @@ def test_a_download_of_which_only_the_end_is_lost_is_whole(server: Faulty, make:
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
-        (faulty.go_on_elsewhere, r"from byte \d+ on, the server gave 'bytes 0-"),
-        (faulty.status(206), r"from byte \d+ on, the server gave ''"),
+        (faulty.go_on_elsewhere, r"asked for the bytes \d+-, the server gave 'bytes 0-"),
+        (faulty.status(206), r"asked for the bytes \d+-, the server gave ''"),
         (faulty.status(416), "416"),
         (faulty.status(416, Content_Range="bytes */1"), "416"),
         (faulty.status(404), "404"),
@@ -503,3 +507,62 @@ def _load_all_of_it(catalog: Catalog, cache: pathlib.Path) -> None:
     package = _loaded(catalog, cache).load_package("org.faulty", VersionSpec.of("1"))
     large = pathlib.Path(package.get_resource("large"))
     assert large.read_bytes() == random.Random(0).randbytes(SMALL)
+
+
+_WHOLE = b"0123456789"
+
+
+class _Answer:
+    """An answer that breaks off at its end, or does not."""
+
+    def __init__(self, status: int, body: bytes, breaks: bool = False, **headers: str) -> None:
+        self.status_code = status
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.headers = requests.structures.CaseInsensitiveDict(names)
+        self._body = body
+        self._breaks = breaks
+
+    def iter_content(self, size: int) -> Iterator[bytes]:
+        yield self._body
+        if self._breaks:
+            raise requests.exceptions.ChunkedEncodingError("it broke off")
+
+    def close(self) -> None:
+        pass
+
+
+_PART = _Answer(206, _WHOLE[2:4], breaks=True, Content_Range="bytes 2-5/10")
+
+
+@pytest.mark.parametrize(
+    ("begun", "then", "expected"),
+    [
+        (_Answer(200, _WHOLE, Content_Range="bytes 5-9/10"), None, _WHOLE),
+        (_PART, _Answer(206, _WHOLE[4:6], Content_Range="bytes 4-5/10"), _WHOLE[2:6]),
+        (_PART, _Answer(200, _WHOLE), _WHOLE[2:6]),
+        (_PART, _Answer(206, _WHOLE[4:], Content_Range="bytes 4-9/10"), "bytes 4-5, the server"),
+        (_PART, _Answer(206, b"xx", Content_Range="bytes 4-5/99"), "bytes 4-5, the server"),
+        (_PART, _Answer(200, b"012"), "4 bytes of it had come.*it has 3 only"),
+        (
+            _Answer(200, _WHOLE[:4], breaks=True, ETag='"a"', Last_Modified="once"),
+            _Answer(206, _WHOLE[4:], ETag='"a"', Last_Modified="now", Content_Range="bytes 4-9/10"),
+            _WHOLE,
+        ),
+        (
+            _Answer(200, _WHOLE[:4], breaks=True, Last_Modified="once"),
+            _Answer(200, _WHOLE, Last_Modified="now"),
+            "replaced by something else",
+        ),
+    ],
+)
+def test_a_part_goes_on_as_far_as_it_was_asked_for(
+    begun: _Answer, then: _Answer | None, expected: bytes | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "_wait", lambda _: 0)
+    download = transfer.Download(lambda _: cast(Any, then), 2, cast(Any, begun))
+
+    if isinstance(expected, bytes):
+        assert b"".join(download) == expected
+    else:
+        with pytest.raises(ksa_exceptions.ClientException, match=expected):
+            b"".join(download)

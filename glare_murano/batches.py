@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Bundles: the archives of several artifacts as one TAR stream.
+"""Batches: the archives of several artifacts as one TAR stream.
 
 It takes Glare longer to begin a download than to send a small archive, and an
-application has dozens of them. A bundle holds no more than its caller could
+application has dozens of them. A batch holds no more than its caller could
 download one by one, by Glare's own rules and the operator's policy. What it would
 be refused is left out, as is what cannot be read: so it is seen what has come,
 and what is missing is to be downloaded by itself, which tells why. Reading
@@ -72,12 +72,12 @@ def requested(body: Any) -> list[str]:
 
 
 def stream(context: Any, ids: Sequence[str]) -> Iterator[bytes]:
-    """A bundle of these artifacts, in this order, as far as there is room, piece by piece.
+    """A batch of these artifacts, in this order, as far as there is room, piece by piece.
 
     Each archive is named by the id of its artifact.
 
     :raises EOFError: if what is stored is not as large as Glare says. Then the
-        bundle ends in the middle.
+        batch ends in the middle.
     """
     room = MAX_SIZE
     # A few at a time, so that there is something to send while others are looked up.

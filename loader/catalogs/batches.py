@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Bundles: several archives as one TAR stream, as Glare's filter of ``glare_murano`` gives them.
+"""Batches: several archives as one TAR stream, as Glare's filter of ``glare_murano`` gives them.
 
 How they are asked for is the catalogue's affair; that an archive is the right
 one, the cache's.
@@ -33,19 +33,19 @@ def body(ids: Iterable[str]) -> dict[str, Any]:
 
 
 def read(pieces: Iterator[bytes], sizes: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    """The archives in a bundle, each with the id of its artifact.
+    """The archives in a batch, each with the id of its artifact.
 
     :param pieces: the stream.
     :param sizes: id of an artifact that was asked for -> size of its archive. What
         is not among them, or of another size, is passed over.
-    :raises MALFORMED: if the stream is no bundle, or larger than it can be.
+    :raises MALFORMED: if the stream is no batch, or larger than it can be.
     """
     # In steps of a block, for each a header and the archive; at the end a record of blocks.
     limit = tarfile.RECORDSIZE + sum(size + 2 * tarfile.BLOCKSIZE for size in sizes.values())
-    with tarfile.open(fileobj=_Stream(pieces, limit), mode="r|") as bundle:  # type: ignore[call-overload]
-        for member in bundle:
+    with tarfile.open(fileobj=_Stream(pieces, limit), mode="r|") as batch:  # type: ignore[call-overload]
+        for member in batch:
             if member.isreg() and sizes.get(member.name) == member.size:
-                file = bundle.extractfile(member)
+                file = batch.extractfile(member)
                 assert file is not None  # noqa: S101 - a regular file has a content
                 yield member.name, file.read()
 
@@ -62,7 +62,7 @@ class _Stream:
         while len(self._rest) < size and (piece := next(self._pieces, b"")):
             self._left -= len(piece)
             if self._left < 0:
-                raise ValueError("a bundle is larger than what was asked for")
+                raise ValueError("a batch is larger than what was asked for")
             self._rest += piece
         found, self._rest = self._rest[:size], self._rest[size:]
         return found

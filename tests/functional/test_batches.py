@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Bundles: the archives of several artifacts in one answer, asked of the real Glare."""
+"""Batches: the archives of several artifacts in one answer, asked of the real Glare."""
 
 import io
 import logging
@@ -25,19 +25,19 @@ import pytest
 
 import loader
 from glare_murano import api
-from glare_murano import bundles
+from glare_murano import batches
 from glare_murano.package import VersionSpec
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
-from tests.functional.client import BUNDLES
+from tests.functional.client import BATCHES
 from tests.functional.client import Client
 
 
 def _archives(answer: Any) -> dict[str, bytes]:
-    """Name -> content of what a bundle holds, in its order."""
+    """Name -> content of what a batch holds, in its order."""
     assert answer.status_code == 200, answer.text
-    with tarfile.open(fileobj=io.BytesIO(answer.content), mode="r:") as bundle:
-        files = {member.name: bundle.extractfile(member) for member in bundle}
+    with tarfile.open(fileobj=io.BytesIO(answer.content), mode="r:") as batch:
+        files = {member.name: batch.extractfile(member) for member in batch}
     return {name: file.read() for name, file in files.items() if file is not None}
 
 
@@ -64,11 +64,11 @@ def _stored(state_dir: pathlib.Path, archive: bytes) -> pathlib.Path:
     return path
 
 
-def test_a_bundle_holds_what_was_asked_for_in_that_order(glare: Client, name: str) -> None:
+def test_a_batch_holds_what_was_asked_for_in_that_order(glare: Client, name: str) -> None:
     published = _published(glare, name, 20)
     ids = random.Random(1).sample(list(published), len(published))
 
-    found = _archives(glare.bundle(ids))
+    found = _archives(glare.batch(ids))
 
     assert list(found) == ids
     assert found == published
@@ -88,14 +88,14 @@ def test_what_the_caller_cannot_download_is_left_out(
     assert glare.request("DELETE", f"/{deleted}").ok
 
     ids = [theirs, draft, *ours, deactivated, deleted, str(uuid.uuid4()), public]
-    assert list(_archives(glare.bundle(ids))) == [*ours, public]
-    assert list(_archives(admin.bundle(ids))) == [theirs, *ours, public]
-    assert list(_archives(as_user("strangers").bundle(ids))) == [theirs, public]
-    assert _archives(glare.bundle([theirs])) == {}
-    assert _archives(glare.bundle([])) == {}
+    assert list(_archives(glare.batch(ids))) == [*ours, public]
+    assert list(_archives(admin.batch(ids))) == [theirs, *ours, public]
+    assert list(_archives(as_user("strangers").batch(ids))) == [theirs, public]
+    assert _archives(glare.batch([theirs])) == {}
+    assert _archives(glare.batch([])) == {}
 
 
-def test_the_policy_of_a_download_rules_bundles(
+def test_the_policy_of_a_download_rules_batches(
     glare: Client, as_user: Callable[[str], Client], name: str, policy: Callable[[str, str], None]
 ) -> None:
     ids = list(_published(glare, name, Author="somebody"))
@@ -105,24 +105,24 @@ def test_the_policy_of_a_download_rules_bundles(
     # By a field that only the whole artifact has.
     policy("artifact:download", "not 'somebody':%(author)s")
     assert glare.request("GET", f"/{ids[0]}/archive").status_code == 403
-    assert list(_archives(glare.bundle([*ids, *others]))) == others
+    assert list(_archives(glare.batch([*ids, *others]))) == others
 
     policy("artifact:download_from_any_artifact", "project_id:auditors")
     assert auditor.request("GET", f"/{ids[0]}/archive").status_code == 200
-    assert list(_archives(auditor.bundle(ids))) == ids
+    assert list(_archives(auditor.batch(ids))) == ids
 
     policy("artifact:list", "not project_id:auditors")
-    assert auditor.bundle(ids).status_code == 403
+    assert auditor.batch(ids).status_code == 403
 
 
-def test_a_bundle_has_a_limit(glare: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_has_a_limit(glare: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     published = _published(glare, name, 4)
-    monkeypatch.setattr(bundles, "MAX_SIZE", 250_000)
+    monkeypatch.setattr(batches, "MAX_SIZE", 250_000)
 
     first, second, third, _ = published
 
-    assert list(_archives(glare.bundle(list(published)))) == [first, second]
-    assert list(_archives(glare.bundle([third, second, first]))) == [third, first]
+    assert list(_archives(glare.batch(list(published)))) == [first, second]
+    assert list(_archives(glare.batch([third, second, first]))) == [third, first]
 
 
 def test_what_the_store_has_lost_is_left_out(
@@ -133,7 +133,7 @@ def test_what_the_store_has_lost_is_left_out(
     _stored(state_dir, published[lost]).unlink()
 
     with caplog.at_level(logging.WARNING):
-        assert list(_archives(glare.bundle(list(published)))) == left
+        assert list(_archives(glare.batch(list(published)))) == left
     assert lost in caplog.text
 
 
@@ -154,7 +154,7 @@ def test_what_the_store_has_lost_is_left_out(
     ],
 )
 def test_a_bad_request_is_refused(glare: Client, body: Any) -> None:
-    answer = glare.post(BUNDLES, body)
+    answer = glare.post(BATCHES, body)
 
     assert answer.status_code == 400
     assert answer.json()["error"]["message"]
@@ -208,12 +208,12 @@ def test_a_large_archive_travels_by_itself(
         packages_ = loader.PackageLoader([_catalog(glare)], cache)
         packages_.load_package(name, VersionSpec.of("1"))
 
-        # A query, a bundle, and a download.
+        # A query, a batch, and a download.
         assert packages_.counters.requests == 3
         assert packages_.counters.downloads == 3
 
 
-def test_a_bundle_that_breaks_off_leaves_the_rest_to_be_fetched(
+def test_a_batch_that_breaks_off_leaves_the_rest_to_be_fetched(
     glare: Client, name: str, state_dir: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """The store has only a part of one archive: it is told, and the others are loaded."""
@@ -246,6 +246,6 @@ def test_without_the_filter_archives_are_fetched_one_by_one(
         for number in range(3):
             assert packages_.load_package(f"{name}{number}", VersionSpec.of("1"))
 
-        # A query, the bundle that is refused, and four downloads.
+        # A query, the batch that is refused, and four downloads.
         assert packages_.counters.requests == 6
-        assert not catalog.gives_bundles
+        assert not catalog.gives_batches

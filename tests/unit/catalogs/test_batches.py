@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Reading bundles, which are a server's answer, and so may be anything."""
+"""Reading batches, which are a server's answer, and so may be anything."""
 
 import io
 import tarfile
@@ -20,19 +20,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies
 
-from loader.catalogs import bundles
+from loader.catalogs import batches
 
 ARCHIVES = {"a": b"first" * 200, "b": b"", "c": b"third" * 1000}
 SIZES = {name: len(data) for name, data in ARCHIVES.items()}
 
 
-def _bundle(form: int = tarfile.USTAR_FORMAT, **members: bytes) -> bytes:
+def _batch(form: int = tarfile.USTAR_FORMAT, **members: bytes) -> bytes:
     written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w", format=form) as bundle:
+    with tarfile.open(fileobj=written, mode="w", format=form) as batch:
         for name, data in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(data)
-            bundle.addfile(info, io.BytesIO(data))
+            batch.addfile(info, io.BytesIO(data))
     return written.getvalue()
 
 
@@ -41,28 +41,28 @@ def _pieces(data: bytes, size: int = 700) -> Iterator[bytes]:
 
 
 def _read(data: bytes) -> dict[str, bytes]:
-    return dict(bundles.read(_pieces(data), SIZES))
+    return dict(batches.read(_pieces(data), SIZES))
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_a_bundle_is_read_in_order(form: int) -> None:
-    assert list(bundles.read(_pieces(_bundle(form, **ARCHIVES)), SIZES)) == list(ARCHIVES.items())
+def test_a_batch_is_read_in_order(form: int) -> None:
+    assert list(batches.read(_pieces(_batch(form, **ARCHIVES)), SIZES)) == list(ARCHIVES.items())
 
 
 def test_what_was_not_asked_for_is_passed_over() -> None:
-    data = _bundle(other=b"x" * 100, c=ARCHIVES["c"], a=ARCHIVES["a"][:-1])
+    data = _batch(other=b"x" * 100, c=ARCHIVES["c"], a=ARCHIVES["a"][:-1])
 
     assert _read(data) == {"c": ARCHIVES["c"]}
 
 
 def test_links_and_folders_are_passed_over() -> None:
     written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w") as bundle:
+    with tarfile.open(fileobj=written, mode="w") as batch:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE):
             info = tarfile.TarInfo("b")
             info.type = kind
             info.linkname = "/etc/passwd"
-            bundle.addfile(info)
+            batch.addfile(info)
 
     assert _read(written.getvalue()) == {}
 
@@ -79,8 +79,8 @@ def test_a_stream_without_end_is_not_read_for_ever() -> None:
             read += 512
             yield b"\0" * 512
 
-    with pytest.raises(bundles.MALFORMED):
-        dict(bundles.read(endless(), SIZES))
+    with pytest.raises(batches.MALFORMED):
+        dict(batches.read(endless(), SIZES))
     assert read < 100_000
 
 
@@ -90,14 +90,14 @@ def test_a_header_that_claims_much_does_not_fill_the_memory() -> None:
     info.size = 2**32
     data = info.tobuf() + b"\0" * 100_000
 
-    with pytest.raises(bundles.MALFORMED):
+    with pytest.raises(batches.MALFORMED):
         _read(data)
 
 
 @given(strategies.data())
 def test_whatever_arrives_is_an_archive_or_told(data: strategies.DataObject) -> None:
     """Nothing but what was asked for comes out, and only the errors that are told."""
-    whole = bytearray(_bundle(**ARCHIVES))
+    whole = bytearray(_batch(**ARCHIVES))
     for _ in range(data.draw(strategies.integers(1, 5))):
         place = data.draw(strategies.integers(0, len(whole) - 1))
         whole[place] = data.draw(strategies.integers(0, 255))
@@ -105,9 +105,9 @@ def test_whatever_arrives_is_an_archive_or_told(data: strategies.DataObject) -> 
 
     found = {}
     try:
-        for name, archive in bundles.read(_pieces(cut), SIZES):
+        for name, archive in batches.read(_pieces(cut), SIZES):
             found[name] = archive
-    except bundles.MALFORMED:
+    except batches.MALFORMED:
         pass
 
     assert all(len(archive) == SIZES[name] for name, archive in found.items())
