@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jsonschema
-from glare.common import exception
 from glare.common import policy
 from glare.common import store_api
 from oslo_log import log as logging
 
 from glare_murano import fields
+from glare_murano import requests
 from glare_murano.artifact import MuranoPackageArtifact
 
 LOG = logging.getLogger(__name__)
@@ -47,9 +47,8 @@ REQUEST_SCHEMA = {
     "properties": {
         "artifacts": {
             "type": "array",
-            "items": {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
             "maxItems": MAX_ARCHIVES,
-            "uniqueItems": True,
+            "items": {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
         },
     },
     "required": ["artifacts"],
@@ -59,16 +58,12 @@ _VALIDATOR = jsonschema.Draft202012Validator(REQUEST_SCHEMA)
 
 
 def requested(body: Any) -> list[str]:
-    """The ids that a request names.
+    """The ids that a request names, each once.
 
     :raises glare.common.exception.BadRequest: telling what is wrong where.
     """
-    error = jsonschema.exceptions.best_match(_VALIDATOR.iter_errors(body))
-    if error is not None:
-        place = "/".join(map(str, error.absolute_path)) or "the request"
-        raise exception.BadRequest(message=f"{place}: {error.message[:200]}")
-    ids: list[str] = body["artifacts"]
-    return ids
+    requests.check_form(_VALIDATOR, body)
+    return list(dict.fromkeys(body["artifacts"]))
 
 
 def stream(context: Any, ids: Sequence[str]) -> Iterator[bytes]:

@@ -23,13 +23,14 @@ import jsonschema
 from glare.common import exception
 
 from glare_murano import dependencies
+from glare_murano import requests
 from glare_murano.package import GlareMuranoError
 from glare_murano.package import VersionSpec
 from glare_murano.package import closure
 from glare_murano.package import parse_version
 
 _RANGE = {"type": ["string", "null"]}
-_RANGES = {"type": "object", "additionalProperties": _RANGE, "maxProperties": 1000}
+_RANGES = {"type": "object", "maxProperties": 1000, "additionalProperties": _RANGE}
 _OBJECT = {
     "type": "object",
     "properties": {"class": {"type": "string"}, "version": _RANGE},
@@ -41,16 +42,16 @@ REQUEST_SCHEMA = {
     "properties": {
         "requirements": _RANGES,
         "package": {"type": "string", "maxLength": 36},
-        "objects": {"type": "array", "items": _OBJECT, "maxItems": 1000},
+        "objects": {"type": "array", "maxItems": 1000, "items": _OBJECT},
         "pins": {
             "type": "object",
+            "maxProperties": 1000,
             # Every range upon a package is held against each of its pins.
             "additionalProperties": {
                 "type": "array",
-                "items": {"type": "string"},
                 "maxItems": 100,
+                "items": {"type": "string"},
             },
-            "maxProperties": 1000,
         },
         "prereleases": {"type": "boolean"},
         "project_id": {"type": "string"},
@@ -69,7 +70,7 @@ class Query:
     def __init__(self, body: Any) -> None:
         """Check a request's body."""
         try:
-            _VALIDATOR.validate(body)
+            requests.check_form(_VALIDATOR, body)
             self.requirements = [
                 (fqn, VersionSpec.of(text)) for fqn, text in body.get("requirements", {}).items()
             ]
@@ -81,9 +82,6 @@ class Query:
                 fqn: [parse_version(text) for text in texts]
                 for fqn, texts in body.get("pins", {}).items()
             }
-        except jsonschema.ValidationError as error:
-            place = "/".join(map(str, error.absolute_path)) or "the request"
-            raise exception.BadRequest(message=f"{place}: {error.message[:200]}") from error
         except GlareMuranoError as error:
             raise exception.BadRequest(message=str(error)) from error
         self.prereleases: bool = body.get("prereleases", True)

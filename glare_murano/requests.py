@@ -101,6 +101,21 @@ def check(req: Any) -> None:
         _check_fields(json_body(req))
 
 
+def check_form(validator: Any, body: Any) -> None:
+    """Refuse a body that is not as a schema says, by the first thing that is wrong.
+
+    To look for what is worst takes as long as a body has mistakes.
+
+    :param validator: of jsonschema. Of a list it had better know the length
+        before the items.
+    :raises glare.common.exception.BadRequest: telling what is wrong where.
+    """
+    error = next(validator.iter_errors(body), None)
+    if error is not None:
+        place = "/".join(map(str, error.absolute_path)) or "the request"
+        raise exception.BadRequest(message=f"{place}: {error.message[:200]}")
+
+
 def json_body(req: Any) -> Any:
     """The body of a request, which can be read again afterwards.
 

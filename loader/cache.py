@@ -32,7 +32,9 @@ it apart. All that are needed are taken in this order, so nobody waits in a ring
 1. *use*, shared: taken before one looks whether a package is there, and kept
    until the cache is closed or its process ends.
 2. *work*, exclusive: taken by who did not find it, who then looks again,
-   and fetches only if it is still missing. All others wait here.
+   and fetches only if it is still missing. All others wait here. Who fetches
+   several takes *use* of all, then *work* of those that are free, and waits for
+   none.
 
 Who removes a package takes *use* exclusively, and only if it is free: whoever
 has looked, waits, fetches or works has it, and whoever comes later looks when
@@ -196,7 +198,10 @@ class Cache:
         """
         with contextlib.ExitStack() as stack:
             with self._told("find packages"):
-                claimed = {digest for digest in digests if self._claim(digest, stack)}
+                missing = [digest for digest in digests if not self._has_in_use(digest)]
+                free = stack.enter_context(self._workspaces.lock_those_free(missing))
+                self._look_anew()
+                claimed = {digest for digest in free if not self.has(digest)}
             made: dict[str, pathlib.Path] = {}
             for digest, archive in fetch(claimed) if claimed else ():
                 if digest in claimed - made.keys():
@@ -312,14 +317,11 @@ class Cache:
         with contextlib.suppress(OSError):
             self._clock.stamp(self._packages / digest / _RECORD)
 
-    def _claim(self, digest: str, stack: contextlib.ExitStack) -> bool:
-        """Keep a package from being removed, and a missing one from others who would fetch it."""
+    def _has_in_use(self, digest: str) -> bool:
+        """Keep a package from being removed, and tell whether it is there."""
         _check_digest(digest)
         self._locks.share(_use(digest))
-        if self.has(digest) or not stack.enter_context(self._workspaces.lock_if_free(digest)):
-            return False
-        self._look_anew()
-        return not self.has(digest)
+        return self.has(digest)
 
     def _is_made(self, digest: str, archive: bytes, work: pathlib.Path) -> bool:
         """Unpack an archive, unless it is not what it must be."""

@@ -107,6 +107,9 @@ class Fetcher:
 
     def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
         """Fetch releases by one request; what does not come so is left out."""
+        if not catalog.gives_batches:
+            # It has said so meanwhile.
+            return
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
@@ -118,7 +121,7 @@ class Fetcher:
 
         try:
             self._cache.store(releases, receive)
-        except errors.LoaderError as error:
+        except GlareMuranoError as error:
             # What a catalogue calls a digest may be none, and a disk full.
             LOG.info("%s; each is tried by itself", error)
 

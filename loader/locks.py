@@ -32,6 +32,7 @@ import pathlib
 import re
 import struct
 import time
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from loader import errors
@@ -93,6 +94,12 @@ class LockFile:
         """Keep all others from a name, or give false if somebody has it."""
         with self._opened() as file:
             yield self._try(file, fcntl.F_WRLCK, name)
+
+    @contextlib.contextmanager
+    def exclusive_those_free(self, names: Iterable[str]) -> Iterator[set[str]]:
+        """Keep all others from those of the names that nobody has, by one open file."""
+        with self._opened() as file:
+            yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)

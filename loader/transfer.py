@@ -21,6 +21,7 @@ affair.
 import contextlib
 import json
 import re
+import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -300,6 +301,18 @@ def _between(start: int, end: int | None, arriving: Iterable[bytes]) -> Iterator
 def pieces(response: requests.Response) -> Iterator[bytes]:
     """The pieces of an answer that was asked for as a stream."""
     return iter(response.iter_content(_CHUNK))
+
+
+def within(seconds: float, arriving: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces, as long as they arrive in time, all together.
+
+    :raises ClientException: if they do not.
+    """
+    deadline = time.monotonic() + seconds
+    for piece in arriving:
+        yield piece
+        if time.monotonic() > deadline:
+            raise ksa_exceptions.ClientException(f"not within {seconds} seconds")
 
 
 def document(response: requests.Response) -> Any:

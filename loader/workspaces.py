@@ -21,6 +21,7 @@ import contextlib
 import pathlib
 import shutil
 import uuid
+from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -42,9 +43,12 @@ class Workspaces:
         """Wait until nobody else has a name, and keep it."""
         return self._locks.exclusive(_lock(name))
 
-    def lock_if_free(self, name: str) -> AbstractContextManager[bool]:
-        """Keep a name, or give false if somebody else has it."""
-        return self._locks.exclusive_if_free(_lock(name))
+    @contextlib.contextmanager
+    def lock_those_free(self, names: Iterable[str]) -> Iterator[set[str]]:
+        """Keep those of the names that nobody else has."""
+        locks = {_lock(name): name for name in names}
+        with self._locks.exclusive_those_free(locks) as free:
+            yield {locks[lock] for lock in free}
 
     @contextlib.contextmanager
     def folder(self, name: str) -> Iterator[pathlib.Path]:
@@ -76,7 +80,7 @@ class Workspaces:
         :raises OSError: if the folders cannot be listed, or names not be locked.
         """
         for path in self._root.iterdir():
-            with self.lock_if_free(path.name) as free:
+            with self._locks.exclusive_if_free(_lock(path.name)) as free:
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
 

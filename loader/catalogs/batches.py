@@ -19,12 +19,15 @@ one, the cache's.
 import tarfile
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 PATH = "/murano/archives"
 
-# What reading a stream that is none may end in, beside the errors of a request.
-MALFORMED = (tarfile.TarError, ValueError, LookupError, OSError)
+# What a stream that is no batch ends in, beside the errors of a request.
+MALFORMED = (tarfile.TarError, ValueError)
+
+_END = bytes(tarfile.BLOCKSIZE)
 
 
 def body(ids: Iterable[str]) -> dict[str, Any]:
@@ -32,37 +35,38 @@ def body(ids: Iterable[str]) -> dict[str, Any]:
     return {"artifacts": list(ids)}
 
 
-def read(pieces: Iterator[bytes], sizes: dict[str, int]) -> Iterator[tuple[str, bytes]]:
+def read(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
     """The archives in a batch, each with the id of its artifact.
 
+    Only plain files are read, as the server writes them: the library's own reader
+    follows whatever a header says, and can be led round in circles.
+
     :param pieces: the stream.
-    :param sizes: id of an artifact that was asked for -> size of its archive. What
-        is not among them, or of another size, is passed over.
-    :raises MALFORMED: if the stream is no batch, or larger than it can be.
+    :param sizes: id of each artifact that was asked for -> size of its archive.
+    :raises MALFORMED: if it breaks off, or holds anything else.
     """
-    # In steps of a block, for each a header and the archive; at the end a record of blocks.
-    limit = tarfile.RECORDSIZE + sum(size + 2 * tarfile.BLOCKSIZE for size in sizes.values())
-    with tarfile.open(fileobj=_Stream(pieces, limit), mode="r|") as batch:  # type: ignore[call-overload]
-        for member in batch:
-            if member.isreg() and sizes.get(member.name) == member.size:
-                file = batch.extractfile(member)
-                assert file is not None  # noqa: S101 - a regular file has a content
-                yield member.name, file.read()
+    stream = _Stream(pieces)
+    missing = dict(sizes)
+    while (header := stream.read(tarfile.BLOCKSIZE)) != _END:
+        member = tarfile.TarInfo.frombuf(header, "ascii", "strict")
+        if member.type != tarfile.REGTYPE or missing.pop(member.name, None) != member.size:
+            raise ValueError(f"a batch holds {member.name[:80]!r}, which was not asked for so")
+        yield member.name, stream.read(member.size)
+        stream.read(-member.size % tarfile.BLOCKSIZE)
 
 
 class _Stream:
-    """Pieces as a file that can be read once, and not beyond a limit."""
+    """Pieces that are read in other sizes than they come in."""
 
-    def __init__(self, pieces: Iterator[bytes], limit: int) -> None:
+    def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
-        self._left = limit
         self._rest = b""
 
     def read(self, size: int) -> bytes:
-        while len(self._rest) < size and (piece := next(self._pieces, b"")):
-            self._left -= len(piece)
-            if self._left < 0:
-                raise ValueError("a batch is larger than what was asked for")
+        while len(self._rest) < size:
+            piece = next(self._pieces, b"")
+            if not piece:
+                raise ValueError("a batch breaks off")
             self._rest += piece
         found, self._rest = self._rest[:size], self._rest[size:]
         return found

@@ -63,6 +63,8 @@ _LONG_PAGE = 100
 _MOST_PAGES = 1000
 # Of the names in one URL, in characters; servers take 8190 of a whole URL.
 _NAMES_LENGTH = 4000
+# Seconds for a batch: whoever else wants one of its archives waits meanwhile.
+_BATCH_TIMEOUT = 60
 
 OPTIONS: options.Options = {
     "glare": keystone.options_of("Glare", SERVICE_TYPE),
@@ -174,7 +176,8 @@ class GlareCatalog(base.Catalog):
         sizes = {release.reference: release.size or 0 for release in releases}
         try:
             with self._send("POST", batches.PATH, json=batches.body(by_id), stream=True) as answer:
-                for artifact_id, archive in batches.read(transfer.pieces(answer), sizes):
+                pieces = transfer.within(_BATCH_TIMEOUT, transfer.pieces(answer))
+                for artifact_id, archive in batches.read(pieces, sizes):
                     self.counters.count(bytes=len(archive))
                     yield by_id[artifact_id], archive
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):

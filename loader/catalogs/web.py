@@ -19,7 +19,6 @@ packages.
 import contextlib
 import functools
 import re
-import time
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -97,12 +96,8 @@ class Answer:
 
         :raises CatalogError: if it cannot, or takes too long.
         """
-        deadline = time.monotonic() + _WHOLE_TIMEOUT
         try:
-            for chunk in self._download():
-                yield chunk
-                if time.monotonic() > deadline:
-                    raise errors.CatalogError(f"{self._url}: not within {_WHOLE_TIMEOUT} seconds")
+            yield from transfer.within(_WHOLE_TIMEOUT, self._download())
         except transfer.FAILURES as error:
             raise transfer.failed(error, self._url) from error
 

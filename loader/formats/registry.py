@@ -44,8 +44,9 @@ LOG = logging.getLogger(__name__)
 
 _OURS = "glare-murano"
 
-# Manifests that are kept, and the bytes of one: those of real packages are far smaller.
-_MOST_KEPT = 1024
+# Manifests that are kept, and the bytes of one: real ones are far smaller. What
+# takes most memory takes fifty times as many bytes, and so all 100 MB.
+_MOST_KEPT = 256
 _LARGEST_KEPT = 8192
 
 
@@ -81,9 +82,11 @@ class PackageTypes:
         :raises UnsupportedFormat: naming the formats that are installed.
         """
         path = folder / FILE_NAME
-        is_kept = path.is_file() and path.stat().st_size <= _LARGEST_KEPT
+        there = path.stat() if path.is_file() else None
+        if there is None or there.st_size > _LARGEST_KEPT:
+            return self.load(folder)
         with _told(folder):
-            manifest = _kept(path) if is_kept else _read(folder)
+            manifest = _kept(path, there.st_ctime_ns)
         return self._package(manifest, folder)
 
     def _package(self, manifest: Manifest, folder: pathlib.Path) -> Package:
@@ -140,7 +143,12 @@ def _read(folder: pathlib.Path) -> Manifest:
 
 
 @functools.lru_cache(_MOST_KEPT)
-def _kept(path: pathlib.Path) -> Manifest:
+def _kept(path: pathlib.Path, changed: int) -> Manifest:
+    """The manifest of a file.
+
+    :param changed: when it was changed last: one that was damaged may have been
+        fetched again.
+    """
     return Manifest.parse(path.read_bytes())
 
 

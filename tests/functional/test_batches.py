@@ -22,11 +22,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 
 import loader
 from glare_murano import api
 from glare_murano import batches
 from glare_murano.package import VersionSpec
+from loader import fetching
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional.client import BATCHES
@@ -115,6 +117,41 @@ def test_the_policy_of_a_download_rules_batches(
     assert auditor.batch(ids).status_code == 403
 
 
+def test_an_open_policy_shows_nothing_that_a_list_call_would_not(
+    glare: Client, as_user: Callable[[str], Client], name: str, policy: Callable[[str, str], None]
+) -> None:
+    ids = list(_published(glare, name))
+    policy("artifact:download", "@")
+
+    assert list(_archives(glare.batch(ids))) == ids
+    assert as_user("strangers").request("GET", f"/{ids[0]}/archive").status_code == 404
+    assert _archives(as_user("strangers").batch(ids)) == {}
+
+
+def test_an_artifact_is_given_once(glare: Client, name: str) -> None:
+    first, second, third = _published(glare, name)
+
+    assert list(_archives(glare.batch([second, first, second, third]))) == [second, first, third]
+
+
+def test_a_loader_asks_for_no_more_than_is_given() -> None:
+    assert fetching._TOGETHER <= batches.MAX_ARCHIVES
+    assert fetching._TOGETHER * fetching._SMALL <= batches.MAX_SIZE
+
+
+@pytest.mark.parametrize("change", [lambda data: data + b"more", lambda data: data[:-1]])
+def test_what_the_store_has_changed_ends_the_batch(
+    glare: Client, name: str, state_dir: pathlib.Path, change: Callable[[bytes], bytes]
+) -> None:
+    published = _published(glare, name)
+    damaged = list(published)[1]
+    path = _stored(state_dir, published[damaged])
+    path.write_bytes(change(path.read_bytes()))
+
+    with pytest.raises(requests.exceptions.ChunkedEncodingError):
+        glare.batch(list(published))
+
+
 def test_a_batch_has_a_limit(glare: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     published = _published(glare, name, 4)
     monkeypatch.setattr(batches, "MAX_SIZE", 250_000)
@@ -148,7 +185,8 @@ def test_what_the_store_has_lost_is_left_out(
         {"artifacts": ["a,b"]},
         {"artifacts": ["a" * 36]},
         {"artifacts": [str(uuid.UUID(int=1)).upper(), f"{uuid.UUID(int=1)} "]},
-        {"artifacts": [str(uuid.UUID(int=1))] * 2},
+        {"artifacts": [number for pair in range(50_000) for number in (pair, str(pair))]},
+        {"artifacts": [{}] * 100_000},
         {"artifacts": [str(uuid.UUID(int=number)) for number in range(101)]},
         {"artifacts": [], "more": 1},
     ],

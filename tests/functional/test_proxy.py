@@ -262,7 +262,7 @@ def test_a_password_is_not_shown_however_it_is_written(
 ) -> None:
     monkeypatch.setenv("http_proxy", f"{scheme}://user:{password}@127.0.0.1:1")
 
-    with pytest.raises(loader.CatalogError, match="through the proxy 127.0.0.1:1: ") as failure:
+    with pytest.raises(loader.CatalogError, match=r"through the proxy 127\.0\.0\.1:1: ") as failure:
         _glare("http://host.test").newest("org.some", VersionSpec.of("*"))
 
     assert password not in str(failure.value)

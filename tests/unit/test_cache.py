@@ -35,6 +35,7 @@ from glare_murano.package import Limits
 from loader import cache as cache_module
 from loader import locks
 from loader import records
+from loader.workspaces import Workspaces
 from tests.unit.stored import Stored
 
 
@@ -244,6 +245,50 @@ def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored])
     assert _there(cache) == set()
     assert _leftovers(cache) == []
     assert Stored.store(cache, *some) == {stored.digest for stored in some}
+
+
+def test_what_others_have_stored_meanwhile_is_not_fetched(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = Workspaces.lock_those_free
+
+    def lock_late(workspaces: Workspaces, names: list[str]) -> Any:
+        monkeypatch.undo()
+        _use(cache, *some[:2])
+        return lock(workspaces, names)
+
+    monkeypatch.setattr(Workspaces, "lock_those_free", lock_late)
+
+    assert Stored.store(cache, *some) == {stored.digest for stored in some[2:]}
+
+
+def _open_files() -> int:
+    return len(list(pathlib.Path("/proc/self/fd").iterdir()))
+
+
+def test_one_open_file_locks_all(cache: loader.Cache, some: list[Stored]) -> None:
+    before = _open_files()
+    most = 0
+
+    def fetch(digests: object) -> Iterator[tuple[str, bytes]]:
+        nonlocal most
+        for stored in some:
+            most = max(most, _open_files() - before)
+            yield stored.digest, stored.data
+
+    cache.store([stored.digest for stored in some], fetch)
+
+    assert most == 1
+
+
+def test_to_be_stored_together_is_a_use(cache: loader.Cache, some: list[Stored]) -> None:
+    first, second, third, _ = some
+    _use(cache, first)
+    with loader.Cache(cache.folder) as other:
+        Stored.store(other, second, third)
+    _use(cache, second)
+
+    assert cache.prune(cache.size * 2 // 3).removed == (first.digest,)
 
 
 def test_packages_that_were_stored_together_make_room(

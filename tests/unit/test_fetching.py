@@ -164,6 +164,24 @@ def test_batches_have_a_limit(tmp_path: pathlib.Path) -> None:
     assert {progress.release.fqn for progress in told} == catalog._archives.keys()
 
 
+def test_a_catalogue_that_gives_no_batches_after_all_is_asked_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = _Batcher(_archives(120))
+
+    def refuse(releases: Collection[Release]) -> list[tuple[Release, bytes]]:
+        catalog.batches.append({release.fqn for release in releases})
+        catalog.gives_batches = False
+        return []
+
+    monkeypatch.setattr(catalog, "batch", refuse)
+    with loader.Cache(tmp_path) as cache:
+        loader.Fetcher(cache).prefetch(catalog.choices())
+
+    assert len(catalog.batches) == 1
+    assert len(catalog.fetched) == 120
+
+
 def test_what_a_batch_lacks_is_fetched_by_itself(tmp_path: pathlib.Path) -> None:
     catalog = _Batcher(_archives(8), whole=5)
     with loader.Cache(tmp_path) as cache:

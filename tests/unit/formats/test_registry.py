@@ -13,6 +13,7 @@
 """Package types, found among the plug-ins that are installed."""
 
 import pathlib
+import time
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 import loader
 from glare_murano.package import InvalidManifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
+from glare_murano.package.manifest import Manifest
 from loader.formats import PackageTypes
 from tests import packages
 from tests.plugins import Site
@@ -112,21 +114,42 @@ def _cached(folder: pathlib.Path) -> dict[str, Any]:
     return manifest
 
 
-def test_a_cached_manifest_is_read_once(site: Site, folder: pathlib.Path) -> None:
+def test_what_a_plug_in_writes_to_a_manifest_is_its_own(site: Site, folder: pathlib.Path) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
     first = _cached(folder)
     first["Tags"] = ["of this deployment"]
     first["Meta"]["key"].append("of this deployment")
-    (folder / "manifest.yaml").write_text("no manifest any more")
 
     again = _cached(folder)
 
     assert again["FullName"] == "org.test"
     assert "Tags" not in again
     assert again["Meta"] == {"key": ["value"]}
-    with pytest.raises(InvalidManifest):
+
+
+def test_a_cached_manifest_is_read_once(
+    site: Site, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
+    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
+    _cached(folder)
+    monkeypatch.setattr(Manifest, "parse", None)
+
+    assert _cached(folder)["FullName"] == "org.test"
+    with pytest.raises(TypeError):
         PackageTypes().load(folder)
+
+
+def test_a_manifest_that_was_mended_is_read_anew(folder: pathlib.Path) -> None:
+    damaged = packages.manifest("org.tesx", Classes={})
+    packages.write(folder, packages.files(damaged))
+    assert PackageTypes().load_cached(folder).full_name == "org.tesx"
+    # As coarse as the kernel's ticks.
+    time.sleep(0.02)
+    packages.write(folder, packages.files(packages.manifest("org.test", Classes={})))
+
+    assert PackageTypes().load_cached(folder).full_name == "org.test"
 
 
 def test_a_large_manifest_is_not_kept(tmp_path: pathlib.Path) -> None:
@@ -138,7 +161,10 @@ def test_a_large_manifest_is_not_kept(tmp_path: pathlib.Path) -> None:
         assert PackageTypes().load_cached(write(author)).author == author
 
 
-def test_what_has_no_manifest_is_told_each_time(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_has_no_manifest_is_told_each_time(tmp_path: pathlib.Path, is_folder: bool) -> None:
+    if is_folder:
+        packages.write(tmp_path, {"manifest.yaml/FullName": b"org.test"})
     for _ in range(2):
         with pytest.raises(InvalidManifest, match="manifest-missing"):
             PackageTypes().load_cached(tmp_path)
