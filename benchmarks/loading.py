@@ -30,6 +30,7 @@ import tempfile
 import uuid
 import zipfile
 from collections.abc import Iterator
+from typing import IO
 
 import requests
 
@@ -117,19 +118,25 @@ def engine() -> Iterator[Figure]:
 def together() -> Iterator[Figure]:
     """16 processes on one empty cache, against as many in turn, each with a cache of its own.
 
-    An engine's process loads packages for many deployments, so that it counts
-    from when all have started.
+    An engine's process loads packages for many deployments: neither its start
+    nor its end counts.
     """
-    with _published() as (client, _), tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        shared = [_Process(client, folder, "shared") for _ in range(_PROCESSES)]
+    with _published() as (client, _), contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+
+        def started(cache: object) -> _Process:
+            return stack.enter_context(_started(client, folder, cache))
+
+        shared = [started("shared") for _ in range(_PROCESSES)]
+        alone = [started(number) for number in range(_PROCESSES)]
+        os.sync()
         start = wall()
         for process in shared:
             process.load()
         downloads = sum(process.downloads() for process in shared)
         at_once = wall() - start
 
-        alone = [_Process(client, folder, str(number)) for number in range(_PROCESSES)]
+        os.sync()
         start = wall()
         for process in alone:
             process.load()
@@ -139,36 +146,35 @@ def together() -> Iterator[Figure]:
     yield Figure("16 processes, cold, at once / in turn", at_once / in_turn, "times", 0.25)
 
 
-class _Process:
-    """A process that loads the application when it is told to, and has started until then."""
+@contextlib.contextmanager
+def _started(client: Client, folder: pathlib.Path, cache: object) -> "Iterator[_Process]":
+    conf = folder / f"{uuid.uuid4().hex}.conf"
+    conf.write_text(
+        _LOADER_CONF.format(folder=folder, cache=cache, url=client.url, token=client.token)
+    )
+    command = [*_PYTHON, "-m", "benchmarks.start", str(conf)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield _Process(process.stdin, process.stdout)
 
-    def __init__(self, client: Client, folder: pathlib.Path, cache: str) -> None:
-        conf = folder / f"{uuid.uuid4().hex}.conf"
-        conf.write_text(
-            _LOADER_CONF.format(folder=folder, cache=cache, url=client.url, token=client.token)
-        )
-        command = [*_PYTHON, "-m", "benchmarks.start", str(conf)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._read() == "ready"
+
+class _Process:
+    """A process that loads the application when it is told to."""
+
+    def __init__(self, orders: IO[str], answers: IO[str]) -> None:
+        self._orders = orders
+        self._answers = answers
 
     def load(self) -> None:
-        self._write("load")
+        print("load", file=self._orders, flush=True)
 
     def downloads(self) -> int:
-        """How many archives it has downloaded, once it has loaded all; then it ends."""
-        found = int(self._read())
-        self._process.communicate()
-        return found
-
-    def _read(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def _write(self, line: str) -> None:
-        assert self._process.stdin is not None
-        print(line, file=self._process.stdin, flush=True)
+        """How many archives it has downloaded, once it has loaded all."""
+        return int(self._answers.readline())
 
 
 _LOADER_CONF = """\

@@ -10,7 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One process that has started, waits for a line, loads the application, and tells what it took."""
+"""One process that has started, and loads the application when it gets a line.
+
+It tells how many archives it has downloaded, and ends with its input.
+"""
 
 import sys
 
@@ -31,6 +34,7 @@ def main() -> None:
         sys.stdin.readline()
         load_all(packages, closure.APPLICATION, VersionSpec.of(closure.RANGE))
         print(packages.counters.downloads, flush=True)
+        sys.stdin.read()
 
 
 if __name__ == "__main__":
