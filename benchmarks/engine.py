@@ -24,7 +24,6 @@ import json
 import os
 import pathlib
 import sys
-import tempfile
 import uuid
 from typing import Any
 
@@ -92,21 +91,20 @@ def _required(loader: Any, package: Any) -> list[Any]:
 
 def main() -> None:
     """Measure with empty and with full caches."""
-    configuration, token, project_id = sys.argv[1:]
+    configuration, token, project_id, folder = sys.argv[1:]
     murano_config.parse_args(["--config-file", configuration])
     engine.install()
     auth_utils.get_client_session = functools.cache(auth_utils.get_client_session)
-    with tempfile.TemporaryDirectory() as folder:
-        task = _Task(pathlib.Path(folder), token, project_id)
+    task = _Task(pathlib.Path(folder), token, project_id)
 
-        def theirs() -> None:
-            task.run(_THEIRS)
+    def theirs() -> None:
+        task.run(_THEIRS)
 
-        def ours() -> None:
-            task.run(_OURS)
+    def ours() -> None:
+        task.run(_OURS)
 
-        cold = ratio(ours, theirs, _COLD_ROUNDS, before=task.forget, clock=wall)
-        warm = ratio(ours, theirs, _WARM_ROUNDS, clock=wall)
+    cold = ratio(ours, theirs, _COLD_ROUNDS, before=task.forget, clock=wall)
+    warm = ratio(ours, theirs, _WARM_ROUNDS, clock=wall)
     print(json.dumps({"cold": cold, "warm": warm}))
 
 

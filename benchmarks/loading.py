@@ -19,7 +19,6 @@ services and the disk, and to wait less is what a loader is for.
 import concurrent.futures
 import contextlib
 import io
-import itertools
 import json
 import os
 import pathlib
@@ -40,6 +39,7 @@ from benchmarks import server
 from benchmarks import services
 from benchmarks.measure import Figure
 from benchmarks.measure import ratio
+from benchmarks.measure import scratch
 from benchmarks.measure import wall
 from benchmarks.package import write_big
 from examples.load import load_all
@@ -58,17 +58,13 @@ _PYTHON = (sys.executable, "-W", "ignore")
 
 def cold() -> Iterator[Figure]:
     """The closure into an empty cache, against a script that only downloads and unzips."""
-    with _published() as (client, urls), tempfile.TemporaryDirectory() as name:
-        # Each time a folder of its own. To remove one's files beforehand would be
-        # measured: ext4 looks through all that were removed in the last seconds
-        # for each new one.
-        folders = (pathlib.Path(name, str(number)) for number in itertools.count())
+    with _published() as (client, urls):
 
         def ours() -> None:
-            assert _load(client, next(folders)).downloads == closure.SIZE
+            assert _load(client, scratch()).downloads == closure.SIZE
 
         def script() -> None:
-            _download(client, urls, next(folders))
+            _download(client, urls, scratch())
 
         # What was written before is not this one's to wait for.
         value = ratio(ours, script, before=os.sync, clock=wall)
@@ -110,7 +106,7 @@ def engine() -> Iterator[Figure]:
     """The closure in Murano's engine, with empty and full caches, against Murano's own loader."""
     with services.running() as running:
         command = ("-m", "benchmarks.engine", running.configuration, running.token)
-        found = json.loads(_output(*command, running.project_id))
+        found = json.loads(_output(*command, running.project_id, scratch()))
     yield Figure("closure of 30, cold / Murano's own loader", found["cold"], "times", 0.33)
     yield Figure("closure of 30, warm / Murano's own loader", found["warm"], "times", 0.1)
 
@@ -122,7 +118,7 @@ def together() -> Iterator[Figure]:
     nor its end counts.
     """
     with _published() as (client, _), contextlib.ExitStack() as stack:
-        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = scratch()
 
         def started(cache: object) -> _Process:
             return stack.enter_context(_started(client, folder, cache))

@@ -19,9 +19,11 @@ machine's other work is in both, and only the ratio is told.
 """
 
 import dataclasses
+import functools
 import gc
 import pathlib
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -80,6 +82,20 @@ def seconds(
         return clock() - start
     finally:
         gc.enable()
+
+
+def scratch() -> pathlib.Path:
+    """A new folder, which is removed when all is measured.
+
+    For each new file, ext4 looks through all that were removed in the last
+    minutes: so what one has left is not removed before the next has run.
+    """
+    return pathlib.Path(tempfile.mkdtemp(dir=_scratch().name))
+
+
+@functools.cache
+def _scratch() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory()
 
 
 def memory_above_idle(action: Callable[[], object]) -> float:
