@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from glare.db.sqlalchemy import api as database
@@ -65,6 +66,44 @@ _ARCHIVES = sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size).where(
     checked(_blobs.name == fields.ARCHIVE),
     checked(_blobs.status == "active"),
 )
+
+
+class _Viewer(NamedTuple):
+    """As much of a context as Glare's rule of what a caller can list asks for."""
+
+    is_admin: bool
+    project_id: Any
+
+
+@functools.lru_cache
+def _artifacts(column: str, sees_all: bool, has_project: bool) -> Any:
+    """The statement that gives artifacts which can be used, and the caller sees.
+
+    It is the same for all callers of a kind, so that it is worked out once.
+
+    :param column: what they are looked up by.
+    """
+    condition = sa.select(models.Artifact.id).where(
+        models.Artifact.type_name == fields.TYPE_NAME,
+        sa.or_(
+            models.Artifact.status == "active",
+            sa.and_(
+                models.Artifact.id == sa.bindparam("given"), models.Artifact.status != "deleted"
+            ),
+        ),
+    )
+    viewer = _Viewer(sees_all, sa.bindparam("project") if has_project else None)
+    # Glare's own rule of what a caller can list.
+    condition = database._apply_query_base_filters(condition, viewer)
+    return sa.select(
+        models.Artifact.id,
+        models.Artifact.name,
+        models.Artifact.version_prefix,
+        models.Artifact.version_suffix,
+        models.Artifact.version_meta,
+        models.Artifact.owner,
+        models.Artifact.visibility,
+    ).where(among(getattr(models.Artifact, column)), checked(condition.whereclause))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +167,7 @@ class GlareSource:
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
-        known = self._learn(self._by_name, fqns)
+        known = self._learn("name", fqns)
         # A database may compare without regard to case.
         return {fqn: newest_first(known[fqn]) for fqn in fqns if fqn in known}
 
@@ -138,7 +177,7 @@ class GlareSource:
         :returns: None if the caller cannot see it, or none is given.
         """
         if self._given is not None:
-            self._learn(self._by_id, [self._given])
+            self._learn("id", [self._given])
         found = (artifact.release for artifact in self.found.values() if artifact.id == self._given)
         return next(found, None)
 
@@ -147,7 +186,7 @@ class GlareSource:
         defined = collections.defaultdict(set)
         for class_name, artifact_id in looked_up(self._session, _DEFINING, class_names):
             defined[artifact_id].add(class_name)
-        self._learn(self._by_id, defined)
+        self._learn("id", defined)
         found: dict[str, set[Release]] = collections.defaultdict(set)
         for artifact in self.found.values():
             for class_name in defined.get(artifact.id, ()):
@@ -185,10 +224,13 @@ class GlareSource:
             for blob in blobs
         }
 
-    def _learn(self, statement: Any, values: Iterable[str]) -> dict[str, set[Version]]:
+    def _learn(self, column: str, values: Iterable[str]) -> dict[str, set[Version]]:
         """Find artifacts that can be used, and remember the best of each release."""
+        project = self._context.project_id
+        sees_all = self._see_all or self._context.is_admin
+        statement = _artifacts(column, sees_all, project is not None)
         versions: dict[str, set[Version]] = collections.defaultdict(set)
-        for row in looked_up(self._session, statement, values):
+        for row in looked_up(self._session, statement, values, given=self._given, project=project):
             release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
@@ -197,35 +239,6 @@ class GlareSource:
                 if best is None or self._preference(artifact) > self._preference(best):
                     self.found[release] = artifact
         return versions
-
-    @functools.cached_property
-    def _by_name(self) -> Any:
-        return self._artifacts(models.Artifact.name)
-
-    @functools.cached_property
-    def _by_id(self) -> Any:
-        return self._artifacts(models.Artifact.id)
-
-    def _artifacts(self, column: Any) -> Any:
-        """The statement that gives artifacts which can be used, and the caller sees."""
-        condition = sa.select(models.Artifact.id).where(
-            models.Artifact.type_name == fields.TYPE_NAME,
-            sa.or_(
-                models.Artifact.status == "active",
-                sa.and_(models.Artifact.id == self._given, models.Artifact.status != "deleted"),
-            ),
-        )
-        # Glare's own rule of what a caller can list.
-        condition = database._apply_query_base_filters(condition, self._context, self._see_all)
-        return sa.select(
-            models.Artifact.id,
-            models.Artifact.name,
-            models.Artifact.version_prefix,
-            models.Artifact.version_suffix,
-            models.Artifact.version_meta,
-            models.Artifact.owner,
-            models.Artifact.visibility,
-        ).where(among(column), checked(condition.whereclause))
 
     def _is_usable(self, artifact: Found) -> bool:
         if artifact.id == self._given:

@@ -62,11 +62,17 @@ def among(column: Any) -> Any:
     return column.in_(sa.bindparam(_VALUES, expanding=True))
 
 
-def looked_up(session: Any, statement: Any, values: Iterable[str]) -> Iterator[Any]:
-    """The rows of a statement with a column that is ``among`` the values."""
+def looked_up(
+    session: Any, statement: Any, values: Iterable[str], **parameters: str | None
+) -> Iterator[Any]:
+    """The rows of a statement with a column that is ``among`` the values.
+
+    :param parameters: others of the statement.
+    """
     ordered = sorted(values)
     for start in range(0, len(ordered), _MAX_VALUES):
-        yield from session.execute(statement, {_VALUES: ordered[start : start + _MAX_VALUES]})
+        share = {_VALUES: ordered[start : start + _MAX_VALUES]}
+        yield from session.execute(statement, share | parameters)
 
 
 def checked(condition: Any) -> Any:
