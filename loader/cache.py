@@ -201,10 +201,10 @@ class Cache:
                 missing = [digest for digest in digests if not self._has_in_use(digest)]
                 free = stack.enter_context(self._workspaces.lock_those_free(missing))
                 self._look_anew()
-                claimed = {digest for digest in free if not self.has(digest)}
+                claimed = [d for d in missing if d in free and not self.has(d)]
             made: dict[str, pathlib.Path] = {}
             for digest, archive in fetch(claimed) if claimed else ():
-                if digest in claimed - made.keys():
+                if digest in claimed and digest not in made:
                     with self._told(f"store package {digest}"):
                         work = stack.enter_context(self._workspaces.folder(digest))
                         if self._is_made(digest, archive, work):
