@@ -113,7 +113,7 @@ def check_form(validator: Any, body: Any) -> None:
     error = next(validator.iter_errors(body), None)
     if error is not None:
         place = "/".join(map(str, error.absolute_path)) or "the request"
-        raise exception.BadRequest(message=f"{place}: {error.message[:200]}")
+        raise exception.BadRequest(message=f"{place[:200]}: {error.message[:200]}")
 
 
 def json_body(req: Any) -> Any:

@@ -18,6 +18,7 @@ is it asked for: it may be out of date, and what it answers changes no pin.
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
@@ -109,7 +110,8 @@ class Memory(Catalog):
             lacks = resolved.undefined or any(
                 missing.demand.requirer is None for missing in resolved.unsatisfied
             )
-            return None if lacks else resolved
+            # What is lacking deep down may be there: it is asked for when it is loaded.
+            return None if lacks else dataclasses.replace(resolved, unsatisfied=())
 
     def _hear_nothing(self, error: errors.NoAnswer) -> None:
         """Note which catalogue does not answer; fail where it cannot be told."""

@@ -97,7 +97,7 @@ def _read(fqn: object, texts: object) -> set[Version]:
     if not isinstance(fqn, str):
         raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")
     # A text would be read letter by letter.
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
+    if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
         raise errors.InvalidPins(f"{quoted(fqn)}: expected a list of versions, not {_shown(texts)}")
     versions = set()
     for text in texts:

@@ -107,10 +107,12 @@ def _proxy(error: BaseException | None) -> str:
         response = getattr(error, "response", None)
         request = getattr(error, "request", None) or getattr(response, "request", None)
         if request is not None:
-            proxies = requests.utils.get_environ_proxies(request.url)
-            proxy = requests.utils.select_proxy(request.url, proxies) or ""
+            proxy = ""
+            with contextlib.suppress(ValueError):
+                proxies = requests.utils.get_environ_proxies(request.url)
+                proxy = requests.utils.select_proxy(request.url, proxies) or ""
             # However it is written, what stands before the host is not shown.
-            return str(proxy.rpartition("@")[2])
+            return proxy.rpartition("@")[2]
         # keystoneauth keeps of what requests raises the text alone.
         error = error.__context__
     return ""
@@ -222,6 +224,9 @@ class Download:
 
     def _open(self) -> Iterator[bytes]:
         """All pieces that are missing."""
+        if self._end is not None and self._offset >= self._end[0]:
+            # It was lost when all had come.
+            return iter(())
         if self._response is None:
             try:
                 self._response = self._open_at(self._headers())
@@ -232,15 +237,15 @@ class Download:
         self._check_state(self._response)
         arriving = pieces(self._response)
         if self._response.status_code != requests.codes.partial_content:
-            wanted = self._end[0] if self._end else None
-            return _between(self._offset, wanted, arriving)
-        place = part(self._response)
-        if place is None or place[0] != self._offset or self._end not in (None, place[1:]):
+            return _between(self._offset, self._end[0] if self._end else None, arriving)
+        start, end, size = part(self._response) or (0, 0, 0)
+        wanted = self._end or (size, size)
+        if not end or start != self._offset or size != wanted[1] or end > wanted[0]:
             said = self._response.headers.get("Content-Range", "")
             raise ksa_exceptions.ClientException(
                 f"asked for the bytes {self._wanted}, the server gave {said[:80]!r}"
             )
-        return arriving
+        return arriving if end == wanted[0] else _and_more(arriving)
 
     @property
     def _wanted(self) -> str:
@@ -268,8 +273,11 @@ class Download:
         self._validator |= state
 
     def _is_past_the_end(self, error: ksa_exceptions.HttpError) -> bool:
-        """Whether all had come when the connection was lost."""
-        if _status(error) != requests.codes.requested_range_not_satisfiable:
+        """Whether the whole body had come when the connection was lost."""
+        if (
+            self._end is not None
+            or _status(error) != requests.codes.requested_range_not_satisfiable
+        ):
             return False
         response = error.response
         said = response.headers.get("Content-Range") if response is not None else None
@@ -280,6 +288,14 @@ class Download:
             with contextlib.suppress(Exception):
                 self._response.close()
         self._response = self._pieces = None
+
+
+def _and_more(arriving: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of an answer that is shorter than what was asked for, which a server may do."""
+    yield from arriving
+    raise requests.exceptions.ChunkedEncodingError(
+        "the server gave a part of what it was asked for"
+    )
 
 
 def _between(start: int, end: int | None, arriving: Iterable[bytes]) -> Iterator[bytes]:

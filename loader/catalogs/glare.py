@@ -180,6 +180,8 @@ class GlareCatalog(base.Catalog):
                 for artifact_id, archive in batches.read(pieces, sizes):
                     self.counters.count(bytes=len(archive))
                     yield by_id[artifact_id], archive
+                # The end of the answer: the connection serves the next request then.
+                next(pieces, b"")
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             self.gives_batches = False
         except (*transfer.FAILURES, *batches.MALFORMED) as error:

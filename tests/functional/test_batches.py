@@ -215,6 +215,20 @@ def _chain(client: Client, name: str, count: int) -> None:
         client.publish(fqn, "1.0.0", archive)
 
 
+def test_a_connection_serves_one_batch_after_the_other(glare: Client, name: str) -> None:
+    _published(glare, name, 3)
+    catalog = _catalog(glare)
+    releases = [catalog.newest(f"{name}{number}", VersionSpec.of("1")) for number in range(3)]
+    some = [release for release in releases if release is not None]
+
+    for _ in range(4):
+        assert len(list(catalog.batch(some))) == 3
+
+    pools = catalog._client.session._session.adapters["http://"].poolmanager.pools
+    (pool,) = (pools[key] for key in pools.keys())  # noqa: SIM118 - no mapping
+    assert pool.num_connections == 1
+
+
 def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathlib.Path) -> None:
     _chain(glare, name, 10)
     told: list[loader.Progress] = []

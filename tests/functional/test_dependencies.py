@@ -247,6 +247,7 @@ def test_the_project_own_package_comes_before_a_public_one(
     [
         {"requirements": {"a": ">>1"}},
         {"requirements": {"a": 1}},
+        {"requirements": {"x" * 900_000: 1}},
         {"requirements": []},
         {"pins": {"a": ["x"]}},
         {"pins": {"a": ["1.0.0"] * 101}},
@@ -263,7 +264,7 @@ def test_a_bad_query_is_refused(glare: Client, body: Any) -> None:
     )
 
     assert answer.status_code == 400
-    assert message(answer)
+    assert 0 < len(message(answer)) < 1000
 
 
 def test_without_a_token_nothing_is_answered(glare_url: str) -> None:

@@ -19,7 +19,9 @@ from collections.abc import Callable
 import pytest
 
 import loader
+from glare_murano.package import Archive
 from glare_murano.package import VersionSpec
+from glare_murano.package import read_manifest
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
@@ -113,6 +115,34 @@ def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
     catalog._client.endpoint_override = glare.url
     assert load("org.wiki", "1") == "1.0.0"
     assert load("org.log", "1") == "1.1.0"
+
+
+def test_what_is_not_remembered_deep_down_is_asked_for(
+    project_loaders: _Switched, glare: Client, project: str, cache: loader.Cache
+) -> None:
+    project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
+    (database,) = (
+        path for path in (cache.folder / "packages").iterdir() if _name(path) == "org.db"
+    )
+    database.rename(cache.folder / database.name)
+    catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
+    catalog.name = "Glare"
+    catalog._client.endpoint_override = "http://127.0.0.1:9"
+    another = loader.Cache(cache.folder)
+    memory = loader.Memory([catalog], another, project)
+    package_loader = loader.PackageLoader([catalog], another, memory=memory)
+
+    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    with pytest.raises(loader.NoAnswer, match=r"org\.db .*did not answer"):
+        package_loader.load_package("org.db", VersionSpec.of("1.0"))
+    catalog._client.endpoint_override = glare.url
+
+    assert package_loader.load_package("org.db", VersionSpec.of("1.0"))
+
+
+def _name(package: pathlib.Path) -> str:
+    with Archive.open(package / "files") as archive:
+        return read_manifest(archive).full_name
 
 
 def test_without_the_operators_leave_nothing_is_loaded(project_loaders: _Switched) -> None:

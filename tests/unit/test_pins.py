@@ -42,6 +42,7 @@ def test_a_table_comes_out_as_it_went_in(pins: loader.Pins) -> None:
         ({"org.db": None}, r"'org\.db': expected a list of versions, not None"),
         ({"org.db": "1.0.0"}, r"'org\.db': expected a list of versions, not '1\.0\.0'"),
         ({"org.db": 1}, r"'org\.db': expected a list of versions, not '1'"),
+        ({"org.db": {"1.0.0": None}}, r"'org\.db': expected a list of versions, not "),
         ({"org.db": [None]}, r"'org\.db': expected a version, not None"),
         ({"org.db": [1.1]}, r"'org\.db': expected a version, not '1\.1'"),
         ({"org.db": ["1.0.0", "x"]}, r"'org\.db': 'x' is no version"),

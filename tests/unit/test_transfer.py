@@ -534,6 +534,55 @@ class _Answer:
 _PART = _Answer(206, _WHOLE[2:4], breaks=True, Content_Range="bytes 2-5/10")
 
 
+def _download(begun: _Answer | None, *then: _Answer | Exception) -> transfer.Download:
+    """A download that has begun with an answer, and goes on with others."""
+    others = iter(then)
+
+    def open_at(headers: dict[str, str]) -> Any:
+        other = next(others)
+        if isinstance(other, Exception):
+            raise other
+        return other
+
+    return transfer.Download(open_at, 2, cast(Any, begun))
+
+
+def _past_the_end(size: int) -> Exception:
+    answer = cast(Any, _Answer(416, b"", Content_Range=f"bytes */{size}"))
+    return ksa_exceptions.HttpError(http_status=416, response=answer)
+
+
+def test_shorter_parts_than_were_asked_for_are_gone_on_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transfer, "_wait", lambda _: 0)
+    parts = [
+        _Answer(206, _WHOLE[start : start + 2], Content_Range=f"bytes {start}-{start + 1}/10")
+        for start in range(0, 10, 2)
+    ]
+
+    assert b"".join(_download(None, *parts)) == _WHOLE
+    assert b"".join(_download(_Answer(200, b"01", breaks=True), *parts[1:])) == _WHOLE
+    wanted = _Answer(206, b"23", breaks=True, Content_Range="bytes 2-7/10")
+    assert b"".join(_download(wanted, *parts[2:])) == _WHOLE[2:8]
+
+
+def test_what_breaks_off_when_all_has_come_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "_wait", lambda _: 0)
+    part = _Answer(206, _WHOLE[2:6], breaks=True, Content_Range="bytes 2-5/10")
+
+    assert b"".join(_download(part)) == _WHOLE[2:6]
+    assert b"".join(_download(_Answer(200, _WHOLE, breaks=True), _past_the_end(10))) == _WHOLE
+
+
+def test_a_part_of_a_file_that_became_shorter_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "_wait", lambda _: 0)
+    part = _Answer(206, _WHOLE[:5], breaks=True, Content_Range="bytes 0-9/20")
+
+    with pytest.raises(ksa_exceptions.HttpError):
+        b"".join(_download(part, _past_the_end(5), _past_the_end(5)))
+
+
 @pytest.mark.parametrize(
     ("begun", "then", "expected"),
     [
@@ -559,7 +608,7 @@ def test_a_part_goes_on_as_far_as_it_was_asked_for(
     begun: _Answer, then: _Answer | None, expected: bytes | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer, "_wait", lambda _: 0)
-    download = transfer.Download(lambda _: cast(Any, then), 2, cast(Any, begun))
+    download = _download(begun, *([then] * 2 if then else []))
 
     if isinstance(expected, bytes):
         assert b"".join(download) == expected
