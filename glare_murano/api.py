@@ -91,9 +91,10 @@ def _dependencies(req: Any, see_all: bool) -> webob.Response:
             given=query.package,
         )
         try:
-            return _json(queries.answer(query, source))
+            answer = queries.answer(query, source)
         except closure.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
+    return _json(answer)
 
 
 def _heirs(req: Any, see_all: bool) -> webob.Response:

@@ -39,6 +39,7 @@ from glare_murano import metrics
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package.closure import newest_first
+from glare_murano.rows import VERSION
 from glare_murano.rows import among
 from glare_murano.rows import checked
 from glare_murano.rows import looked_up
@@ -267,9 +268,7 @@ def _members(session: Any, af: Any, group: _Group, context: Any) -> list[str]:
             session,
             af,
             models.Artifact.name,
-            models.Artifact.version_prefix,
-            models.Artifact.version_suffix,
-            models.Artifact.version_meta,
+            *VERSION,
         )
         .filter(
             models.ArtifactProperty.string_value == group.text,
@@ -294,9 +293,7 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
     )
     statement = sa.select(
         models.Artifact.name,
-        models.Artifact.version_prefix,
-        models.Artifact.version_suffix,
-        models.Artifact.version_meta,
+        *VERSION,
         models.Artifact.owner,
         models.Artifact.visibility,
         models.Artifact.status,

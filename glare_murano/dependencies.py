@@ -37,6 +37,7 @@ from glare_murano.package import VersionSpec
 from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
 from glare_murano.package.closure import newest_first
+from glare_murano.rows import VERSION
 from glare_murano.rows import among
 from glare_murano.rows import checked
 from glare_murano.rows import looked_up
@@ -98,9 +99,7 @@ def _artifacts(column: str, sees_all: bool, has_project: bool) -> Any:
     return sa.select(
         models.Artifact.id,
         models.Artifact.name,
-        models.Artifact.version_prefix,
-        models.Artifact.version_suffix,
-        models.Artifact.version_meta,
+        *VERSION,
         models.Artifact.owner,
         models.Artifact.visibility,
     ).where(among(getattr(models.Artifact, column)), checked(condition.whereclause))

@@ -26,6 +26,7 @@ from glare.db.sqlalchemy import models
 
 from glare_murano import fields
 from glare_murano.package import Version
+from glare_murano.rows import VERSION
 from glare_murano.rows import among
 from glare_murano.rows import looked_up
 from glare_murano.rows import version_of
@@ -76,9 +77,7 @@ def _extending(context: Any, see_all: bool) -> Any:
             models.ArtifactProperty.key_name,
             models.ArtifactProperty.string_value,
             models.Artifact.name,
-            models.Artifact.version_prefix,
-            models.Artifact.version_suffix,
-            models.Artifact.version_meta,
+            *VERSION,
         )
         .select_from(models.ArtifactProperty)
         .join(models.Artifact, models.Artifact.id == models.ArtifactProperty.artifact_id)

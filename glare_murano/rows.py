@@ -23,6 +23,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from glare.common import semver_db
+from glare.db.sqlalchemy import models
 
 from glare_murano.package import Version
 
@@ -41,8 +42,16 @@ def snapshot(session: Any) -> Iterator[None]:
         yield
 
 
+# What tells the version of an artifact.
+VERSION = (
+    models.Artifact.version_prefix,
+    models.Artifact.version_suffix,
+    models.Artifact.version_meta,
+)
+
+
 def version_of(row: Any) -> Version:
-    """The version in a row of the table of artifacts."""
+    """The version in a row with the columns ``VERSION``."""
     return _version(row.version_prefix, row.version_suffix, row.version_meta)
 
 
