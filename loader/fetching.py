@@ -107,9 +107,6 @@ class Fetcher:
 
     def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
         """Fetch releases by one request; what does not come so is left out."""
-        if not catalog.gives_batches:
-            # It has said so meanwhile.
-            return
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
@@ -156,15 +153,14 @@ def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Rel
     batches: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
     for choice in choices:
         release = choice.release
-        if choice.catalog.gives_batches and release.size and release.size <= _SMALL:
+        if release.size and release.size <= _SMALL:
             batches[choice.catalog][release.digest] = release
     for catalog, releases in batches.items():
-        ordered = sorted(releases)
-        for start in range(0, len(ordered), _TOGETHER):
-            yield (
-                catalog,
-                {digest: releases[digest] for digest in ordered[start : start + _TOGETHER]},
-            )
+        items = list(releases.items())
+        for start in range(0, len(items), _TOGETHER):
+            # Asked each time: a catalogue may find out at the first.
+            if catalog.gives_batches:
+                yield catalog, dict(items[start : start + _TOGETHER])
 
 
 def _place(choice: Choice) -> tuple[Catalog, str]:

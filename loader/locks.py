@@ -92,8 +92,8 @@ class LockFile:
     @contextlib.contextmanager
     def exclusive_if_free(self, name: str) -> Iterator[bool]:
         """Keep all others from a name, or give false if somebody has it."""
-        with self._opened() as file:
-            yield self._try(file, fcntl.F_WRLCK, name)
+        with self.exclusive_those_free([name]) as free:
+            yield bool(free)
 
     @contextlib.contextmanager
     def exclusive_those_free(self, names: Iterable[str]) -> Iterator[set[str]]:

@@ -63,7 +63,7 @@ class Memory(Catalog):
         super().__init__("what was resolved before")
         self.has_stood_in = False
         # What did not answer in this deployment, and how it failed.
-        self._silent: list[tuple[Catalog, str]] = []
+        self._silent: dict[object, str] = {}
         self._catalogs = tuple(catalogs)
         self._cache = cache
         scope = json.dumps([project_id, [catalog.name for catalog in catalogs]])
@@ -89,7 +89,7 @@ class Memory(Catalog):
                 resolved = self._stand_in(query)
                 if resolved is None:
                     raise
-        failures = "; ".join(failure for _, failure in self._silent)
+        failures = "; ".join(self._silent.values())
         LOG.warning("%s; packages are taken from %s instead", failures, self.name)
         self.has_stood_in = True
         return resolved
@@ -100,8 +100,7 @@ class Memory(Catalog):
         :returns: None if they lack what the query asks for itself.
         """
         while True:
-            silent = [catalog for catalog, _ in self._silent]
-            answering = [catalog for catalog in self._catalogs if catalog not in silent]
+            answering = [catalog for catalog in self._catalogs if catalog not in self._silent]
             try:
                 resolved = by_level([*answering, self], query)
             except errors.NoAnswer as error:
@@ -115,11 +114,11 @@ class Memory(Catalog):
 
     def _hear_nothing(self, error: errors.NoAnswer) -> None:
         """Note which catalogue does not answer; fail where it cannot be told."""
-        failed = [catalog for catalog in self._catalogs if catalog is error.catalog]
-        if not failed:
+        if error.catalog not in self._catalogs:
             raise error
-        others = [(silent, how) for silent, how in self._silent if silent is not failed[0]]
-        self._silent = [*others, (failed[0], str(error))]
+        # The last to fail is told last.
+        self._silent.pop(error.catalog, None)
+        self._silent[error.catalog] = str(error)
 
     def remember(self, choice: Choice) -> None:
         """Remember a release, if its archive is in the cache."""

@@ -45,8 +45,6 @@ _CHUNK = 128 * 1024
 _LONGEST_WAIT = 30.0
 _SERVER_ERROR = 500
 
-# What stands before the host.
-_CREDENTIALS = re.compile(r"\A([a-z+.-]+://|)[^/?#]*@", re.IGNORECASE)
 # A proxy's refusal, of which requests gives the text alone.
 _NO_TUNNEL = re.compile(r"Tunnel connection failed: 4\d\d")
 
@@ -94,11 +92,6 @@ def failed(error: BaseException, message: str) -> errors.CatalogError:
     kind = errors.NoAnswer if is_passing(error) else errors.CatalogError
     proxy = _proxy(error)
     return kind(f"{message}{f', through the proxy {proxy}' if proxy else ''}: {error}")
-
-
-def without_credentials(url: str) -> str:
-    """A URL as it may be shown."""
-    return _CREDENTIALS.sub(r"\1", url)
 
 
 def _proxy(error: BaseException | None) -> str:

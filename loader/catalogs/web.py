@@ -35,6 +35,8 @@ from loader.counters import Counters
 
 # For a whole file.
 _WHOLE_TIMEOUT = 600
+# What stands before the host.
+_CREDENTIALS = re.compile(r"\A([a-z+.-]+://|)[^/?#]*@", re.IGNORECASE)
 _URL = re.compile(r"https?://[!-~]{1,2000}\Z")
 
 # What asks whether a file is still in the state that a header tells of.
@@ -48,7 +50,7 @@ def checked_url(url: str) -> str:
 
     :raises ValueError: if no web server can be asked for it.
     """
-    url = transfer.without_credentials(url)
+    url = _CREDENTIALS.sub(r"\1", url)
     # A password may have been written so that it is not seen as one.
     shown = quoted(url.rpartition("@")[2])
     if not _URL.match(url):
