@@ -148,7 +148,8 @@ def plan(
     return _Planner(roots, pins, source).closure()
 
 
-_Choice = frozenset[Release]
+# Releases of one package, the newest first.
+_Choice = tuple[Release, ...]
 
 
 class _Planner:
@@ -183,7 +184,7 @@ class _Planner:
     def closure(self) -> Closure:
         taken: dict[str, _Choice] = {}
         demands: dict[str, tuple[Demand, ...]] = {}
-        seen: set[tuple[_Choice, int]] = set()
+        seen: set[tuple[frozenset[Release], int]] = set()
         while True:
             before, before_demands = taken, demands
             demands = self._demands(taken)
@@ -193,7 +194,7 @@ class _Planner:
             if taken == before and demands.keys() == before_demands.keys():
                 return self._result(taken)
             for fqn in taken.keys() & before.keys():
-                given_up = {release.version for release in before[fqn] - taken[fqn]}
+                given_up = {release.version for release in before[fqn] if release not in taken[fqn]}
                 if given_up:
                     self._given_up[fqn, _ranges(before_demands[fqn])] |= given_up
                     del self._choices[fqn]
@@ -216,7 +217,7 @@ class _Planner:
         while queue:
             demand = queue.popleft()
             found[demand.fqn][demand] = None
-            for release in sorted(taken.get(demand.fqn, ()), key=str):
+            for release in taken.get(demand.fqn, ()):
                 if release not in reached and demand.spec.match(release.version):
                     reached.add(release)
                     queue.extend(self._required_by[release])
@@ -239,7 +240,7 @@ class _Planner:
         chosen = fewest_newest(self._candidates(fqn, specs, _ranges(demands)), specs)
         available = set(self._versions[fqn])
         chosen_pins = available.intersection(pinned.values())
-        return frozenset(Release(fqn, version) for version in {*chosen, *chosen_pins})
+        return tuple(Release(fqn, version) for version in newest_first({*chosen, *chosen_pins}))
 
     def _candidates(
         self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
@@ -280,13 +281,12 @@ class _Planner:
         queue = collections.deque(self._roots)
         while queue:
             demand = queue.popleft()
-            version = self._answer(demand, taken[demand.fqn])
-            if version is None:
+            release = self._answer(demand, taken[demand.fqn])
+            if release is None:
                 available = newest_first(self._versions[demand.fqn])
                 chain = chain_of(demand, lambda requirer: answers[requirer][0])
                 unsatisfied.append(Unsatisfied(demand, chain, available))
                 continue
-            release = Release(demand.fqn, version)
             if release not in answers:
                 answers[release] = []
                 queue.extend(self._required_by[release])
@@ -294,12 +294,12 @@ class _Planner:
         ordered = {release: tuple(answers[release]) for release in sorted(answers, key=str)}
         return Closure(ordered, tuple(unsatisfied))
 
-    def _answer(self, demand: Demand, choice: _Choice) -> Version | None:
-        """The version that a demand gets: the pinned one, or the newest taken."""
-        pin = demand.spec.select(self._pins.get(demand.fqn, ()))
-        if pin is not None:
-            return pin if Release(demand.fqn, pin) in choice else None
-        return demand.spec.select(newest_first(release.version for release in choice))
+    def _answer(self, demand: Demand, choice: _Choice) -> Release | None:
+        """The release that a demand gets: of the pinned version, or the newest taken."""
+        version = demand.spec.select(self._pins.get(demand.fqn, ()))
+        if version is None:
+            version = demand.spec.select(release.version for release in choice)
+        return next((release for release in choice if release.version == version), None)
 
 
 def chain_of(demand: Demand, reached_by: Callable[[Release], Demand | None]) -> tuple[Demand, ...]:
@@ -339,7 +339,8 @@ def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) ->
 
 def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
     """Versions in one fixed order, the newest first."""
-    return tuple(sorted(set(versions), key=lambda v: v.precedence_key, reverse=True))
+    # Build metadata makes no version newer, but would leave the order open.
+    return tuple(sorted(set(versions), key=lambda v: (v.precedence_key, v.build), reverse=True))
 
 
 def choose_defining(

@@ -61,19 +61,28 @@ def parse_version(text: str | None) -> Version:
     try:
         if len(complete) > _MAX_LENGTH or not complete.isascii():
             raise ValueError(complete)
-        return Version(complete)
+        return _version(complete)
     except ValueError as error:
         raise errors.InvalidVersion(
             f"{quoted(text)} is no version: expected SemVer, such as 1.2.3, 1.2.3-rc.1 or 1.2"
         ) from error
 
 
+# The same few versions are named by all that require them.
+@functools.lru_cache(maxsize=4096)
+def _version(text: str) -> Version:
+    return Version(text)
+
+
 class VersionSpec:
     """A range of versions, as in ``Require``, ``classVersion`` or a query.
 
     Immutable and hashable; equal if it selects by the same clauses.
+
+    :ivar canonical: the clauses, full versions throughout, in one fixed order.
     """
 
+    canonical: str
     text: str
     _clauses: tuple[semver.Range, ...]
     _excluded: "frozenset[_Number]"
@@ -82,14 +91,16 @@ class VersionSpec:
     _spec: SimpleSpec
     _targets: "frozenset[_Number]"
 
-    __slots__ = ("_clauses", "_excluded", "_high", "_low", "_spec", "_targets", "text")
+    __slots__ = ("_clauses", "_excluded", "_high", "_low", "_spec", "_targets", "canonical", "text")
 
     def __init__(self, text: str, clauses: tuple[semver.Range, ...]) -> None:
         intervals = [_interval(clause) for clause in clauses]
+        spec = SimpleSpec(",".join(str(c) for c in clauses) or "*")
         values = {
             "text": text,
+            "canonical": str(spec),
             "_clauses": clauses,
-            "_spec": SimpleSpec(",".join(str(c) for c in clauses) or "*"),
+            "_spec": spec,
             "_low": max((low for low, _, _ in intervals), default=_LOWEST),
             "_high": min((high for _, high, _ in intervals), default=_HIGHEST),
             # Only there do pre-releases and build metadata make a difference.
@@ -163,11 +174,6 @@ class VersionSpec:
         return tuple(
             bound for clause in self._clauses for bound in _bounds(clause.operator, clause.target)
         )
-
-    @property
-    def canonical(self) -> str:
-        """The clauses, full versions throughout, in one fixed order."""
-        return str(self._spec)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VersionSpec) and self.canonical == other.canonical
