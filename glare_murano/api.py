@@ -31,11 +31,10 @@ from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
+from glare_murano import answers
 from glare_murano import batches
-from glare_murano import dependencies
 from glare_murano import metrics
 from glare_murano import policies
-from glare_murano import queries
 from glare_murano import requests
 from glare_murano import uploads
 from glare_murano.heirs import heirs
@@ -68,43 +67,40 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         if req.method != method:
             return webob.Response(status=405, headers={"Allow": method})
         policy.authorize("artifact:list", {}, req.context)
-        see_all = policy.authorize("artifact:list_all_artifacts", {}, req.context, do_raise=False)
         with metrics.QUERIES.labels(req.path_info).time():
-            return answer(req, see_all)
+            return answer(req)
 
 
-def _json(answer: dict[str, Any]) -> webob.Response:
-    data = json.dumps(answer).encode()
+def _sees_all(context: Any) -> bool:
+    """Whether a list call of the caller shows the artifacts of all projects."""
+    rule = "artifact:list_all_artifacts"
+    return bool(context.is_admin or policy.authorize(rule, {}, context, do_raise=False))
+
+
+def _json(data: bytes) -> webob.Response:
     return webob.Response(data, content_type="application/json", charset="UTF-8")
 
 
-def _dependencies(req: Any, see_all: bool) -> webob.Response:
-    query = queries.Query(requests.json_body(req))
+def _dependencies(req: Any) -> webob.Response:
+    body = requests.json_body(req)
+    see_all = _sees_all(req.context)
     session = database.get_session()
-    with snapshot(session):
-        source = dependencies.GlareSource(
-            session,
-            req.context,
-            see_all=see_all,
-            project_id=query.project_id,
-            prereleases=query.prereleases,
-            given=query.package,
-        )
+    with snapshot(session) as connection:
         try:
-            answer = queries.answer(query, source)
+            return _json(answers.answer(connection, req.context, see_all, body))
         except closure.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
-    return _json(answer)
 
 
-def _heirs(req: Any, see_all: bool) -> webob.Response:
+def _heirs(req: Any) -> webob.Response:
     class_name = req.GET.get("class")
     if not class_name or len(req.GET) > 1:
         raise exception.BadRequest(message="the query takes one parameter: class=NAME")
     requests.check_characters(class_name, is_name=True)
+    see_all = _sees_all(req.context)
     session = database.get_session()
-    with snapshot(session):
-        found = heirs(session, req.context, see_all, class_name)
+    with snapshot(session) as connection:
+        found = heirs(connection, req.context, see_all, class_name)
     told = [
         {
             "class": name,
@@ -116,10 +112,10 @@ def _heirs(req: Any, see_all: bool) -> webob.Response:
         }
         for name, heir in sorted(found.items())
     ]
-    return _json({"class": class_name, "heirs": told})
+    return _json(json.dumps({"class": class_name, "heirs": told}).encode())
 
 
-def _archives(req: Any, see_all: bool) -> webob.Response:
+def _archives(req: Any) -> webob.Response:
     pieces = batches.stream(req.context, batches.requested(requests.json_body(req)))
     # What goes wrong before there is anything to send is told as any other error.
     first = next(pieces)
@@ -128,7 +124,7 @@ def _archives(req: Any, see_all: bool) -> webob.Response:
     )
 
 
-_QUERIES: dict[str, tuple[str, Callable[[Any, bool], webob.Response]]] = {
+_QUERIES: dict[str, tuple[str, Callable[[Any], webob.Response]]] = {
     "/murano/archives": ("POST", _archives),
     "/murano/dependencies": ("POST", _dependencies),
     "/murano/heirs": ("GET", _heirs),

@@ -312,7 +312,7 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
     with session.begin():
         return [
             _Candidate(row.name, version_of(row), row.owner, row.visibility, row.status)
-            for row in looked_up(session, statement, fqns)
+            for row in looked_up(session.connection(), statement, fqns)
         ]
 
 

@@ -12,97 +12,40 @@
 
 """What a closure is planned from, asked of Glare's own database.
 
-A level of the graph takes two statements, one for versions and one for
-requirements, however many packages and versions there are; the releases that
-come out take one more. What the caller could not list is not there.
+A level of the graph takes two statements at most, one for versions and one for
+requirements that the process has not read before, however many packages and
+versions there are. What the caller could not list is not there.
 """
 
 import collections
 import dataclasses
-import functools
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 import sqlalchemy as sa
-from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 
-from glare_murano import fields
+from glare_murano import details
+from glare_murano.details import Details
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package.closure import Release
 from glare_murano.package.closure import Requirements
 from glare_murano.package.closure import newest_first
-from glare_murano.rows import VERSION
 from glare_murano.rows import among
-from glare_murano.rows import checked
 from glare_murano.rows import looked_up
+from glare_murano.rows import usable
 from glare_murano.rows import version_of
 
-_REQUIREMENTS = "requirements"
-_CLASSES = "class_definitions"
-
-# Tables, since rows of mapped classes take longer.
+# The table, since rows of mapped classes take longer.
 _properties = models.ArtifactProperty.__table__.c
-_blobs = models.ArtifactBlob.__table__.c
 
 _DEFINING = sa.select(_properties.string_value, _properties.artifact_id).where(
-    _properties.name == _CLASSES, among(_properties.string_value)
+    _properties.name == "class_definitions", among(_properties.string_value)
 )
-
-# The rows of requirements and of classes, both read at once.
-_PROPERTIES = sa.select(
-    _properties.artifact_id, _properties.name, _properties.key_name, _properties.string_value
-).where(
-    among(_properties.artifact_id),
-    checked(_properties.name.in_([_REQUIREMENTS, _CLASSES])),
-)
-
-_ARCHIVES = sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size).where(
-    among(_blobs.artifact_id),
-    checked(_blobs.name == fields.ARCHIVE),
-    checked(_blobs.status == "active"),
-)
-
-
-class _Viewer(NamedTuple):
-    """As much of a context as Glare's rule of what a caller can list asks for."""
-
-    is_admin: bool
-    project_id: Any
-
-
-@functools.lru_cache
-def _artifacts(column: str, sees_all: bool, has_project: bool) -> Any:
-    """The statement that gives artifacts which can be used, and the caller sees.
-
-    It is the same for all callers of a kind, so that it is worked out once.
-
-    :param column: what they are looked up by.
-    """
-    condition = sa.select(models.Artifact.id).where(
-        models.Artifact.type_name == fields.TYPE_NAME,
-        sa.or_(
-            models.Artifact.status == "active",
-            sa.and_(
-                models.Artifact.id == sa.bindparam("given"), models.Artifact.status != "deleted"
-            ),
-        ),
-    )
-    viewer = _Viewer(sees_all, sa.bindparam("project") if has_project else None)
-    # Glare's own rule of what a caller can list.
-    condition = database._apply_query_base_filters(condition, viewer)
-    return sa.select(
-        models.Artifact.id,
-        models.Artifact.name,
-        *VERSION,
-        models.Artifact.owner,
-        models.Artifact.visibility,
-    ).where(among(getattr(models.Artifact, column)), checked(condition.whereclause))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,16 +59,17 @@ class Found:
 
 
 @dataclasses.dataclass(frozen=True)
-class Details:
-    """What a loader needs to know of an artifact.
+class Evidence:
+    """What the database was asked, and what it said, in so far as that can change.
 
-    :param digest: the SHA-256 of its archive, in hexadecimal.
-    :param size: of its archive, in bytes.
+    :param classes: those whose definers were asked for.
+    :param names: those of packages whose versions were asked for.
+    :param artifacts: the rows of those that can be used.
     """
 
-    classes: tuple[str, ...]
-    digest: str
-    size: int
+    classes: frozenset[str]
+    names: frozenset[str]
+    artifacts: frozenset[tuple[Any, ...]]
 
 
 class GlareSource:
@@ -136,7 +80,7 @@ class GlareSource:
 
     def __init__(
         self,
-        session: Any,
+        connection: Any,
         context: Any,
         *,
         see_all: bool,
@@ -146,7 +90,7 @@ class GlareSource:
     ) -> None:
         """Make a source; nothing is asked yet.
 
-        :param session: a session of Glare's database, in a transaction.
+        :param connection: one to Glare's database, in a transaction.
         :param see_all: whether a list call of the caller would show the
             artifacts of all projects.
         :param project_id: whose private packages may be used, if not all
@@ -158,14 +102,27 @@ class GlareSource:
         self._see_all = see_all
         self._project_id = project_id
         self._prereleases = prereleases
-        self._session = session
+        self._connection = connection
         self._given = given
-        self._requirements: dict[Release, dict[str, VersionSpec]] = {}
-        self._classes: dict[Release, list[str]] = collections.defaultdict(list)
+        # By the ids of artifacts.
+        self._details: dict[str, Details] = {}
+        # The names of packages of which something was read.
+        self._read_before: set[str] = set()
+        self._classes: set[str] = set()
+        self._names: set[str] = set()
+        self._artifacts: set[tuple[Any, ...]] = set()
         self.found: dict[Release, Found] = {}
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was asked and said so far."""
+        return Evidence(
+            frozenset(self._classes), frozenset(self._names), frozenset(self._artifacts)
+        )
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
+        self._names.update(fqns)
         known = self._learn("name", fqns)
         # A database may compare without regard to case.
         return {fqn: newest_first(known[fqn]) for fqn in fqns if fqn in known}
@@ -183,7 +140,8 @@ class GlareSource:
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[Release]]:
         """The releases that define each of the classes."""
         defined = collections.defaultdict(set)
-        for class_name, artifact_id in looked_up(self._session, _DEFINING, class_names):
+        self._classes.update(class_names)
+        for class_name, artifact_id in looked_up(self._connection, _DEFINING, class_names):
             defined[artifact_id].add(class_name)
         self._learn("id", defined)
         found: dict[str, set[Release]] = collections.defaultdict(set)
@@ -194,42 +152,38 @@ class GlareSource:
 
     def requirements(self, releases: Collection[Release]) -> Mapping[Release, Requirements]:
         """See the protocol ``Source``."""
-        unknown = [release for release in releases if release not in self._requirements]
-        if unknown:
-            if {release.fqn for release in unknown} & {known.fqn for known in self._requirements}:
-                # A choice has changed, and may again: now all that there are.
-                unknown = [release for release in self.found if release not in self._requirements]
-            by_id = {self.found[release].id: release for release in unknown}
-            self._requirements.update({release: {} for release in unknown})
-            for row in looked_up(self._session, _PROPERTIES, by_id):
-                release = by_id[row.artifact_id]
-                if row.name == _REQUIREMENTS:
-                    spec = VersionSpec.of(row.string_value)
-                    self._requirements[release][row.key_name] = spec
-                else:
-                    self._classes[release].append(row.string_value)
-        return {release: self._requirements[release] for release in releases}
+        return {
+            release: {fqn: VersionSpec.of(text) for fqn, text in said.requirements.items()}
+            for release, said in self.details(releases).items()
+        }
 
     def details(self, releases: Collection[Release]) -> Mapping[Release, Details]:
         """What a loader needs to know of each of the releases that has an archive."""
-        by_id = {self.found[release].id: release for release in releases}
-        blobs = list(looked_up(self._session, _ARCHIVES, by_id))
-        # Before its archive is there, a draft may say what it likes.
-        self.requirements([by_id[blob.artifact_id] for blob in blobs])
-        return {
-            by_id[blob.artifact_id]: Details(
-                tuple(sorted(self._classes[by_id[blob.artifact_id]])), blob.sha256, blob.size
-            )
-            for blob in blobs
-        }
+        unknown = [release for release in releases if self.found[release].id not in self._details]
+        if unknown:
+            fqns = {release.fqn for release in unknown}
+            if fqns & self._read_before:
+                # A choice has changed, and may again: now all that there are.
+                unknown = list(self.found)
+            self._read_before |= fqns
+            self._read({self.found[release].id for release in unknown} - self._details.keys())
+        # By its id: of one release, a better artifact may be found later.
+        ids = {release: self.found[release].id for release in releases}
+        return {release: self._details[id_] for release, id_ in ids.items() if id_ in self._details}
+
+    def _read(self, ids: Collection[str]) -> None:
+        self._details.update(details.of_active(self._connection, set(ids) - {self._given}))
+        if self._given is not None and self._given in ids:
+            # It may be a draft, which can change.
+            self._details.update(details.read(self._connection, [self._given]))
 
     def _learn(self, column: str, values: Iterable[str]) -> dict[str, set[Version]]:
         """Find artifacts that can be used, and remember the best of each release."""
-        project = self._context.project_id
-        sees_all = self._see_all or self._context.is_admin
-        statement = _artifacts(column, sees_all, project is not None)
         versions: dict[str, set[Version]] = collections.defaultdict(set)
-        for row in looked_up(self._session, statement, values, given=self._given, project=project):
+        for row in usable(
+            self._connection, self._context, self._see_all, column, values, self._given
+        ):
+            self._artifacts.add(tuple(row))
             release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):

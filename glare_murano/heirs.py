@@ -46,10 +46,10 @@ class Heir:
     )
 
 
-def heirs(session: Any, context: Any, see_all: bool, class_name: str) -> dict[str, Heir]:
+def heirs(connection: Any, context: Any, see_all: bool, class_name: str) -> dict[str, Heir]:
     """All heirs of a class in the active packages that the caller can list.
 
-    :param session: a session of Glare's database, in a transaction.
+    :param connection: one to Glare's database, in a transaction.
     :param see_all: whether a list call of the caller would show the artifacts
         of all projects.
     :returns: name of a class -> what is known of it.
@@ -59,7 +59,7 @@ def heirs(session: Any, context: Any, see_all: bool, class_name: str) -> dict[st
     level = {class_name}
     seen = {class_name}
     while level:
-        for row in looked_up(session, extending, level):
+        for row in looked_up(connection, extending, level):
             # A database may compare without regard to case.
             if row.key_name in level:
                 for name in row.string_value.split(","):

@@ -100,7 +100,6 @@ def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
     roots += [*query.requirements, *_package(query, source)]
     planned = closure.plan(roots, query.pins, source)
     details = source.details(planned.releases)
-    requirements = source.requirements(planned.releases)
     return {
         "releases": [
             {
@@ -109,9 +108,7 @@ def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
                 "version": str(release.version),
                 "owner": source.found[release].owner,
                 "visibility": source.found[release].visibility,
-                "requirements": {
-                    fqn: spec.text for fqn, spec in sorted(requirements[release].items())
-                },
+                "requirements": dict(sorted(details[release].requirements.items())),
                 "class_definitions": list(details[release].classes),
                 "sha256": details[release].digest,
                 "size": details[release].size,

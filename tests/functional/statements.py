@@ -38,6 +38,11 @@ def recorded() -> Iterator[list[Statement]]:
         event.remove(database.get_engine(), "before_cursor_execute", remember)
 
 
+def of_artifacts(statements: Iterable[Statement]) -> int:
+    """How many of the statements ask for artifacts, or what belongs to them."""
+    return sum("glare_artifact" in text for text, _ in statements)
+
+
 def plans(statements: Iterable[Statement]) -> list[str]:
     """Which indexes the statements are answered by, a line for each table."""
     lines: list[str] = []

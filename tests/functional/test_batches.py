@@ -12,27 +12,41 @@
 
 """Batches: the archives of several artifacts in one answer, asked of the real Glare."""
 
+import copy
+import http.client
+import http.server
 import io
+import json
 import logging
 import pathlib
 import random
 import tarfile
+import threading
+import urllib.parse
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from typing import ClassVar
 
 import pytest
 import requests
+from glare.api.middleware.context import RequestContext
+from glare.common import policy as glare_policy
+from oslo_policy import _checks
+from oslo_policy import policy as oslo_policy
 
 import loader
 from glare_murano import api
 from glare_murano import batches
+from glare_murano.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
 from loader import fetching
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional.client import BATCHES
 from tests.functional.client import Client
+from tests.functional.client import Wire
 
 
 def _archives(answer: Any) -> dict[str, bytes]:
@@ -117,6 +131,219 @@ def test_the_policy_of_a_download_rules_batches(
     assert auditor.batch(ids).status_code == 403
 
 
+@pytest.mark.parametrize("field", ["id", "name", "author", "version"])
+def test_a_rule_on_a_field_decides_for_each_artifact(
+    glare: Client, name: str, policy: Callable[[str, str], None], field: str
+) -> None:
+    ids = [
+        glare.publish(fqn, version, packages.package(fqn, version, Author=f"author-of-{fqn}"))["id"]
+        for fqn, version in ((f"{name}.a", "1.0.0"), (f"{name}.b", "2.0.0"), (f"{name}.c", "3.0.0"))
+    ]
+    value = glare.show(ids[1])[field]
+
+    policy("artifact:download", f"'{value}':%({field})s")
+    assert list(_archives(glare.batch(ids))) == [ids[1]]
+    policy("artifact:download", f"not '{value}':%({field})s")
+    assert list(_archives(glare.batch(ids))) == [ids[0], ids[2]]
+    # In the other order, and where another rule has decided before.
+    policy("artifact:download", f"project_id:%(owner)s and not '{value}':%({field})s")
+    assert list(_archives(glare.batch(ids[::-1]))) == [ids[2], ids[0]]
+    policy("artifact:download", "'nothing':%(no_such_field)s")
+    assert _archives(glare.batch(ids)) == {}
+
+
+def test_a_rule_on_visibility_decides_within_a_project(
+    glare: Client, project: str, name: str, policy: Callable[[str, str], None]
+) -> None:
+    private = list(_published(glare, name, 2))
+    fqn = f"{name}.public"
+    manager = Client(glare.url, f"manager:{project}:admin")
+    public = manager.publish(fqn, "1.0.0", packages.package(fqn), public=True)["id"]
+    ids = [private[0], public, private[1]]
+
+    policy("artifact:download", "'public':%(visibility)s")
+    assert list(_archives(glare.batch(ids))) == [public]
+    policy("artifact:download", "'private':%(visibility)s")
+    assert list(_archives(glare.batch(ids))) == private
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often rules are asked for, and whole artifacts read."""
+    counts: Counter[str] = Counter()
+    authorize, show = glare_policy.authorize, MuranoPackageArtifact.show
+
+    def count_rule(name: str, *arguments: Any, **options: Any) -> Any:
+        counts[name] += 1
+        return authorize(name, *arguments, **options)
+
+    def count_show(*arguments: Any) -> Any:
+        counts["show"] += 1
+        return show(*arguments)
+
+    monkeypatch.setattr(glare_policy, "authorize", count_rule)
+    monkeypatch.setattr(MuranoPackageArtifact, "show", staticmethod(count_show))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("rule", "decisions", "read"),
+    [
+        (None, 2, 0),
+        ("project_id:%(owner)s or 'public':%(visibility)s", 2, 0),
+        ("'active':%(status)s", 2, 0),
+        ("not 'nobody':%(author)s", 7, 7),
+        ("not 'nobody':%(author)s and not 'nothing':%(name)s", 7, 7),
+        # Whether it comes to the field depends on the owner.
+        ("project_id:%(owner)s or not 'nobody':%(author)s", 3, 2),
+    ],
+)
+def test_a_rule_is_asked_as_often_as_it_has_to_be(
+    glare: Client,
+    admin: Client,
+    name: str,
+    policy: Callable[[str, str], None],
+    asked: Counter[str],
+    rule: str | None,
+    decisions: int,
+    read: int,
+) -> None:
+    ids = list(_published(glare, f"{name}.ours", 5))
+    for number in range(2):
+        fqn = f"{name}.public{number}"
+        ids.append(admin.publish(fqn, "1.0.0", packages.package(fqn), public=True)["id"])
+    if rule is not None:
+        policy("artifact:download", rule)
+    asked.clear()
+
+    assert list(_archives(glare.batch(ids))) == ids
+
+    assert asked["artifact:download"] == decisions
+    assert asked["show"] == read
+
+
+class _Judge(http.server.BaseHTTPRequestHandler):
+    """A service that rules of the policy ask; it refuses what is not for it."""
+
+    targets: ClassVar[list[Any]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        target = json.loads(urllib.parse.parse_qs(body)["target"][0])
+        self.targets.append(target)
+        answer = b"False" if target["author"] == "refused" else b"True"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_service_that_decides_is_told_of_whole_artifacts(
+    glare: Client, name: str, policy: Callable[[str, str], None], asked: Counter[str]
+) -> None:
+    ids = [
+        glare.publish(
+            f"{name}{number}", "1.0.0", packages.package(f"{name}{number}", Author=author)
+        )
+        for number, author in enumerate(("one", "refused", "another"))
+    ]
+    ids = [artifact["id"] for artifact in ids]
+    _Judge.targets.clear()
+    with http.server.HTTPServer(("127.0.0.1", 0), _Judge) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        policy("artifact:download", f"http://127.0.0.1:{server.server_port}/%(name)s")
+        answers = [glare.request("GET", f"/{one}/archive").status_code for one in ids]
+        expected = list(_Judge.targets)
+        _Judge.targets.clear()
+        asked.clear()
+        found = _archives(glare.batch(ids))
+        server.shutdown()
+
+    assert answers == [200, 403, 200]
+    assert list(found) == [ids[0], ids[2]]
+    assert [target["id"] for target in _Judge.targets] == ids
+    # The very same as for downloads one by one.
+    assert _Judge.targets == expected
+    assert asked["show"] == len(ids)
+
+
+class _Copying(oslo_policy.Check):
+    """A check that an operator has added, and that looks at a copy."""
+
+    def __call__(self, target: Any, *_: Any) -> bool:
+        return bool(copy.copy(target)["author"] != self.match)
+
+
+class _Printing(oslo_policy.Check):
+    """One that looks at the target as it is printed."""
+
+    def __call__(self, target: Any, *_: Any) -> bool:
+        return f"'{self.match}'" not in str(target)
+
+
+@pytest.mark.parametrize("check", [_Copying, _Printing])
+def test_a_check_that_sees_the_target_in_another_form_decides_for_each_artifact(
+    glare: Client,
+    name: str,
+    policy: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    check: type[oslo_policy.Check],
+) -> None:
+    monkeypatch.setitem(_checks.registered_checks, "seen", check)
+    first, refused, last = (
+        next(iter(_published(glare, f"{name}.{author}", 1, Author=author)))
+        for author in ("one", "refused", "another")
+    )
+
+    policy("artifact:download", "seen:refused")
+
+    assert list(_archives(glare.batch([first, refused, last]))) == [first, last]
+    assert list(_archives(glare.batch([refused, last, first]))) == [last, first]
+
+
+def _delete(client: Client, artifact: str) -> None:
+    assert client.request("DELETE", f"/{artifact}").ok
+
+
+def _deactivate(client: Client, artifact: str) -> None:
+    assert client.set(artifact, "status", "deactivated").ok
+
+
+@pytest.mark.parametrize("rule", [None, "'somebody':%(author)s"])
+@pytest.mark.parametrize(("change", "place"), [(_delete, 2), (_delete, -2), (_deactivate, -2)])
+def test_what_is_gone_while_a_batch_is_sent_is_left_out(
+    glare: Client,
+    admin: Client,
+    project: str,
+    name: str,
+    policy: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    rule: str | None,
+    change: Callable[[Client, str], None],
+    place: int,
+) -> None:
+    ids = []
+    for number in range(batches._SHARE + 4):
+        archive = packages.package(f"{name}{number}", Author="somebody")
+        ids.append(glare.publish(f"{name}{number}", "1.0.0", archive)["id"])
+    if rule is not None:
+        policy("artifact:download", rule)
+    # Each piece is sent by itself.
+    monkeypatch.setattr(batches, "_PIECE", 1)
+    context = RequestContext(user_id="user", project_id=project, roles=["member"])
+    pieces = batches.stream(context, ids)
+
+    sent = next(pieces)
+    change(admin, ids[place])
+    sent += b"".join(pieces)
+
+    with tarfile.open(fileobj=io.BytesIO(sent), mode="r:") as batch:
+        assert batch.getnames() == [each for each in ids if each != ids[place]]
+
+
 def test_an_open_policy_shows_nothing_that_a_list_call_would_not(
     glare: Client, as_user: Callable[[str], Client], name: str, policy: Callable[[str, str], None]
 ) -> None:
@@ -150,6 +377,21 @@ def test_what_the_store_has_changed_ends_the_batch(
 
     with pytest.raises(requests.exceptions.ChunkedEncodingError):
         glare.batch(list(published))
+
+
+def test_a_batch_that_ends_too_early_brings_all_that_came_before(
+    glare: Client, name: str, state_dir: pathlib.Path, wire: Wire
+) -> None:
+    (whole,) = _published(glare, name, 1).items()
+    (damaged,) = _published(glare, f"{name}.damaged", 1).items()
+    _stored(state_dir, damaged[1]).write_bytes(damaged[1][:-1])
+    body = json.dumps({"artifacts": [whole[0], damaged[0]]}).encode()
+
+    with pytest.raises(http.client.IncompleteRead) as broken:
+        wire.send("POST", BATCHES, body, {"Content-Type": "application/json"})
+
+    assert whole[1] in broken.value.partial
+    assert broken.value.partial.endswith(damaged[1][:-1])
 
 
 def test_a_batch_has_a_limit(glare: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:

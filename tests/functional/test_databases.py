@@ -178,9 +178,11 @@ def test_a_query_sees_one_state_of_the_database(
     artifact_id = _publish(glare, name)["id"]
     release = Release(name, Version("1.0.0"))
 
-    with orm.Session(site.database) as session, rows.snapshot(session):
+    with orm.Session(site.database) as session, rows.snapshot(session) as connection:
         context = RequestContext(is_admin=True)
-        source = GlareSource(session, context, see_all=True, project_id=project, prereleases=True)
+        source = GlareSource(
+            connection, context, see_all=True, project_id=project, prereleases=True
+        )
         assert source.versions([name]) == {name: (release.version,)}
         assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
 

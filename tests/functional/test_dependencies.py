@@ -23,7 +23,9 @@ import requests
 from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
 
+from glare_murano import answers
 from glare_murano import dependencies
+from glare_murano import details
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import DEPENDENCIES
@@ -271,8 +273,33 @@ def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
     assert requests.post(glare_url + DEPENDENCIES, json={}, timeout=60).status_code == 401
 
 
+def test_a_release_is_told_by_the_artifact_that_is_chosen_in_the_end(
+    glare: Client, admin: Client, name: str, publish: Callable[..., Any]
+) -> None:
+    """A public one is found by its class, and the project's own of the same version later."""
+    both, one, other, root = (f"{name}.{part}" for part in ("both", "one", "other", "root"))
+    shared = f"{name}.Shared"
+    defining = {"Classes": {shared: "Thing.yaml"}}
+    admin.publish(both, "1.0.0", packages.package(both, **defining), public=True)
+    own = publish(both)
+    publish(one, "1.0.0", **{both: "1"})
+    publish(one, "2.0.0")
+    publish(other, **{one: "<2"})
+    requiring = packages.package(root, "2.0.0", Require={one: ">=1", other: "1"}, **defining)
+    glare.publish(root, "2.0.0", requiring)
+
+    releases = glare.ask(objects=[{"class": shared, "version": ">=1"}]).json()["releases"]
+
+    (chosen,) = [release for release in releases if release["name"] == both]
+    assert chosen["id"] == own["id"]
+    assert chosen["sha256"] == own["archive"]["sha256"]
+    assert chosen["class_definitions"] == [f"{both}.Thing"]
+
+
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
-    """The SQL statements that a query takes."""
+    """The SQL statements that a query takes in a process that has read nothing before."""
+    details._kept.clear()
+    answers._kept.clear()
     with statements.recorded() as found:
         assert client.ask(**body).status_code == 200
     return found
@@ -317,7 +344,8 @@ def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..
     publish("org.wide", **{f"org__leaf{number}": "1" for number in range(12)})
     plans = statements.plans(_statements(glare, requirements={"org.wide": "1"}))
 
-    assert len(plans) == 2 * 2 + 1
+    # Versions, archives, and what these say.
+    assert len(plans) == 2 * 3
     for plan in plans:
         assert re.search("_name_and_version|_artifact_id ", plan), plan
 
@@ -327,10 +355,11 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
     session = database.get_session()
     with session.begin():
         # What SQLite has by itself; Debian's takes more.
-        raw = session.connection().connection.dbapi_connection
+        connection = session.connection()
+        raw = connection.connection.dbapi_connection
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
         source = dependencies.GlareSource(
-            session,
+            connection,
             RequestContext(project_id=found["owner"]),
             see_all=False,
             project_id=None,

@@ -26,6 +26,7 @@ from oslo_config import cfg
 
 from glare_murano.package import Limits
 from tests import packages
+from tests.descriptors import open_files
 from tests.functional.client import ARTIFACTS
 from tests.functional.client import Client
 from tests.functional.client import message
@@ -52,18 +53,7 @@ def nothing_left(scratch: pathlib.Path, state_dir: pathlib.Path) -> Iterator[Non
     yield
     assert set((state_dir / "blobs").iterdir()) == before
     assert list(scratch.iterdir()) == []
-    assert _open_files(scratch, state_dir / "blobs") == []
-
-
-def _open_files(*folders: pathlib.Path) -> list[str]:
-    found = []
-    for descriptor in pathlib.Path("/proc/self/fd").iterdir():
-        try:
-            path = str(descriptor.readlink())
-        except FileNotFoundError:
-            continue
-        found += [path for folder in folders if path.startswith(f"{folder}/")]
-    return found
+    assert open_files(scratch, state_dir / "blobs") == []
 
 
 @pytest.fixture
