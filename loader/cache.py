@@ -10,51 +10,53 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The shared package store on disk: archives, fetched once and unpacked once.
+"""The shared package store on disk: archives, fetched once, and unpacked once if at all.
 
-A package lies in a folder named by the SHA-256 of its archive, so its content
-never changes and any number of processes can use it. The store knows digests,
-not names or versions::
+An archive is named by its SHA-256, so its content never changes and any number
+of processes can use it. The store knows digests, not names or versions::
 
     lock                         where names are locked; its time is the clock of uses
-    packages/DIGEST/files/       a package as it was unpacked
-    packages/DIGEST/record       its files and their sums; without it, there is no package
-    partial/DIGEST/              a package that is being made
+    archives/DIGEST              an archive as it was downloaded
+    notes/DIGEST                 how it looked when it was whole; its time is that of its last use
+    packages/DIGEST/files/       the archive unpacked, for those who need files
+    packages/DIGEST/record       these files and their sums; without it, there are none
+    partial/NAME/                what is being made
 
-Files and record are written out to the disk before one rename makes both
-appear, after the digest has been checked. So whoever is killed leaves nothing
-but a folder in ``partial`` that nobody has locked any more, and whoever finds
-that removes it; a power cut leaves no more.
+An archive is read where it is. Only who needs files of their own, such as
+those that an agent is to be sent, has it unpacked; without its archive, what
+was unpacked counts for nothing. Everything is written out to the disk before
+one rename makes it appear, an archive after its digest has been checked. So
+whoever is killed leaves nothing but a folder in ``partial`` that nobody has
+locked any more, and whoever finds that removes it; a power cut leaves no more.
 
-Two locks keep the users of a package, those who fetch it and those who remove
-it apart. All that are needed are taken in this order, so nobody waits in a ring:
+Two locks keep the users of a package, those who fetch or unpack it and those
+who remove it apart. All that are needed are taken in this order, so nobody
+waits in a ring:
 
-1. *use*, shared: taken before one looks whether a package is there, and kept
+1. *use*, shared: taken before one looks whether an archive is there, and kept
    until the cache is closed or its process ends.
 2. *work*, exclusive: taken by who did not find it, who then looks again,
-   and fetches only if it is still missing. All others wait here. Who fetches
-   several takes *use* of all, then *work* of those that are free, and waits for
-   none.
+   and fetches or unpacks only if it is still missing. All others wait here. Who
+   fetches several takes *use* of all, then *work* of those that are free, and
+   waits for none.
 
 Who removes a package takes *use* exclusively, and only if it is free: whoever
 has looked, waits, fetches or works has it, and whoever comes later looks when
-all is gone. It takes the record away first, so that a removal that is cut
-short leaves no package. Those who prune, one at a time, take *prune* first.
-Who verifies a package has *work*, so that nobody replaces it meanwhile.
+all is gone. Those who prune, one at a time, take *prune* first. Who verifies a
+package has *work*, so that nobody replaces it meanwhile.
 """
 
 import contextlib
 import dataclasses
 import errno
+import functools
 import hashlib
 import io
 import logging
 import os
 import pathlib
 import re
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Collection
@@ -70,11 +72,11 @@ from glare_murano.package import Limits
 from glare_murano.package.entries import DEFAULT_LIMITS
 from glare_murano.package.entries import check_size
 from loader import errors
+from loader.archives import Archives
 from loader.counters import Counters
+from loader.files import private
 from loader.locks import LockFile
-from loader.records import Record
-from loader.records import sync_folder
-from loader.uses import NEVER
+from loader.unpacked import Unpacked
 from loader.uses import UseClock
 from loader.uses import last_use
 from loader.workspaces import Workspaces
@@ -82,15 +84,15 @@ from loader.workspaces import Workspaces
 LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_FILES = "files"
-_RECORD = "record"
+_ARCHIVES, _NOTES, _PACKAGES, _PARTIAL = "archives", "notes", "packages", "partial"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Entry:
-    """One package; ``used`` is the stamp of its last use."""
+    """One package; ``used`` is the stamp of its last use, and ``whole`` whether it is there."""
 
     digest: str
+    whole: bool
     size: int
     used: int
 
@@ -108,9 +110,10 @@ class Pruned:
 
 
 class Cache:
-    """A folder of unpacked packages, to be closed when they are used no more.
+    """A folder of packages, to be closed when they are used no more.
 
     :ivar folder: where it is.
+    :ivar limits: what an archive may take up.
     :ivar counters: downloads and hits.
     """
 
@@ -124,30 +127,33 @@ class Cache:
 
         :param limits: what an archive may take up.
         :param max_size: how many bytes all packages may take up; whenever one
-            is stored, those that were not used for longest give way. Those in
-            use stay, even if they take up more.
+            is stored or unpacked, those that were not used for longest give
+            way. Those in use stay, even if they take up more.
         :raises CacheError: if the folder cannot be used.
         """
         self.folder = pathlib.Path(folder).absolute()
         self.counters = Counters()
-        self._limits = limits
+        self.limits = limits
         self._max_size = max_size
-        self._packages = self.folder / "packages"
         self._used: set[str] = set()
-        partial = self.folder / "partial"
+        self._unpacked_before: set[str] = set()
         lock = self.folder / "lock"
         with self._told("make folders"):
-            for path in (self.folder, self._packages, partial):
+            for name in ("", _ARCHIVES, _NOTES, _PACKAGES, _PARTIAL):
+                path = self.folder / name
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _check_owner(path)
             self._locks = LockFile(lock)
-        self._workspaces = Workspaces(partial, self._locks)
+        self._workspaces = Workspaces(self.folder / _PARTIAL, self._locks)
         self._clock = UseClock(lock)
+        self._archives = Archives(self.folder / _ARCHIVES, self.folder / _NOTES)
+        self._unpacked = Unpacked(self.folder / _PACKAGES, self._workspaces)
 
     def close(self) -> None:
         """Give up all packages: from now on they may be removed."""
         self._locks.close()
         self._used.clear()
+        self._unpacked_before.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -160,11 +166,11 @@ class Cache:
     ) -> None:
         self.close()
 
-    def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
-        """The folder of a package, which is fetched if it is not there yet.
+    def archive(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
+        """The archive of a package, which is fetched if it is not there yet.
 
         However many threads and processes ask at once, one fetches. What was
-        written to since it was unpacked, and is not the same any more, is
+        written to since it was stored, and is not the same any more, is
         fetched again.
 
         :param digest: the SHA-256 of the archive, in lower-case hexadecimal.
@@ -174,12 +180,33 @@ class Cache:
         :raises CacheError: if it cannot be stored.
         """
         _check_digest(digest)
-        if digest in self._used or not self._take(digest, fetch):
-            self.counters.count(hits=1)
-        else:
-            self.counters.count(downloads=1)
-            self._make_room()
-        return self._packages / digest / _FILES
+        with self._told(f"find package {digest}"):
+            # Who verifies may have found it damaged while it is in use.
+            found = digest in self._used and self._archives.has(digest)
+        if not found:
+            if self._take(digest, fetch):
+                self.counters.count(downloads=1)
+                self._make_room()
+            else:
+                self.counters.count(hits=1)
+        return self._archives.path(digest)
+
+    def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
+        """The folder of a package's files, which is made if it is not there yet.
+
+        However many threads and processes ask at once, one unpacks. What was
+        written to since, and is not the same any more, is unpacked again.
+
+        :param digest: as for ``archive``, whose errors are raised here as well.
+        """
+        archive = self.archive(digest, fetch)
+        if digest not in self._unpacked_before:
+            with self._told(f"unpack package {digest}"):
+                is_new = not self._unpacked.is_whole(digest) and self._unpack(digest, archive)
+            self._unpacked_before.add(digest)
+            if is_new:
+                self._make_room()
+        return self._unpacked.folder(digest)
 
     def store(
         self,
@@ -188,45 +215,46 @@ class Cache:
     ) -> None:
         """Store small packages that arrive together, and write them out to the disk together.
 
-        What somebody else is fetching, what does not arrive, and what is not as
-        it must be, is left to ``package``, which waits for it, fetches it or
-        tells what is wrong.
+        What somebody else is fetching is waited for, and asked for only if that
+        one does not get it. What does not arrive, and what is not as it must
+        be, is left to ``archive``, which fetches it or tells what is wrong.
 
         :param digests: the SHA-256 of the archives.
         :param fetch: gives archives with their digests, of those asked for.
         :raises CacheError: if they cannot be stored.
         """
-        with contextlib.ExitStack() as stack:
-            with self._told("find packages"):
-                missing = [digest for digest in digests if not self._has_in_use(digest)]
+        with self._told("find packages"):
+            missing = [digest for digest in digests if not self._has_in_use(digest)]
+        while missing:
+            with self._told("find packages"), contextlib.ExitStack() as stack:
                 free = stack.enter_context(self._workspaces.lock_those_free(missing))
                 self._look_anew()
-                claimed = [d for d in missing if d in free and not self.has(d)]
-            made: dict[str, pathlib.Path] = {}
-            for digest, archive in fetch(claimed) if claimed else ():
-                if digest in claimed and digest not in made:
-                    with self._told(f"store package {digest}"):
-                        work = stack.enter_context(self._workspaces.folder(digest))
-                        if self._is_made(digest, archive, work):
-                            made[digest] = work
-                    _let_others_run()
-            with self._told("store packages"):
-                self._publish(made.values())
-        for digest in made:
-            self._note_use(digest)
-        if made:
-            self.counters.count(downloads=len(made))
-            self._make_room()
+                claimed = [digest for digest in missing if digest in free and not self.has(digest)]
+                locked = stack.pop_all()
+            with locked:
+                stored = self._store(claimed, fetch(claimed)) if claimed else 0
+            if stored:
+                self.counters.count(downloads=stored)
+                self._make_room()
+            missing = [digest for digest in missing if digest not in free and not self.has(digest)]
+            if missing:
+                is_stored = functools.partial(self.has, missing[0])
+                with (
+                    self._told("wait for others"),
+                    self._workspaces.lock_unless(missing[0], is_stored),
+                ):
+                    pass
 
     def has(self, digest: str) -> bool:
         """Whether a package is there, to be had without fetching it."""
-        return bool(_DIGEST.match(digest)) and (self._packages / digest / _RECORD).is_file()
+        return bool(_DIGEST.match(digest)) and self._archives.has(digest)
 
     def verify(self, *digests: str) -> dict[str, list[str]]:
-        """Read packages and compare them with what was unpacked.
+        """Read packages, and compare them with what was downloaded and unpacked.
 
-        A damaged one counts as missing from now on, so that it is fetched
-        again when it is asked for. Who has it in use keeps its files until then.
+        A damaged archive counts as missing from now on, so that it is fetched
+        again when it is asked for; damaged files are unpacked again. Who has
+        them in use keeps them until then.
 
         :param digests: which ones; by default, all that are there.
         :return: what was found wrong with the damaged ones, file by file.
@@ -240,13 +268,9 @@ class Cache:
             for digest in digests or sorted(self._digests()):
                 # With the lock, nobody stores it anew while we read.
                 with self._workspaces.lock(digest):
-                    problems = self._damage(digest)
-                    if problems:
-                        damaged[digest] = problems
-                        self._forget(digest)
-                        self._warn(digest, problems)
+                    problems = self._find_damage(digest)
                 if problems:
-                    self._remove(digest, NEVER)
+                    damaged[digest] = problems
         return damaged
 
     def prune(self, max_size: int) -> Pruned:
@@ -260,15 +284,14 @@ class Cache:
         removed: list[_Entry] = []
         with self._told("remove packages"), self._locks.exclusive("prune"):
             self._workspaces.sweep()
-            entries = sorted(self._entries(), key=lambda entry: entry.used)
+            entries = sorted(self._entries(), key=lambda entry: (entry.whole, entry.used))
             if entries:
                 self._clock.catch_up(entries[-1].used)
-            size = sum(entry.size for entry in entries)
+            size = sum(entry.size for entry in entries if entry.whole)
             for entry in entries:
-                # What has no record is no package.
-                if size <= max_size and entry.used != NEVER:
+                if size <= max_size and entry.whole:
                     break
-                if self._remove(entry.digest, entry.used):
+                if self._remove(entry.digest, entry.used) and entry.whole:
                     removed.append(entry)
                     size -= entry.size
         freed = sum(entry.size for entry in removed)
@@ -288,7 +311,7 @@ class Cache:
         :raises CacheError: if the cache cannot be read.
         """
         with self._told("measure packages"):
-            return sum(entry.size for entry in self._entries())
+            return sum(entry.size for entry in self._entries() if entry.whole)
 
     @contextlib.contextmanager
     def workspace(self) -> Iterator[pathlib.Path]:
@@ -303,10 +326,10 @@ class Cache:
             yield folder
 
     def _take(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Find a package or fetch it, and keep it from being removed; tell if it was fetched."""
+        """Find an archive or fetch it, and keep it from being removed; tell if it was fetched."""
         with self._told(f"find package {digest}"):
             self._locks.share(_use(digest))
-            found = self._is_there(digest)
+            found = self._archives.is_whole(digest)
         fetched = not found and self._fetch(digest, fetch)
         self._note_use(digest)
         return fetched
@@ -315,96 +338,109 @@ class Cache:
         self._used.add(digest)
         # What cannot be written cannot be pruned.
         with contextlib.suppress(OSError):
-            self._clock.stamp(self._packages / digest / _RECORD)
+            self._clock.stamp(self._archives.note(digest))
 
     def _has_in_use(self, digest: str) -> bool:
-        """Keep a package from being removed, and tell whether it is there."""
+        """Keep an archive from being removed, and tell whether it is there."""
         _check_digest(digest)
         self._locks.share(_use(digest))
         return self.has(digest)
 
-    def _is_made(self, digest: str, archive: bytes, work: pathlib.Path) -> bool:
-        """Unpack an archive, unless it is not what it must be."""
+    def _store(self, claimed: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> int:
+        """Store what arrives and is as it must be, and tell how many that are."""
+        with contextlib.ExitStack() as stack:
+            with self._told("store packages"):
+                work = stack.enter_context(self._workspaces.new())
+            made: dict[str, pathlib.Path] = {}
+            for digest, archive in arriving:
+                if digest in claimed and digest not in made and self._is_sound(digest, archive):
+                    with self._told(f"store package {digest}"):
+                        made[digest] = work / digest
+                        _write_new(made[digest], archive)
+                # Green threads: the disk keeps all of them waiting, the next package need not.
+                time.sleep(0)
+            with self._told("store packages"):
+                self._archives.place(made.values())
+        for digest in made:
+            self._note_use(digest)
+        return len(made)
+
+    def _is_sound(self, digest: str, archive: bytes) -> bool:
+        """Whether an archive is what it must be."""
         if hashlib.sha256(archive).hexdigest() != digest:
             LOG.info("Something else arrived in the place of package %s", digest)
             return False
         try:
-            self._unpack(io.BytesIO(archive), work)
+            self._check(io.BytesIO(archive))
         except InvalidPackage as error:
             LOG.info("Package %s was not stored: %s", digest, error)
             return False
         return True
 
+    def _check(self, archive: IO[bytes] | pathlib.Path) -> None:
+        with Archive.open(archive, self.limits) as package:
+            package.verify()
+
     def _look_anew(self) -> None:
         # On NFS, opening a folder asks the server what is new in it.
-        os.close(os.open(self._packages, os.O_RDONLY))
+        for name in (_ARCHIVES, _PACKAGES):
+            os.close(os.open(self.folder / name, os.O_RDONLY))
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Store a package, unless somebody else has done so while we waited."""
+        """Store an archive, unless somebody else has done so while we waited."""
+        is_stored = functools.partial(self._archives.is_untouched, digest)
         with contextlib.ExitStack() as stack:
             with self._told(f"store package {digest}"):
-                stack.enter_context(self._workspaces.lock(digest))
+                is_ours = stack.enter_context(self._workspaces.lock_unless(digest, is_stored))
                 self._look_anew()
-                if self._is_there(digest):
+                damage = self._archives.damage(digest) if is_ours else []
+                if damage == []:
                     return False
-                damage = self._damage(digest)
-                if damage:
-                    self._warn(digest, damage)
-                work = stack.enter_context(self._workspaces.folder(digest))
-                archive = stack.enter_context(tempfile.TemporaryFile(buffering=0, dir=work))
+                self._warn(digest, damage)
+                archive = stack.enter_context(self._workspaces.folder(digest)) / digest
             self._download(digest, fetch, archive)
             with self._told(f"store package {digest}"):
-                with open(archive.fileno(), "rb", closefd=False) as stream:
-                    self._unpack(stream, work)
-                # On NFS it has a name as long as it is open.
-                archive.close()
-                self._publish([work])
+                self._check(archive)
+                self._archives.place([archive])
         return True
 
     def _download(
-        self, digest: str, fetch: Callable[[], Iterable[bytes]], archive: IO[bytes]
+        self, digest: str, fetch: Callable[[], Iterable[bytes]], archive: pathlib.Path
     ) -> None:
         found = hashlib.sha256()
         size = 0
-        for chunk in fetch():
-            size += len(chunk)
-            check_size(size, self._limits)
-            found.update(chunk)
-            # What the download itself raises is not ours to explain.
+        # What the download itself raises is not ours to explain.
+        with contextlib.ExitStack() as stack:
             with self._told(f"store package {digest}"):
-                _write(archive, chunk)
+                stream = stack.enter_context(_new(archive))
+            for chunk in fetch():
+                size += len(chunk)
+                check_size(size, self.limits)
+                found.update(chunk)
+                with self._told(f"store package {digest}"):
+                    _write(stream, chunk)
         if found.hexdigest() != digest:
             raise errors.DigestMismatch(
                 f"an archive with SHA-256 {digest} was expected, but "
                 f"{found.hexdigest()} arrived; nothing of it was kept"
             )
 
-    def _unpack(self, archive: IO[bytes], work: pathlib.Path) -> None:
-        with Archive.open(archive, self._limits) as package:
-            package.unpack(work / _FILES)
+    def _unpack(self, digest: str, archive: pathlib.Path) -> bool:
+        """Unpack an archive, unless somebody else has done so while we waited."""
 
-    def _publish(self, made: Collection[pathlib.Path]) -> None:
-        """Make packages appear; all are written out to the disk before the first does."""
-        records = Record.seal(work / _FILES for work in made)
-        for work, record in zip(made, records, strict=True):
-            record.save(work / _RECORD)
-            _let_others_run()
-        for work in made:
-            self._replace(work)
-        if made:
-            sync_folder(self._packages)
+        def unpack(target: pathlib.Path) -> None:
+            with Archive.open(archive, self.limits) as package:
+                package.unpack(target)
 
-    def _replace(self, made: pathlib.Path) -> None:
-        target = self._packages / made.name
-        try:
-            made.rename(target)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            # Damaged, or not removed to the end.
-            with self._workspaces.new() as before:
-                target.rename(before / made.name)
-                made.rename(target)
+        is_unpacked = functools.partial(self._unpacked.is_untouched, digest)
+        with self._workspaces.lock_unless(digest, is_unpacked) as is_ours:
+            self._look_anew()
+            damage = self._unpacked.damage(digest) if is_ours else []
+            if damage == []:
+                return False
+            self._warn(digest, damage)
+            self._unpacked.make(digest, unpack)
+        return True
 
     def _make_room(self) -> None:
         try:
@@ -418,68 +454,46 @@ class Cache:
 
     def _remove(self, digest: str, used: int) -> bool:
         """Remove a package that nobody uses, nor has used since it had this stamp."""
-        path = self._packages / digest
         with self._locks.exclusive_if_free(_use(digest)) as free:
-            if not free or last_use(path / _RECORD) != used:
+            if not free or last_use(self._archives.note(digest)) != used:
                 return False
-            self._forget(digest)
-            shutil.rmtree(path, ignore_errors=True)
-        return not path.exists()
+            # The archive first: without it, the rest is no package.
+            self._archives.remove(digest)
+            self._unpacked.remove(digest)
+        return self._unpacked.is_gone(digest)
 
-    def _forget(self, digest: str) -> None:
-        (self._packages / digest / _RECORD).unlink(missing_ok=True)
-        self._used.discard(digest)
+    def _find_damage(self, digest: str) -> list[str]:
+        """Read a package, and have what is damaged be missing from now on."""
+        of_archive = self._archives.damage(digest) or []
+        of_files = self._unpacked.damage(digest) or []
+        self._warn(digest, [*of_archive, *of_files])
+        if of_archive:
+            self._archives.discard(digest)
+        if of_files:
+            self._unpacked.forget(digest)
+            self._unpacked_before.discard(digest)
+            with self._locks.exclusive_if_free(_use(digest)) as free:
+                if free:
+                    self._unpacked.remove(digest)
+        return [*of_archive, *of_files]
 
-    def _is_there(self, digest: str) -> bool:
-        """Whether a package is there as it was unpacked; it is read only if it was written to."""
-        path = self._packages / digest
-        try:
-            if Record.load(path / _RECORD).untouched(path / _FILES):
-                return True
-        except (OSError, ValueError):
-            pass
-        return self._damage(digest) == []
-
-    def _damage(self, digest: str) -> list[str] | None:
-        """Read a package: what is wrong with it, or none if it is not there."""
-        path = self._packages / digest
-        try:
-            record = Record.load(path / _RECORD)
-            copy = record.restamped(path / _FILES)
-            damage = record.differences(path / _FILES)
-            if not damage and copy != record:
-                self._replace_record(path, copy)
-        except (OSError, ValueError) as error:
-            damage = [str(error)]
-        # Its record is the first that goes when a package is removed.
-        return damage if (path / _RECORD).exists() else None
-
-    def _replace_record(self, package: pathlib.Path, record: Record) -> None:
-        # Where it cannot be written the old one does, but all files are read each time.
-        with contextlib.suppress(OSError), self._workspaces.new() as folder:
-            record.save(folder / _RECORD)
-            (folder / _RECORD).rename(package / _RECORD)
-
-    def _warn(self, digest: str, damage: list[str]) -> None:
-        LOG.warning(
-            "Package %s in the cache %s is damaged, and has to be fetched again: %s",
-            digest,
-            self.folder,
-            "; ".join(damage),
-        )
+    def _warn(self, digest: str, damage: list[str] | None) -> None:
+        if damage:
+            LOG.warning(
+                "Package %s in the cache %s is damaged, and is mended when it is used: %s",
+                digest,
+                self.folder,
+                "; ".join(damage),
+            )
 
     def _digests(self) -> set[str]:
-        return {path.name for path in self._packages.iterdir() if _DIGEST.match(path.name)}
+        return set(filter(_DIGEST.match, self._archives.digests() | self._unpacked.digests()))
 
     def _entries(self) -> Iterator[_Entry]:
         for digest in self._digests():
-            record = self._packages / digest / _RECORD
-            used = last_use(record)
-            try:
-                size = Record.load(record).size
-            except (OSError, ValueError):
-                size = 0
-            yield _Entry(digest, size, used)
+            size = self._archives.size(digest) + self._unpacked.size(digest)
+            used = last_use(self._archives.note(digest))
+            yield _Entry(digest, self._archives.has(digest), size, used)
 
     @contextlib.contextmanager
     def _told(self, doing: str) -> Iterator[None]:
@@ -514,19 +528,21 @@ class TemporaryCache(Cache):
         self._outer.close()
 
 
-def _write(file: IO[bytes], data: bytes) -> None:
-    """Write all to a raw file, which may take a part at a time.
+def _new(path: pathlib.Path) -> IO[bytes]:
+    """A new file; a raw one, since another would try once more when it is closed."""
+    return open(path, "xb", buffering=0, opener=private)
 
-    A buffered one would try once more when it is closed, and fail out of place.
-    """
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    """Write all to a raw file, which may take a part at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
-def _let_others_run() -> None:
-    # Green threads: the disk keeps all of them waiting, the next package need not.
-    time.sleep(0)
+def _write_new(path: pathlib.Path, data: bytes) -> None:
+    with _new(path) as stream:
+        _write(stream, data)
 
 
 def _check_digest(digest: str) -> None:

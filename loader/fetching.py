@@ -19,8 +19,8 @@ catalogue's affair, how it is kept the cache's.
 import collections
 import concurrent.futures
 import dataclasses
+import functools
 import logging
-import pathlib
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -32,6 +32,9 @@ from loader import errors
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Release
+from loader.formats.source import Archived
+from loader.formats.source import Folder
+from loader.formats.source import Source
 from loader.resolution import Choice
 
 LOG = logging.getLogger(__name__)
@@ -93,17 +96,18 @@ class Fetcher:
         ) as pool:
             list(pool.map(self._try, missing))
 
-    def folder(self, choice: Choice) -> pathlib.Path:
-        """The folder of a release, which is fetched if it is not in the cache.
+    def source(self, choice: Choice) -> Source:
+        """The files of a release, whose archive is fetched when one is read, if it must be.
 
-        :raises LoaderError: if it cannot be fetched or kept.
-        :raises InvalidArchive: if it breaks a rule of safety.
+        :raises LoaderError: if it was to be fetched before, and could not; or
+            if the catalogue cannot tell which archive it is.
+        :raises InvalidArchive: if it was fetched before, and breaks a rule of safety.
         """
         failure = self._failures.pop(_place(choice), None)
         if failure is not None:
             # It was tried often enough; another call tries again.
             raise failure
-        return self._fetch(choice)
+        return self._source(choice)
 
     def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
         """Fetch releases by one request; what does not come so is left out."""
@@ -127,20 +131,24 @@ class Fetcher:
 
     def _try(self, choice: Choice) -> None:
         try:
-            self._fetch(choice)
+            self._source(choice).fetch()
         except GlareMuranoError as error:
             self._failures[_place(choice)] = error
 
-    def _fetch(self, choice: Choice) -> pathlib.Path:
+    def _source(self, choice: Choice) -> Source:
         release = choice.catalog.identified(choice.release)
-        found = dataclasses.replace(choice, release=release)
-        return release.folder or self._cache.package(release.digest, lambda: self._receive(found))
+        if release.folder is not None:
+            return Folder(release.folder)
+        receive = functools.partial(self._receive, choice.catalog, release)
+        archive = functools.partial(self._cache.archive, release.digest, receive)
+        unpacked = functools.partial(self._cache.package, release.digest, receive)
+        return Archived(archive, unpacked, self._cache.limits)
 
-    def _receive(self, choice: Choice) -> Iterator[bytes]:
+    def _receive(self, catalog: Catalog, release: Release) -> Iterator[bytes]:
         received = 0
-        for chunk in choice.catalog.fetch(choice.release):
+        for chunk in catalog.fetch(release):
             received += len(chunk)
-            self._tell(choice.release, received)
+            self._tell(release, received)
             yield chunk
 
     def _tell(self, release: Release, received: int) -> None:

@@ -19,7 +19,6 @@ they hold the formats'.
 """
 
 import logging
-import pathlib
 import threading
 import time
 from collections.abc import Collection
@@ -122,7 +121,7 @@ class PackageLoader:
         return config.package_loader(conf)
 
     def close(self) -> None:
-        """Give up the cache: what was loaded may be removed from it now."""
+        """Give up the cache: nothing more can be read of what was loaded."""
         self._cache.close()
 
     def __enter__(self) -> Self:
@@ -321,7 +320,7 @@ class PackageLoader:
         release = choice.release
         start = time.monotonic()
         try:
-            package = self._read(self._fetcher.folder(choice), choice)
+            package = self._package_types.load(self._fetcher.source(choice))
             if (package.full_name, package.version) != (release.fqn, release.version):
                 raise errors.CatalogError(
                     f"its archive holds {package.full_name} {package.version}"
@@ -340,12 +339,6 @@ class PackageLoader:
             self._memory.remember(choice)
         self.pins.use(release.fqn, release.version)
         return package
-
-    def _read(self, folder: pathlib.Path, choice: Choice) -> Package:
-        if choice.release.folder is not None:
-            # Somebody else's, who may change it.
-            return self._package_types.load(folder)
-        return self._package_types.load_cached(folder)
 
     def _evasion(self, wanted: str) -> errors.CatalogError:
         return errors.CatalogError(

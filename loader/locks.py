@@ -32,6 +32,7 @@ import pathlib
 import re
 import struct
 import time
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -44,6 +45,8 @@ _CANNOT_LOCK = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 _CLOSED = -1
 _FIRST_PAUSE = 0.001
+# Who has waited for a while sleeps for a fifth of that: no more comes on top.
+_LONGER = 1.25
 _LONGEST_PAUSE = 0.02
 
 
@@ -90,6 +93,15 @@ class LockFile:
             yield
 
     @contextlib.contextmanager
+    def exclusive_unless(self, name: str, is_done: Callable[[], bool]) -> Iterator[bool]:
+        """Wait as for ``exclusive``, but give false as soon as others have done what it is for.
+
+        Else all who have waited would lock it in turn, only to see that.
+        """
+        with self._opened() as file:
+            yield self._wait(file, fcntl.F_WRLCK, name, is_done)
+
+    @contextlib.contextmanager
     def exclusive_if_free(self, name: str) -> Iterator[bool]:
         """Keep all others from a name, or give false if somebody has it."""
         with self.exclusive_those_free([name]) as free:
@@ -116,13 +128,18 @@ class LockFile:
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, _range(fcntl.F_UNLCK, 0, 0))
             os.close(file)
 
-    def _wait(self, file: int, kind: int, name: str) -> None:
+    def _wait(
+        self, file: int, kind: int, name: str, is_done: Callable[[], bool] = lambda: False
+    ) -> bool:
         # It asks again and again: to wait in the kernel would stop all green
         # threads of the process, and perhaps the one that has the lock.
         pause = _FIRST_PAUSE
         while not self._try(file, kind, name):
+            if is_done():
+                return False
             _sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(pause * _LONGER, _LONGEST_PAUSE)
+        return True
 
     def _try(self, file: int, kind: int, name: str) -> bool:
         try:

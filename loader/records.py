@@ -24,15 +24,16 @@ import json
 import os
 import pathlib
 import stat
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 from typing import Self
 
-# What a file takes up at least, on about every file system.
-_BLOCK = 4096
+from loader.files import begin_to_sync
+from loader.files import is_passing
+from loader.files import private
+from loader.files import size_on_disk
+from loader.files import sync_folder
 
 
 class _File(NamedTuple):
@@ -71,18 +72,15 @@ class Record:
     folders: Mapping[str, int]
 
     @classmethod
-    def seal(cls, roots: Iterable[pathlib.Path]) -> Iterator[Self]:
-        """Write folders out to the disk, and make the record of each, one after the other.
+    def seal(cls, root: pathlib.Path) -> Self:
+        """Write a folder out to the disk, and make its record.
 
         :raises OSError: if that fails.
         """
-        listed = {root: _list(root) for root in roots}
-        for root, (_, found) in listed.items():
-            for path in found:
-                _begin_to_write(f"{root}/{path}")
-        for root, (folders, found) in listed.items():
-            files = {path: _sealed(f"{root}/{path}") for path in found}
-            yield cls(files, {path: _sealed_folder(f"{root}/{path}") for path in folders})
+        folders, found = _list(root)
+        begin_to_sync([f"{root}/{path}" for path in found])
+        files = {path: _sealed(f"{root}/{path}") for path in found}
+        return cls(files, {path: sync_folder(f"{root}/{path}") for path in folders})
 
     @classmethod
     def load(cls, path: pathlib.Path) -> Self:
@@ -110,7 +108,7 @@ class Record:
             "files": dict(self.files),
             "folders": dict(self.folders),
         }
-        with open(path, "xb", opener=_private) as stream:
+        with open(path, "xb", opener=private) as stream:
             stream.write(json.dumps(content).encode())
             stream.flush()
             os.fsync(stream.fileno())
@@ -119,7 +117,7 @@ class Record:
     @property
     def size(self) -> int:
         """What the files take up on a disk, in bytes."""
-        return sum(-(-file.size // _BLOCK) * _BLOCK for file in self.files.values())
+        return sum(size_on_disk(file.size) for file in self.files.values())
 
     def untouched(self, folder: pathlib.Path) -> bool:
         """Whether nobody has written to a folder since; neither is read for it.
@@ -153,7 +151,8 @@ class Record:
     def differences(self, folder: pathlib.Path) -> list[str]:
         """What is not in a folder as it was, in words; all files are read for it.
 
-        :raises OSError: if the folder cannot be listed.
+        :raises OSError: if the folder cannot be listed, or a file not be read
+            for a reason that may pass.
         """
         _, found = _list(folder)
         differences = [f"{path} was added" for path in found.keys() - self.files.keys()]
@@ -167,11 +166,6 @@ class Record:
             elif there.sha256 != file.sha256:
                 differences.append(f"{path} is not what was unpacked")
         return sorted(differences)
-
-
-def sync_folder(path: pathlib.Path) -> None:
-    """Write the names in a folder out to the disk."""
-    _sealed_folder(os.fspath(path))
 
 
 def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
@@ -192,35 +186,10 @@ def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
     return folders, files
 
 
-def _begin_to_write(path: str) -> None:
-    """Have the disk begin with a file.
-
-    A file system with a journal writes it for the first file that is synced
-    then, and has done so for the others. It would do so for each, if each got
-    its place on the disk when it is synced.
-    """
-    file = os.open(path, os.O_RDONLY)
-    try:
-        # What is not written yet is not dropped by it, but Linux begins to write it.
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(file)
-
-
 def _sealed(path: str) -> _File:
     with open(path, "rb", buffering=0) as stream:
         os.fsync(stream.fileno())
         return _read(stream)
-
-
-def _sealed_folder(path: str) -> int:
-    """Write the names in a folder out to the disk, and tell when they were changed."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-        return os.fstat(folder).st_ctime_ns
-    finally:
-        os.close(folder)
 
 
 def _found(path: pathlib.Path, there: os.stat_result) -> _File | None:
@@ -230,7 +199,9 @@ def _found(path: pathlib.Path, there: os.stat_result) -> _File | None:
     try:
         with open(path, "rb", buffering=0) as stream:
             return _read(stream)
-    except OSError:
+    except OSError as error:
+        if is_passing(error):
+            raise
         return None
 
 
@@ -238,7 +209,3 @@ def _read(stream: io.FileIO) -> _File:
     sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     there = os.fstat(stream.fileno())
     return _File(there.st_size, there.st_ctime_ns, sha256)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -21,6 +21,7 @@ import contextlib
 import pathlib
 import shutil
 import uuid
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -42,6 +43,10 @@ class Workspaces:
     def lock(self, name: str) -> AbstractContextManager[None]:
         """Wait until nobody else has a name, and keep it."""
         return self._locks.exclusive(_lock(name))
+
+    def lock_unless(self, name: str, is_done: Callable[[], bool]) -> AbstractContextManager[bool]:
+        """Wait until nobody else has a name and keep it, or give false once something is done."""
+        return self._locks.exclusive_unless(_lock(name), is_done)
 
     @contextlib.contextmanager
     def lock_those_free(self, names: Iterable[str]) -> Iterator[set[str]]:

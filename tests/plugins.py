@@ -24,6 +24,7 @@ from stevedore import extension
 
 from glare_murano.package import manifest
 from loader import plugins
+from loader.catalogs import registry
 
 
 class Site:
@@ -78,4 +79,5 @@ def _forget() -> None:
     _cache._c._internal.clear()
     manifest.registered_formats.cache_clear()
     plugins.owners.cache_clear()
+    registry._factory.cache_clear()
     importlib.invalidate_caches()

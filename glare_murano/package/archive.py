@@ -48,6 +48,7 @@ _CHUNK = 128 * 1024
 _SUPPORTED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Encrypted, compressed patched data, strong encryption, masked header.
 _UNSUPPORTED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
+_UTF_8 = 0x800
 _LOCAL_HEADER_SIZE = 30
 _DIRECTORY_ENTRY_SIZE = 46
 # Name, extra field and comment of one entry; more than any tool writes.
@@ -354,13 +355,16 @@ def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> 
 
 def _check_local_header(info: zipfile.ZipInfo, end: int, stream: IO[bytes]) -> None:
     """Refuse an entry whose own header contradicts the directory."""
+    name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
     stream.seek(info.header_offset)
-    header = stream.read(_LOCAL_HEADER_SIZE)
+    header = stream.read(_LOCAL_HEADER_SIZE + len(name))
     if not header.startswith(b"PK\3\4"):
         return  # told when the entry is read
     flags, method = struct.unpack_from("<2H", header, 6)
     if method != info.compress_type or (flags ^ info.flag_bits) & _UNSUPPORTED_FLAGS:
         raise refusal("entry-data", info.filename, "contradicts the archive's directory")
+    if not header.endswith(name):
+        raise refusal("entry-data", info.filename, "has another name in the archive's directory")
     size = _LOCAL_HEADER_SIZE + sum(struct.unpack_from("<2H", header, 26)) + info.compress_size
     if info.header_offset + size > end:
         raise refusal("entry-overlap", info.filename, "shares its bytes with another entry")

@@ -15,8 +15,9 @@ It asks for what is missing, and for a little more than was asked for, up to a
 limit. It knows nothing of HTTP.
 """
 
-import io
 from collections.abc import Callable
+
+from loader.seeking import SeekableFile
 
 # What is asked for at least.
 _LEAST = 16 * 1024
@@ -26,7 +27,7 @@ class TooMuch(Exception):
     """More of a file was wanted than may be read by ranges."""
 
 
-class RangeFile(io.RawIOBase):
+class RangeFile(SeekableFile):
     """A file of a known size whose end has been read already."""
 
     def __init__(
@@ -38,31 +39,16 @@ class RangeFile(io.RawIOBase):
         :param fetch: gives the bytes from one offset up to another.
         :param budget: how many bytes may be asked for.
         """
+        super().__init__()
         self._size = size
         self._parts = {size - len(tail): tail}
         self._fetch = fetch
         self._budget = budget
-        self._offset = 0
 
-    def readable(self) -> bool:
-        """Whether it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Whether it can seek."""
-        return True
-
-    def tell(self) -> int:
-        """Where the next byte is read."""
-        return self._offset
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go elsewhere."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._size}[whence]
-        if base + offset < 0:
-            raise OSError("a place before the file")
-        self._offset = base + offset
-        return self._offset
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self._size
 
     def read(self, size: int | None = -1) -> bytes:
         """Read so many bytes, fewer only at the end of the file."""

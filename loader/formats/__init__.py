@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Package types: what the files of an unpacked package mean.
+"""Package types: what the files of a package mean.
 
 A package type is found by the ``Format`` of the manifest, among the entry
 points of the group ``io.murano.plugins.packages`` (document "package-type
@@ -20,5 +20,8 @@ plug-ins"). A plug-in that was written for Murano works as it is.
 from loader.formats.base import Package
 from loader.formats.base import PackageBase
 from loader.formats.registry import PackageTypes
+from loader.formats.source import Archived
+from loader.formats.source import Folder
+from loader.formats.source import Source
 
-__all__ = ["Package", "PackageBase", "PackageTypes"]
+__all__ = ["Archived", "Folder", "Package", "PackageBase", "PackageTypes", "Source"]

@@ -23,19 +23,31 @@ import pathlib
 from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
+from typing import ClassVar
 
 from glare_murano.package import Archive
 from glare_murano.package import Version
 from glare_murano.package import parse_version
+from loader.formats.source import Folder
+from loader.formats.source import Source
+from loader.formats.source import path_within
 
 
 class Package(abc.ABC):
     """A package as the engine sees it: always classes in MuranoPL.
 
     A package type may make those classes up as they are asked for.
+
+    :cvar takes_source: whether the type is made with a ``Source`` in the place
+        of the path of a folder, and so has nothing unpacked that it does not
+        ask for. It holds for the very class that says so, no other.
     """
 
-    def __init__(self, format_name: str, runtime_version: Version, source_directory: str) -> None:
+    takes_source: ClassVar[bool] = False
+
+    def __init__(
+        self, format_name: str, runtime_version: Version, source_directory: str | Source
+    ) -> None:
         """Make a package.
 
         :param format_name: the name part of the format, such as ``MuranoPL``.
@@ -44,7 +56,11 @@ class Package(abc.ABC):
         """
         self._format_name = format_name
         self._runtime_version = runtime_version
-        self._source_directory = source_directory
+        self._source = (
+            source_directory
+            if isinstance(source_directory, Source)
+            else Folder(pathlib.Path(source_directory))
+        )
 
     @property
     def format_name(self) -> str:
@@ -59,7 +75,7 @@ class Package(abc.ABC):
     @property
     def source_directory(self) -> str:
         """Where the package's files lie."""
-        return self._source_directory
+        return os.fspath(self._source)
 
     @property
     def blob(self) -> bytes:
@@ -150,7 +166,7 @@ class PackageBase(Package):
         self,
         format_name: str,
         runtime_version: Version,
-        source_directory: str,
+        source_directory: str | Source,
         manifest: Mapping[str, Any],
     ) -> None:
         """Make a package.
@@ -209,27 +225,16 @@ class PackageBase(Package):
     @property
     def logo(self) -> bytes | None:
         """See ``Package``."""
-        return self._read(self._manifest.get("Logo") or "logo.png")
+        return self._source.read(self._manifest.get("Logo") or "logo.png")
 
     @property
     def supplier_logo(self) -> bytes | None:
         """See ``Package``."""
-        return self._read(self.supplier.get("Logo") or "supplier_logo.png")
+        return self._source.read(self.supplier.get("Logo") or "supplier_logo.png")
 
     def get_resource(self, name: str) -> str:
         """See ``Package``.
 
         :raises ValueError: if the name leaves the folder of resources.
         """
-        return str(self._path("Resources", name))
-
-    def _read(self, *parts: str) -> bytes | None:
-        path = self._path(*parts)
-        return path.read_bytes() if path.is_file() else None
-
-    def _path(self, *parts: str) -> pathlib.Path:
-        base = os.path.normpath(os.path.join(self.source_directory, *parts[:-1]))
-        path = os.path.normpath(os.path.join(base, parts[-1]))
-        if os.path.commonpath([base, path]) != base:
-            raise ValueError(f"{parts[-1]!r} leaves the folder {base}")
-        return pathlib.Path(path)
+        return os.path.join(self._source, path_within("Resources", name))

@@ -65,7 +65,7 @@ class HOTPackage(PackageBase):
     @property
     def ui(self) -> bytes | str:
         """See ``Package``; the package's own form, or else one made from the template."""
-        own = self._read("UI", self._manifest.get("UI") or "ui.yaml")
+        own = self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
         if own is not None:
             return own
         form = hot_form.make_form(self.full_name, self.version, self.description, self._template)

@@ -17,10 +17,9 @@ Only the type that a package needs is imported.
 
 import contextlib
 import copy
-import functools
 import importlib.metadata
 import logging
-import pathlib
+import os
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -28,26 +27,18 @@ from typing import Any
 
 from stevedore import named
 
-from glare_murano.package import Archive
 from glare_murano.package import InvalidManifest
-from glare_murano.package import read_manifest
-from glare_murano.package.manifest import FILE_NAME
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from glare_murano.package.manifest import Format
-from glare_murano.package.manifest import Manifest
 from glare_murano.package.manifest import registered_formats
 from loader import errors
 from loader import plugins
 from loader.formats.base import Package
+from loader.formats.source import Source
 
 LOG = logging.getLogger(__name__)
 
 _OURS = "glare-murano"
-
-# Manifests that are kept, and the bytes of one: real ones are far smaller. What
-# takes most memory takes fifty times as many bytes, and so all 100 MB.
-_MOST_KEPT = 256
-_LARGEST_KEPT = 8192
 
 
 class PackageTypes:
@@ -63,37 +54,25 @@ class PackageTypes:
         self._names = registered_formats()
         self._types: dict[str, Callable[..., Package]] = {}
 
-    def load(self, folder: pathlib.Path) -> Package:
-        """Read an unpacked package.
+    def load(self, source: Source) -> Package:
+        """Read a package.
 
         :raises InvalidPackage: if its manifest breaks a rule.
         :raises UnsupportedFormat: naming the formats that are installed.
+        :raises LoaderError: if its files cannot be had.
         """
-        with _told(folder):
-            manifest = _read(folder)
-        return self._package(manifest, folder)
-
-    def load_cached(self, folder: pathlib.Path) -> Package:
-        """Read a package from a folder of a cache, where a path never stands for other files.
-
-        What this process has read before is not read again.
-
-        :raises InvalidPackage: if its manifest breaks a rule.
-        :raises UnsupportedFormat: naming the formats that are installed.
-        """
-        path = folder / FILE_NAME
-        there = path.stat() if path.is_file() else None
-        if there is None or there.st_size > _LARGEST_KEPT:
-            return self.load(folder)
-        with _told(folder):
-            manifest = _kept(path, there.st_ctime_ns)
-        return self._package(manifest, folder)
-
-    def _package(self, manifest: Manifest, folder: pathlib.Path) -> Package:
+        with _told(source):
+            manifest = source.manifest()
         package_type = self._find(manifest.format, f"{manifest.full_name} {manifest.version}")
-        # A copy: the manifest is for others as well, and a plug-in may write to it.
-        document = copy.deepcopy(dict(manifest.document))
-        return package_type(manifest.format.name, manifest.format.version, str(folder), document)
+        # Said by the class itself: one that is derived from it may want a path.
+        takes_source = vars(package_type).get("takes_source", False)
+        return package_type(
+            manifest.format.name,
+            manifest.format.version,
+            source if takes_source else os.fspath(source),
+            # A copy: the manifest is for others as well, and a plug-in may write to it.
+            copy.deepcopy(dict(manifest.document)),
+        )
 
     def _find(self, wanted: Format, package: str) -> Callable[..., Package]:
         name = str(wanted)
@@ -137,26 +116,11 @@ class PackageTypes:
         return any(owner.name in allowed for owner in plugins.owners(PLUGIN_NAMESPACE)[entry_point])
 
 
-def _read(folder: pathlib.Path) -> Manifest:
-    with Archive.open(folder) as archive:
-        return read_manifest(archive)
-
-
-@functools.lru_cache(_MOST_KEPT)
-def _kept(path: pathlib.Path, changed: int) -> Manifest:
-    """The manifest of a file.
-
-    :param changed: when it was changed last: one that was damaged may have been
-        fetched again.
-    """
-    return Manifest.parse(path.read_bytes())
-
-
 @contextlib.contextmanager
-def _told(folder: pathlib.Path) -> Iterator[None]:
+def _told(source: Source) -> Iterator[None]:
     try:
         yield
     except InvalidManifest as error:
         if {problem.rule for problem in error.problems} == {"manifest-format"}:
-            raise errors.UnsupportedFormat(f"the package in {folder}: {error}") from error
+            raise errors.UnsupportedFormat(f"the package in {source}: {error}") from error
         raise

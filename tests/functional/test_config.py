@@ -13,6 +13,7 @@
 """Loaders as operators and programs make them."""
 
 import pathlib
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,6 +69,7 @@ def publish(admin: Client, name: str) -> Callable[..., str]:
         fqn = f"{name}.{last}"
         content = packages.files(packages.manifest(fqn, version, **keys))
         content["Resources/large"] = fqn.encode() * (size // len(fqn))
+        content["Resources/dense"] = random.Random(fqn).randbytes(size * 3 // 4)
         admin.publish(fqn, version, packages.zipped(content), public=True)
         return fqn
 
@@ -83,7 +85,7 @@ def test_a_configuration_makes_a_loader(
         package = package_loader.load_package(name, VersionSpec.of("1"))
 
     assert str(package.version) == "1.2.0"
-    assert any((tmp_path / "cache" / "packages").iterdir())
+    assert any((tmp_path / "cache" / "archives").iterdir())
 
 
 def test_catalogues_come_in_the_operators_order(
@@ -113,24 +115,36 @@ def test_without_a_cache_nothing_is_kept(
 
     conf = configured(engine={"enable_packages_cache": False})
     with loader.PackageLoader.from_config(conf) as package_loader:
-        package_loader.load_package(name, VersionSpec.of("1"))
+        package = package_loader.load_package(name, VersionSpec.of("1"))
+        assert list((tmp_path / "cache").rglob("archives/*"))
+        assert pathlib.Path(package.get_resource("large")).is_file()
         assert list((tmp_path / "cache").rglob("manifest.yaml"))
 
+    assert list((tmp_path / "cache").rglob("archives/*")) == []
     assert list((tmp_path / "cache").rglob("manifest.yaml")) == []
 
 
 def test_the_cache_keeps_to_its_size(
     publish: Callable[..., str], configured: Callable[..., cfg.ConfigOpts]
 ) -> None:
-    names = [publish(letter, size=500_000) for letter in "abc"]
+    names = [publish(letter, size=400_000) for letter in "abcde"]
     conf = configured(package_loader={"max_cache_size": 1})
 
+    def size() -> int:
+        with loader.Cache(conf.engine.packages_cache) as cache:
+            return cache.size
+
+    # Three archives, but not a fourth.
     for name in names:
         with loader.PackageLoader.from_config(conf) as package_loader:
             package_loader.load_package(name, VersionSpec.of("1"))
+    assert 900_000 < size() <= 1024**2
 
-    with loader.Cache(conf.engine.packages_cache) as cache:
-        assert 500_000 < cache.size <= 1024**2
+    # For the files of one, the two others give way.
+    with loader.PackageLoader.from_config(conf) as package_loader:
+        package = package_loader.load_package(names[-1], VersionSpec.of("1"))
+        assert pathlib.Path(package.get_resource("small")).parent.is_dir()
+        assert 900_000 < size() <= 1024**2
 
 
 def test_offline_loading_is_the_operators_choice(
@@ -214,7 +228,7 @@ def test_a_program_needs_only_a_session(
         nobody.load_package("org.db", VersionSpec.of("1"))
     with loader.PackageLoader(session=glare.session(), project_id=project) as package_loader:
         assert package_loader.load_package("org.db", VersionSpec.of("1")).full_name == "org.db"
-    assert (tmp_path / "glare-murano" / "packages").is_dir()
+    assert (tmp_path / "glare-murano" / "archives").is_dir()
 
 
 def test_without_catalogues_and_session_there_is_no_loader() -> None:

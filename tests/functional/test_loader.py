@@ -251,7 +251,7 @@ def test_a_cache_that_projects_share_hands_no_private_package_to_another(
     secret = packages.package(name, "3.1.4", Classes={f"org.{project}.Secret": "Thing.yaml"})
     digest = glare.publish(name, "3.1.4", secret)["archive"]["sha256"]
     assert _load(glare, project, cache, name, "*") == "3.1.4"
-    assert (cache.folder / "packages" / digest).is_dir()
+    assert (cache.folder / "archives" / digest).is_file()
 
     stranger = _catalog(as_user(f"other-{project}"), f"other-{project}")
     package_loader = loader.PackageLoader([stranger], loader.Cache(cache.folder))
@@ -346,7 +346,7 @@ def test_an_archive_is_fetched_once_and_found_by_the_next_process(
         later = pool.starmap(_load_in_another_process, [arguments] * 4)
 
     # The package, and the core library, which it requires.
-    assert first == (2, 1)
+    assert first == (2, 0)
     assert later == [(0, 1)] * 4
 
 
@@ -360,6 +360,100 @@ def test_processes_that_ask_at_once_fetch_once(
         costs = pool.starmap(_load_in_another_process, [arguments] * 6)
 
     assert sum(downloads for downloads, _ in costs) == 2
+
+
+@pytest.fixture
+def rich(glare: Client, name: str) -> str:
+    """The name of a package with all that a package can have, and of one that it requires."""
+    needed = f"{name}.needed"
+    for fqn, require in ((needed, {}), (name, {needed: "1"})):
+        files = packages.files(packages.manifest(fqn, Require=require))
+        files["UI/ui.yaml"] = b"Version: 2\n"
+        files["logo.png"] = b"\x89PNG\r\n\x1a\n"
+        files["Resources/script.sh"] = fqn.encode()
+        glare.publish(fqn, "1.0.0", packages.zipped(files))
+    return name
+
+
+def _unpacked(cache: loader.Cache) -> list[pathlib.Path]:
+    return list((cache.folder / "packages").iterdir())
+
+
+def test_nothing_is_unpacked_before_files_are_asked_for(
+    glare: Client, project: str, rich: str, cache: loader.Cache
+) -> None:
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+    package = package_loader.load_package(rich, VersionSpec.of("1"))
+    needed = package_loader.load_class_package(f"{rich}.needed.Thing", VersionSpec.of("1"))
+
+    for one in (package, needed):
+        assert b"Return: 1.0.0" in one.get_class(f"{one.full_name}.Thing")[0]
+        assert (one.ui, one.logo, one.supplier_logo) == (
+            b"Version: 2\n",
+            b"\x89PNG\r\n\x1a\n",
+            None,
+        )
+    assert _unpacked(cache) == []
+
+    script = pathlib.Path(package.get_resource("script.sh"))
+    assert script.read_text() == rich
+    assert [script.is_relative_to(folder) for folder in _unpacked(cache)] == [True]
+    # Both, and the core library.
+    assert (package_loader.counters.downloads, package_loader.counters.hits) == (3, 0)
+
+
+def _unpack_in_another_process(url: str, token: str, folder: str, name: str) -> tuple[str, int]:
+    client = Client(url, token)
+    package_loader = loader.PackageLoader(
+        [_catalog(client, client.token.split(":")[1])], loader.Cache(folder)
+    )
+    script = package_loader.load_package(name, VersionSpec.of("1")).get_resource("script.sh")
+    return pathlib.Path(script).read_text(), pathlib.Path(script).stat().st_ino
+
+
+def test_processes_that_ask_for_files_at_once_get_the_same(
+    glare: Client, rich: str, tmp_path: pathlib.Path
+) -> None:
+    arguments = (glare.url, glare.token, str(tmp_path / "cache"), rich)
+
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        found = pool.starmap(_unpack_in_another_process, [arguments] * 8)
+
+    assert len(set(found)) == 1
+    assert found[0][0] == rich
+    assert list((tmp_path / "cache" / "partial").iterdir()) == []
+
+
+def test_a_template_is_given_as_files(
+    glare: Client, project: str, name: str, cache: loader.Cache
+) -> None:
+    keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
+    files = packages.files(packages.manifest(name, **keys))
+    files["template.yaml"] = b"heat_template_version: 2013-05-23\nresources: {}\n"
+    glare.publish(name, "1.0.0", packages.zipped(files))
+
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+    package = package_loader.load_package(name, VersionSpec.of("1"))
+
+    assert f'"Name": "{name}"' in package.get_class(name)
+    (folder,) = _unpacked(cache)
+    assert package.source_directory == str(folder / "files")
+
+
+def test_what_is_found_to_be_damaged_is_downloaded_again_by_who_uses_it(
+    glare: Client, project: str, rich: str, cache: loader.Cache
+) -> None:
+    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+    package = package_loader.load_package(rich, VersionSpec.of("1"))
+    downloads = package_loader.counters.downloads
+    for archive in (cache.folder / "archives").iterdir():
+        archive.write_bytes(archive.read_bytes()[:-1] + b"x")
+    with loader.Cache(cache.folder) as other:
+        assert len(other.verify()) == 3
+
+    assert package.logo == b"\x89PNG\r\n\x1a\n"
+    assert pathlib.Path(package.get_resource("script.sh")).read_text() == rich
+    assert package_loader.counters.downloads == downloads + 1
 
 
 def test_a_changed_archive_is_refused_and_not_kept(

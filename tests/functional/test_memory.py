@@ -122,7 +122,7 @@ def test_what_is_not_remembered_deep_down_is_asked_for(
 ) -> None:
     project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
     (database,) = (
-        path for path in (cache.folder / "packages").iterdir() if _name(path) == "org.db"
+        path for path in (cache.folder / "archives").iterdir() if _name(path) == "org.db"
     )
     database.rename(cache.folder / database.name)
     catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=1)
@@ -141,7 +141,7 @@ def test_what_is_not_remembered_deep_down_is_asked_for(
 
 
 def _name(package: pathlib.Path) -> str:
-    with Archive.open(package / "files") as archive:
+    with Archive.open(package) as archive:
         return read_manifest(archive).full_name
 
 
@@ -252,9 +252,11 @@ def test_no_pin_changes(project_loaders: _Switched) -> None:
 def test_what_is_not_in_the_cache_any_more_is_not_offered(
     project_loaders: _Switched, tmp_path: pathlib.Path
 ) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
-    for package in (tmp_path / "packages").iterdir():
-        package.rename(tmp_path / package.name)
+    package = project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    # Without its archive, what was unpacked counts for nothing.
+    assert pathlib.Path(package.get_resource("text")).parent.parent.is_dir()
+    for archive in (tmp_path / "archives").iterdir():
+        archive.rename(tmp_path / archive.name)
     project_loaders.go_down()
 
     with pytest.raises(loader.CatalogError, match="did not answer"):

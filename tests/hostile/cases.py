@@ -427,15 +427,25 @@ def _damaged() -> tuple[Case, ...]:
         Case("cut off, packed", "entry-data", resource(packed=cut)),
         Case("cut off, stored", "entry-data", resource(packed=content[:-20], method=STORED)),
         Case("no deflate stream", "entry-data", resource(packed=b"\xff" * 100)),
-        Case("another name in front", "entry-data", resource(header_name=b"../../../ab")),
-        Case("a long other name in front", "entry-data", resource(header_name=b"\1" * 0xFFFF)),
         Case("no header in front", "entry-data", no_header),
         Case("manifest with a wrong checksum", "entry-data", of_manifest(checksum=1)),
         Case("manifest longer than declared", "entry-data", of_manifest(size=10)),
+    )
+
+
+def _misnamed() -> tuple[Case, ...]:
+    def resource(name: bytes) -> Callable[[], bytes]:
+        return lambda: with_members(Member("Resources/a", b"x", header_name=name))
+
+    text = manifest(Classes=None).encode()
+    return (
+        Case("another name in front", "entry-data", resource(b"../../../ab")),
+        Case("a long other name in front", "entry-data", resource(b"\1" * 0xFFFF)),
+        Case("a longer name in front", "entry-data", resource(b"Resources/ab")),
         Case(
             "manifest of another name in front",
             "entry-data",
-            of_manifest(header_name=b"../manifest.y"),
+            lambda: zipped([Member("manifest.yaml", text, header_name=b"../manifest.y")]),
         ),
     )
 
@@ -763,7 +773,15 @@ def _harmless() -> tuple[tuple[str, Callable[[], bytes]], ...]:
     )
 
 
-DIRECTORY = (*_paths(), *_collisions(), *_kinds(), *_unreadable(), *_bombs(), *_formats())
+DIRECTORY = (
+    *_paths(),
+    *_collisions(),
+    *_kinds(),
+    *_unreadable(),
+    *_misnamed(),
+    *_bombs(),
+    *_formats(),
+)
 MANIFEST = _manifests()
 CLASSES = _class_files()
 DATA = _damaged()

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import semantic_version
 from keystoneauth1 import identity
 from keystoneauth1 import token_endpoint
 from murano.common import engine as murano_engine
@@ -257,6 +258,44 @@ def test_the_operator_chooses_the_loader(conf: Any, service: str, ours: bool) ->
 
     with murano_package_loader.CombinedPackageLoader(_session()) as loader:
         assert isinstance(loader, engine.EnginePackageLoader) is ours
+
+
+def test_a_range_is_read_once_and_as_the_engine_reads_it(conf: Any) -> None:
+    texts = [None, "", "0", "1", "1.2", "=1", ">=1,<2", ">1.0 , <=2.1", "1.0.0-rc.1", 1, 1.5]
+    versions = [semantic_version.Version("1.2.0"), semantic_version.Spec(">=1.0.0")]
+
+    for written in (*texts, *versions):
+        found = helpers.parse_version_spec(written)
+        assert str(found) == str(engine._murano_parse(written))
+    assert helpers.parse_version_spec(">=1,<2") is helpers.parse_version_spec(">=1,<2")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Invalid"):
+            helpers.parse_version_spec("newest")
+
+
+def test_a_task_reads_no_range_that_another_has_read(
+    conf: Any, name: str, publish_package: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_package(name, "1.2.0", Require={"org.example.db": ">=1,<3"})
+    spec = helpers.parse_version_spec("1")
+
+    def load() -> Any:
+        with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+            package = loader.load_package(name, spec)
+            package.find_class(f"{name}.Thing")
+            return package
+
+    before = load()
+    monkeypatch.setattr(semantic_version.Spec, "_parse_to_clause", None)
+    after = load()
+
+    assert {fqn: set(str(upon).split(",")) for fqn, upon in after.requirements.items()} == {
+        name: {"==1"},
+        "io.murano": {"==0"},
+        "org.example.db": {">=1.0.0", "<3.0.0"},
+    }
+    assert before is not after
+    assert before.requirements == after.requirements
 
 
 def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> None:

@@ -199,9 +199,9 @@ def test_worker_serves_others_while_another_process_downloads(
     with serving(tmp_path, catalog) as service:
         with downloading(service.engine.packages_cache, digest):
             service.api.start(model, services.environment_id(model), "deploy")
-            stored = service.engine.packages_cache / "packages"
+            stored = service.engine.packages_cache / "archives"
             # The core library, and what the wiki requires; for the wiki it waits.
-            services.wait_until(lambda: len(list(stored.glob("*/record"))) >= 2, "the others")
+            services.wait_until(lambda: len(list(stored.iterdir())) >= 2, "the others")
             time.sleep(0.5)
             assert f"Package {WIKI} 1.1.0" not in service.engine.log
             answer = service.api.call_static_action(f"{DATABASE}.Database", "1", "version")

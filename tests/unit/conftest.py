@@ -12,6 +12,19 @@
 
 """Fixtures that unit tests share."""
 
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+import loader
 from tests.plugins import site
 
 __all__ = ["site"]
+
+
+@pytest.fixture
+def cache(tmp_path: pathlib.Path) -> Iterator[loader.Cache]:
+    """An empty cache."""
+    with loader.Cache(tmp_path / "cache") as cache:
+        yield cache

@@ -47,6 +47,10 @@ class Stored:
         """The package's folder in a cache."""
         return cache.package(self.digest, self.fetch)
 
+    def take_archive(self, cache: Cache) -> pathlib.Path:
+        """The package's archive in a cache."""
+        return cache.archive(self.digest, self.fetch)
+
     def fetch(self) -> Iterator[bytes]:
         """The archive, piece by piece."""
         size = len(self.data) // 10 + 1

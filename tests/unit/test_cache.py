@@ -12,42 +12,52 @@
 
 """The package store on disk: what it keeps, mends, removes and refuses."""
 
+import contextlib
 import errno
 import fcntl
 import gc
+import hashlib
 import itertools
 import logging
 import os
 import pathlib
+import random
+import resource
 import shutil
 import stat
 import threading
 import time
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import loader
+from glare_murano.package import Archive
 from glare_murano.package import InvalidArchive
 from glare_murano.package import Limits
 from loader import cache as cache_module
 from loader import locks
 from loader import records
 from loader.workspaces import Workspaces
+from tests.descriptors import highest_descriptor
+from tests.descriptors import open_files
 from tests.unit.stored import Stored
-
-
-@pytest.fixture
-def cache(tmp_path: pathlib.Path) -> Iterator[loader.Cache]:
-    with loader.Cache(tmp_path / "cache") as cache:
-        yield cache
 
 
 @pytest.fixture
 def stored() -> Stored:
     return Stored.named("org.stored", resources=5)
+
+
+def _archive(cache: loader.Cache, stored: Stored) -> pathlib.Path:
+    return cache.folder / "archives" / stored.digest
+
+
+def _note(cache: loader.Cache, stored: Stored) -> pathlib.Path:
+    return cache.folder / "notes" / stored.digest
 
 
 def _folder(cache: loader.Cache, stored: Stored) -> pathlib.Path:
@@ -61,8 +71,17 @@ def _use(cache: loader.Cache, *some: Stored) -> None:
             stored.take(other)
 
 
+def _names(folder: pathlib.Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def _unpacked(cache: loader.Cache) -> set[str]:
+    return _names(cache.folder / "packages")
+
+
 def _there(cache: loader.Cache) -> set[str]:
-    return {path.name for path in (cache.folder / "packages").iterdir()}
+    """Whatever has an archive, a note or files."""
+    return _names(cache.folder / "archives") | _names(cache.folder / "notes") | _unpacked(cache)
 
 
 def _leftovers(cache: loader.Cache) -> list[pathlib.Path]:
@@ -73,26 +92,59 @@ def _leftovers(cache: loader.Cache) -> list[pathlib.Path]:
 
 
 def test_a_package_is_fetched_once_and_found_later(cache: loader.Cache, stored: Stored) -> None:
-    folder = stored.take(cache)
-    assert stored.take(cache) == folder
+    archive = stored.take_archive(cache)
+    folder = cache.package(stored.digest, stored.nothing)
     with loader.Cache(cache.folder) as another:
+        assert another.archive(stored.digest, stored.nothing) == archive
         assert another.package(stored.digest, stored.nothing) == folder
 
+    assert archive.read_bytes() == stored.data
     assert stored.is_in(folder)
-    assert (cache.counters.downloads, cache.counters.hits) == (1, 1)
+    # However often it is used, it was downloaded or found once.
+    assert (cache.counters.downloads, cache.counters.hits) == (1, 0)
     assert (another.counters.downloads, another.counters.hits) == (0, 1)
     assert _leftovers(cache) == []
+
+
+def test_only_who_asks_for_files_has_a_package_unpacked(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    other = Stored.named("org.other")
+    stored.take_archive(cache)
+    Stored.store(cache, other)
+    assert cache.has(stored.digest)
+    assert cache.verify() == {}
+    assert cache.prune(0).removed == ()
+
+    assert _unpacked(cache) == set()
+    assert stored.is_in(stored.take(cache))
+    assert _unpacked(cache) == {stored.digest}
+
+
+def test_a_package_is_unpacked_once(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = stored.take(cache)
+    made = folder.stat()
+    monkeypatch.setattr(Archive, "unpack", None)
+
+    assert stored.take(cache) == folder
+    with loader.Cache(cache.folder) as another:
+        assert stored.take(another) == folder
+    assert folder.stat() == made
 
 
 def test_nobody_else_can_read_or_change_what_is_kept(cache: loader.Cache, stored: Stored) -> None:
     stored.take(cache)
 
     folders = [path for path in cache.folder.iterdir() if path.is_dir()]
-    assert len(folders) == 2
+    assert {folder.name for folder in folders} == {"archives", "notes", "packages", "partial"}
     for folder in (cache.folder, _folder(cache, stored), *folders):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for path in cache.folder.rglob("*"):
         assert not path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    for path in (_archive(cache, stored), _note(cache, stored)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path: pathlib.Path) -> None:
@@ -108,6 +160,10 @@ def test_what_is_no_digest_is_refused(cache: loader.Cache, stored: Stored, diges
     with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
         cache.package(digest, stored.nothing)
     with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+        cache.archive(digest, stored.nothing)
+    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+        cache.store([digest], lambda digests: [])
+    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
         cache.verify(digest)
 
 
@@ -118,6 +174,10 @@ def test_a_closed_cache_gives_nothing(cache: loader.Cache, stored: Stored) -> No
 
     with pytest.raises(loader.CacheError, match="closed"):
         stored.take(cache)
+    with pytest.raises(loader.CacheError, match="closed"):
+        stored.take_archive(cache)
+    with pytest.raises(loader.CacheError, match="closed"):
+        Stored.store(cache, stored)
 
 
 # Downloads
@@ -191,8 +251,12 @@ def some() -> list[Stored]:
 def test_packages_are_stored_together(cache: loader.Cache, some: list[Stored]) -> None:
     assert Stored.store(cache, *some) == {stored.digest for stored in some}
 
-    assert all(stored.is_in(cache.package(stored.digest, stored.nothing)) for stored in some)
-    assert cache.counters.downloads == len(some)
+    assert _unpacked(cache) == set()
+    for stored in some:
+        archive = cache.archive(stored.digest, stored.nothing)
+        assert archive.read_bytes() == stored.data
+        assert stored.is_in(cache.package(stored.digest, stored.nothing))
+    assert (cache.counters.downloads, cache.counters.hits) == (len(some), 0)
     assert _leftovers(cache) == []
     with loader.Cache(cache.folder) as other:
         assert Stored.store(other, *some) == set()
@@ -222,16 +286,84 @@ def test_what_is_wrong_among_them_is_left_out(cache: loader.Cache, some: list[St
         hostile.take(cache)
 
 
-def test_what_others_fetch_is_left_to_them(cache: loader.Cache, some: list[Stored]) -> None:
+class _Second:
+    """Somebody else who stores packages, in a thread."""
+
+    def __init__(self, cache: loader.Cache, some: list[Stored]) -> None:
+        self.asked: list[set[str]] = []
+        self._by_digest = {stored.digest: stored.data for stored in some}
+        self._cache = cache
+        self._thread = threading.Thread(target=self._store)
+
+    def start(self) -> None:
+        """Begin, and come to where it waits for what the first fetches."""
+        self._thread.start()
+        deadline = time.monotonic() + 30
+        while not self.asked and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._thread.join(0.1)
+        assert self._thread.is_alive(), "it does not wait"
+
+    def finish(self) -> None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def _store(self) -> None:
+        with loader.Cache(self._cache.folder) as own:
+            own.store(self._by_digest, self._fetch)
+            for digest in self._by_digest:
+                assert own.has(digest)
+            assert own.prune(0).removed == ()
+
+    def _fetch(self, digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        self.asked.append(set(digests))
+        yield from ((digest, self._by_digest[digest]) for digest in digests)
+
+
+def test_what_others_fetch_is_waited_for(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, *others = some
+    second = _Second(cache, some)
+    looks = []
+    lock = Workspaces.lock_those_free
+
+    def look(workspaces: Workspaces, names: list[str]) -> Any:
+        looks.append(len(names))
+        return lock(workspaces, names)
+
+    monkeypatch.setattr(Workspaces, "lock_those_free", look)
 
     def fetch() -> Iterator[bytes]:
-        with loader.Cache(cache.folder) as other:
-            assert Stored.store(other, *some) == {stored.digest for stored in others}
+        second.start()
+        assert not cache.has(first.digest)
         yield first.data
 
     assert first.is_in(cache.package(first.digest, fetch))
+    second.finish()
+
+    assert second.asked == [{stored.digest for stored in others}]
+    # Once for all, and no more than once when the other has ended.
+    assert looks == [len(some), 1]
     assert _there(cache) == {stored.digest for stored in some}
+
+
+def test_what_others_fail_to_fetch_is_asked_for(cache: loader.Cache, some: list[Stored]) -> None:
+    *others, last = some
+    second = _Second(cache, some)
+
+    def fetch(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        yield some[0].digest, some[0].data
+        second.start()
+        raise ConnectionResetError("reset")
+
+    with pytest.raises(ConnectionResetError):
+        cache.store([stored.digest for stored in others], fetch)
+    second.finish()
+
+    assert second.asked == [{last.digest}, {stored.digest for stored in others}]
+    assert _there(cache) == {stored.digest for stored in some}
+    assert _leftovers(cache) == []
 
 
 def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored]) -> None:
@@ -262,33 +394,37 @@ def test_what_others_have_stored_meanwhile_is_not_fetched(
     assert Stored.store(cache, *some) == {stored.digest for stored in some[2:]}
 
 
-def _open_files() -> int:
-    return len(list(pathlib.Path("/proc/self/fd").iterdir()))
-
-
 def test_one_open_file_locks_all(cache: loader.Cache, some: list[Stored]) -> None:
-    before = _open_files()
+    before = len(open_files(cache.folder))
     most = 0
 
     def fetch(digests: object) -> Iterator[tuple[str, bytes]]:
         nonlocal most
         for stored in some:
-            most = max(most, _open_files() - before)
+            most = max(most, len(open_files(cache.folder)) - before)
             yield stored.digest, stored.data
 
     cache.store([stored.digest for stored in some], fetch)
 
-    assert most == 1
+    # The other one locks the folder in which all are made.
+    assert most == 2
 
 
-def test_to_be_stored_together_is_a_use(cache: loader.Cache, some: list[Stored]) -> None:
+def test_to_be_stored_together_is_a_use(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second, third, _ = some
+    # So that the times of new files count for nothing.
+    future = time.time_ns() + 10**18
+    monkeypatch.setattr(time, "time_ns", lambda: future)
     _use(cache, first)
     with loader.Cache(cache.folder) as other:
         Stored.store(other, second, third)
-    _use(cache, second)
+    with loader.Cache(cache.folder) as other:
+        second.take_archive(other)
 
-    assert cache.prune(cache.size * 2 // 3).removed == (first.digest,)
+    assert cache.prune(cache.size - 1).removed == (first.digest,)
+    assert cache.prune(0).removed == (third.digest, second.digest)
 
 
 def test_packages_that_were_stored_together_make_room(
@@ -305,91 +441,120 @@ def test_packages_that_were_stored_together_make_room(
 # What the disk is told, and when
 
 
+class _Disk:
+    """What is written out to the disk, and what appears below a folder, in this order."""
+
+    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.synced: set[pathlib.Path] = set()
+        self.appeared: list[pathlib.Path] = []
+        self.needed: list[set[pathlib.Path]] = []
+        self._folder = folder
+        self._sync, self._rename = os.fsync, os.rename
+        monkeypatch.setattr(os, "fsync", self._record_sync)
+        monkeypatch.setattr(os, "rename", self._record_rename)
+
+    def _record_sync(self, file: int) -> None:
+        self._sync(file)
+        self.synced.add(pathlib.Path(f"/proc/self/fd/{file}").readlink())
+
+    def _record_rename(self, source: pathlib.Path, target: pathlib.Path) -> None:
+        if pathlib.Path(target).parent == self._folder:
+            if not self.appeared:
+                # The folder of all that is made is nothing that appears.
+                made = set(pathlib.Path(source).parent.rglob("*"))
+                assert made <= self.synced
+                self.needed.append(made)
+                self.synced.clear()
+            self.appeared.append(pathlib.Path(target))
+        self._rename(source, target)
+
+
 def test_all_of_several_is_on_the_disk_before_the_first_appears(
     cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: set[pathlib.Path] = set()
-    appeared: list[str] = []
-    sync, rename = os.fsync, os.rename
-
-    def record_sync(file: int) -> None:
-        sync(file)
-        synced.add(pathlib.Path(f"/proc/self/fd/{file}").readlink())
-
-    def record_rename(source: pathlib.Path, target: pathlib.Path) -> None:
-        if pathlib.Path(target).parent == cache.folder / "packages":
-            if not appeared:
-                made = cache.folder / "partial"
-                needed = {
-                    path for path in made.rglob("*") if path.parent != made or any(path.iterdir())
-                }
-                assert needed <= synced
-                assert len(needed) > len(some) * 10
-                synced.clear()
-            appeared.append(pathlib.Path(target).name)
-        rename(source, target)
-
-    monkeypatch.setattr(os, "fsync", record_sync)
-    monkeypatch.setattr(os, "rename", record_rename)
+    """A power cut between any two of these calls leaves whole archives, or none."""
+    archives = cache.folder / "archives"
+    disk = _Disk(archives, monkeypatch)
     Stored.store(cache, *some)
 
-    assert sorted(appeared) == sorted(stored.digest for stored in some)
-    assert synced == {cache.folder / "packages"}
+    assert [len(needed) for needed in disk.needed] == [len(some)]
+    assert set(disk.appeared) == {archives / stored.digest for stored in some}
+    assert disk.synced == {archives}
 
 
-def test_all_is_on_the_disk_before_it_appears(
+def test_an_archive_is_on_the_disk_before_it_appears(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut between any two of these calls leaves a whole package, or none."""
-    events: list[tuple[str, pathlib.Path]] = []
-    sync, rename = os.fsync, os.rename
+    archives = cache.folder / "archives"
+    disk = _Disk(archives, monkeypatch)
+    stored.take_archive(cache)
 
-    def record_sync(file: int) -> None:
-        sync(file)
-        events.append(("sync", pathlib.Path(f"/proc/self/fd/{file}").readlink()))
+    assert disk.needed == [{cache.folder / "partial" / stored.digest / stored.digest}]
+    assert disk.appeared == [archives / stored.digest]
+    assert disk.synced == {archives}
 
-    def record_rename(source: pathlib.Path, target: pathlib.Path) -> None:
-        if pathlib.Path(target).parent == cache.folder / "packages":
-            made = pathlib.Path(source)
-            needed = {made, *made.rglob("*")}
-            events.append(("rename", made))
-            assert needed <= {path for _, path in events}
-            assert {made / "record", made / "files" / "Resources" / "4"} <= needed
-        rename(source, target)
 
-    monkeypatch.setattr(os, "fsync", record_sync)
-    monkeypatch.setattr(os, "rename", record_rename)
+def test_all_files_are_on_the_disk_before_they_appear(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    packages = cache.folder / "packages"
+    disk = _Disk(packages, monkeypatch)
     stored.take(cache)
 
-    assert [kind for kind, _ in events[-2:]] == ["rename", "sync"]
-    assert events[-1][1] == cache.folder / "packages"
+    made = cache.folder / "partial" / stored.digest
+    (needed,) = disk.needed
+    assert {made, made / "record", made / "files" / "Resources" / "4"} <= needed
+    assert len(needed) > len(stored.files)
+    assert disk.appeared == [packages / stored.digest]
+    assert disk.synced == {packages}
 
 
-def test_what_cannot_be_written_out_is_no_package(
-    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _break_the_disk(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have one write to the disk fail, after so many others."""
     sync = os.fsync
     count = itertools.count()
 
-    def fail(number: int) -> Callable[[int], None]:
-        def fail_once(file: int) -> None:
-            if next(count) == number:
-                raise OSError(errno.EIO, "the disk is broken")
-            sync(file)
+    def fail_once(file: int) -> None:
+        if next(count) == number:
+            raise OSError(errno.EIO, "the disk is broken")
+        sync(file)
 
-        return fail_once
+    monkeypatch.setattr(os, "fsync", fail_once)
 
-    for number in range(8):
-        for take, told in (
-            (stored.take, stored.digest),
-            (lambda cache: Stored.store(cache, stored), "store packages"),
-        ):
-            count = itertools.count()
-            monkeypatch.setattr(os, "fsync", fail(number))
-            with pytest.raises(loader.CacheError, match=f"{told}.*the disk is broken"):
-                take(cache)
-            assert _there(cache) == set()
-            assert _leftovers(cache) == []
+
+@pytest.mark.parametrize("take", [Stored.take_archive, lambda one, cache: one.store(cache, one)])
+def test_an_archive_that_cannot_be_written_out_is_none(
+    cache: loader.Cache,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    take: Callable[[Stored, loader.Cache], object],
+) -> None:
+    with monkeypatch.context() as patch:
+        _break_the_disk(patch, 0)
+        with pytest.raises(loader.CacheError, match=r"store package.*the disk is broken"):
+            take(stored, cache)
+
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+    assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
+
+
+def test_files_that_cannot_be_written_out_are_none(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    # The files, three folders, and the record in another.
+    for number in range(len(stored.files) + 5):
+        with monkeypatch.context() as patch:
+            _break_the_disk(patch, number)
+            with pytest.raises(loader.CacheError, match=f"{stored.digest}.*the disk is broken"):
+                stored.take(cache)
+        assert _unpacked(cache) == set()
+        assert _leftovers(cache) == []
+
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
 
 # Damage
@@ -411,6 +576,289 @@ def _link(path: pathlib.Path) -> None:
     copy = path.parent.parent.parent / "elsewhere"
     path.rename(copy)
     path.symlink_to(copy)
+
+
+def _replace_by_folder(path: pathlib.Path) -> None:
+    path.unlink()
+    (path / "something").mkdir(parents=True)
+
+
+def _wait_for_a_tick() -> None:
+    # The kernel's times of change are as coarse as its ticks, of which there are 100 a second.
+    time.sleep(0.02)
+
+
+# What is done to an archive, and the words that tell it.
+ARCHIVE_DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
+    "flipped": (_flip, "its archive is not what was downloaded"),
+    "hidden": (_flip_and_hide, "its archive is not what was downloaded"),
+    "truncated": (lambda path: os.truncate(path, 1), "its archive is not what was downloaded"),
+    "emptied": (lambda path: os.truncate(path, 0), "its archive is not what was downloaded"),
+    "linked": (_link, "its archive is no file"),
+    "a folder": (_replace_by_folder, "its archive is no file"),
+}
+
+# What is done to a note, be its archive damaged or not.
+NOTE_DAMAGES: dict[str, Callable[[pathlib.Path], object]] = {
+    "kept": lambda path: path,
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: os.truncate(path, 0),
+    "of another": lambda path: path.write_text("1 2 3"),
+    "binary": lambda path: path.write_bytes(bytes(range(256))),
+    "long": lambda path: path.write_bytes(path.read_bytes() * 1000),
+    "a folder": _replace_by_folder,
+}
+
+
+@pytest.mark.parametrize("note", NOTE_DAMAGES)
+@pytest.mark.parametrize("damage", ARCHIVE_DAMAGES)
+def test_a_damaged_archive_is_fetched_again(
+    cache: loader.Cache, stored: Stored, damage: str, note: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _use(cache, stored)
+    _wait_for_a_tick()
+    break_it, told = ARCHIVE_DAMAGES[damage]
+    break_it(_archive(cache, stored))
+    NOTE_DAMAGES[note](_note(cache, stored))
+
+    assert cache.size >= 0
+    archive = stored.take_archive(cache)
+
+    assert not archive.is_symlink()
+    assert archive.read_bytes() == stored.data
+    assert stored.digest in caplog.text
+    assert told in caplog.text
+    assert (cache.counters.downloads, cache.counters.hits) == (1, 0)
+    # The files are not: they are what was unpacked.
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+    assert cache.verify() == {}
+    assert _leftovers(cache) == []
+
+
+@pytest.mark.parametrize("damage", ARCHIVE_DAMAGES)
+def test_verifying_finds_and_removes_a_damaged_archive(
+    cache: loader.Cache, stored: Stored, damage: str
+) -> None:
+    sound = Stored.named("org.sound")
+    _use(cache, stored, sound)
+    _wait_for_a_tick()
+    break_it, told = ARCHIVE_DAMAGES[damage]
+    break_it(_archive(cache, stored))
+
+    assert cache.verify(sound.digest) == {}
+    assert cache.verify() == {stored.digest: [told]}
+    assert not cache.has(stored.digest)
+    assert not os.path.lexists(_archive(cache, stored))
+    assert cache.verify() == {}
+    assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
+
+
+def test_an_archive_that_is_removed_is_fetched_again(
+    cache: loader.Cache, stored: Stored, caplog: pytest.LogCaptureFixture
+) -> None:
+    _use(cache, stored)
+    _archive(cache, stored).unlink()
+
+    assert not cache.has(stored.digest)
+    assert cache.size == 0, "without its archive, what was unpacked is no package"
+    assert stored.take_archive(cache).read_bytes() == stored.data
+    assert cache.counters.downloads == 1
+    assert caplog.text == ""
+
+
+def test_damaged_archives_do_not_keep_others_from_being_stored_together(
+    cache: loader.Cache, some: list[Stored]
+) -> None:
+    for stored, (break_it, _) in zip(some, ARCHIVE_DAMAGES.values(), strict=False):
+        _use(cache, stored)
+        break_it(_archive(cache, stored))
+    _replace_by_folder(_archive(cache, some[3]))
+    Stored.store(cache, *some)
+
+    assert all(stored.is_in(stored.take(cache)) for stored in some)
+    assert cache.counters.downloads == len(some)
+    assert cache.verify() == {}
+
+
+def _count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files whose digests are worked out from now on."""
+    read: list[str] = []
+    digest = hashlib.file_digest
+
+    def count(stream: Any, name: str) -> Any:
+        read.append(pathlib.Path(stream.name).name)
+        return digest(stream, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    return read
+
+
+@pytest.mark.parametrize("note", [*NOTE_DAMAGES][1:-1])
+def test_an_archive_without_a_note_is_read_once(
+    cache: loader.Cache, stored: Stored, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    cache.close()
+    NOTE_DAMAGES[note](_note(cache, stored))
+    read = _count_reads(monkeypatch)
+
+    for _ in range(3):
+        with loader.Cache(cache.folder) as other:
+            assert other.archive(stored.digest, stored.nothing).read_bytes() == stored.data
+            assert other.counters.hits == 1
+
+    assert read == [stored.digest]
+
+
+def test_an_archive_whose_note_cannot_be_written_is_read_each_time(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    cache.close()
+    _replace_by_folder(_note(cache, stored))
+    read = _count_reads(monkeypatch)
+
+    for _ in range(3):
+        with loader.Cache(cache.folder) as other:
+            assert other.archive(stored.digest, stored.nothing).read_bytes() == stored.data
+
+    assert read == [stored.digest] * 3
+    with loader.Cache(cache.folder) as other:
+        assert other.prune(0).removed == (stored.digest,)
+    assert _there(cache) == set()
+
+
+def test_a_damaged_archive_is_fetched_again_for_those_who_use_it(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    archive = stored.take_archive(cache)
+    _flip(archive)
+    with loader.Cache(cache.folder) as other:
+        assert list(other.verify()) == [stored.digest]
+        assert not archive.exists()
+
+    assert stored.take_archive(cache).read_bytes() == stored.data
+    assert cache.counters.downloads == 2
+    assert cache.prune(0).removed == ()
+
+
+def test_verifying_reads_archives_that_nobody_has_written_to(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    """As far as the kernel knows, where the disk itself has changed them."""
+    archive = stored.take_archive(cache)
+    cache.close()
+    _flip(archive)
+    _forge_note(cache, stored)
+
+    with loader.Cache(cache.folder) as other:
+        assert other.archive(stored.digest, stored.nothing) == archive, "it looks as before"
+        with pytest.raises(InvalidArchive):
+            other.package(stored.digest, stored.nothing)
+        assert _leftovers(other) == []
+        assert _unpacked(other) == set()
+        assert other.verify() == {stored.digest: ["its archive is not what was downloaded"]}
+        assert stored.is_in(stored.take(other))
+
+
+def _forge_note(cache: loader.Cache, stored: Stored) -> None:
+    """Have a note say that its archive was whole as it looks now."""
+    there = _archive(cache, stored).stat()
+    _note(cache, stored).write_text(f"{there.st_ino} {there.st_size} {there.st_ctime_ns}")
+
+
+def test_a_damaged_archive_is_gone_on_the_disk_too(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = stored.take_archive(cache)
+    _flip(archive)
+    synced: list[tuple[pathlib.Path, bool]] = []
+    sync = os.fsync
+
+    def record(file: int) -> None:
+        sync(file)
+        synced.append((pathlib.Path(f"/proc/self/fd/{file}").readlink(), archive.exists()))
+
+    monkeypatch.setattr(os, "fsync", record)
+
+    assert list(cache.verify()) == [stored.digest]
+    assert (cache.folder / "archives", False) in synced
+
+
+def test_a_damaged_archive_is_read_once_more_before_it_is_fetched_again(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, stored)
+    _wait_for_a_tick()
+    _flip(_archive(cache, stored))
+    read = _count_reads(monkeypatch)
+
+    assert stored.take_archive(cache).read_bytes() == stored.data
+
+    # When it is found, and again when nobody else works on it.
+    assert read == [stored.digest] * 2
+
+
+@contextlib.contextmanager
+def _files_left(count: int) -> Iterator[None]:
+    """The process may open no more files than that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # There are as many numbers left at least, whether or not lower ones are free.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest_descriptor() + 1 + count, hard))
+    opened: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(count):
+            os.close(opened.pop())
+        yield
+    finally:
+        for file in opened:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _told_with_few_files(cache: loader.Cache, stored: Stored, count: int) -> str:
+    """What verifying a sound package tells who can open no more files than that."""
+    with _files_left(count):
+        try:
+            assert cache.verify(stored.digest) == {}
+        except loader.CacheError as error:
+            return str(error)
+    return ""
+
+
+def test_who_can_open_no_file_finds_no_damage(cache: loader.Cache, stored: Stored) -> None:
+    archive = stored.take_archive(cache)
+    told = []
+    for count in range(6):
+        told += filter(None, [_told_with_few_files(cache, stored, count)])
+        assert archive.read_bytes() == stored.data
+
+    assert 0 < len(told) < 6
+    assert all("Too many open files" in each for each in told)
+    # As far as the archive itself, and not only to the lock.
+    assert str(archive) in told[-1]
+
+
+def test_who_can_open_no_file_finds_no_damage_in_what_was_unpacked(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    folder = stored.take(cache)
+    record = folder.parent / "record"
+    told = []
+    for count in range(12):
+        told += filter(None, [_told_with_few_files(cache, stored, count)])
+        assert record.is_file()
+        assert stored.is_in(folder)
+
+    assert 0 < len(told) < 12
+    assert any(str(folder) in each for each in told)
+
+
+# Damage of what was unpacked
 
 
 def _misspell(path: pathlib.Path) -> None:
@@ -444,15 +892,14 @@ DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
 
 def _break(folder: pathlib.Path, damage: str) -> str:
     """Damage a package, and give the words that tell it."""
-    # The kernel's times of change are as coarse as its ticks, of which there are 100 a second.
-    time.sleep(0.02)
+    _wait_for_a_tick()
     break_it, told = DAMAGES[damage]
     break_it(folder / "files" / "Resources" / "2")
     return told
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_package_is_fetched_again(
+def test_damaged_files_are_unpacked_again(
     cache: loader.Cache, stored: Stored, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _use(cache, stored)
@@ -460,16 +907,31 @@ def test_a_damaged_package_is_fetched_again(
 
     with caplog.at_level(logging.WARNING):
         assert cache.size >= 0
-        assert stored.is_in(stored.take(cache))
+        assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
-    assert cache.counters.downloads == 1
+    assert (cache.counters.downloads, cache.counters.hits) == (0, 1)
+    assert "fetched" not in caplog.text
     assert stored.digest in caplog.text
     assert told in caplog.text
     assert cache.verify() == {}
 
 
+def test_damaged_files_are_read_once_more_before_they_are_unpacked_again(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, stored)
+    _break(_folder(cache, stored), "flipped")
+    read = _count_reads(monkeypatch)
+
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+    # When they are found, again when nobody else works on them, and for the new record.
+    names = [pathlib.Path(path).name for path in stored.files]
+    assert sorted(read) == sorted(names * 3)
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_verifying_finds_and_removes_what_is_damaged(
+def test_verifying_finds_and_removes_damaged_files(
     cache: loader.Cache, stored: Stored, damage: str
 ) -> None:
     sound = Stored.named("org.sound")
@@ -482,8 +944,10 @@ def test_verifying_finds_and_removes_what_is_damaged(
 
     assert list(damaged) == [stored.digest]
     assert told in "; ".join(damaged[stored.digest])
-    assert _there(cache) == {sound.digest}
+    assert _unpacked(cache) == {sound.digest}
+    assert cache.has(stored.digest)
     assert cache.verify() == {}
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
 
 def test_verifying_finds_what_the_disk_has_changed(cache: loader.Cache, stored: Stored) -> None:
@@ -496,10 +960,20 @@ def test_verifying_finds_what_the_disk_has_changed(cache: loader.Cache, stored: 
     record.save(folder / "record")
 
     assert cache.verify() == {stored.digest: ["Resources/3 is not what was unpacked"]}
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
+def test_all_that_is_damaged_is_told(cache: loader.Cache, stored: Stored) -> None:
+    _use(cache, stored)
+    _flip(_archive(cache, stored))
+    told = _break(_folder(cache, stored), "truncated")
+
+    assert cache.verify() == {stored.digest: ["its archive is not what was downloaded", told]}
+    assert _there(cache) == set()
     assert stored.is_in(stored.take(cache))
 
 
-def test_a_damaged_package_stays_with_who_uses_it_until_it_is_mended(
+def test_damaged_files_stay_with_who_uses_them_until_they_are_mended(
     cache: loader.Cache, stored: Stored
 ) -> None:
     folder = stored.take(cache)
@@ -508,31 +982,42 @@ def test_a_damaged_package_stays_with_who_uses_it_until_it_is_mended(
         assert list(other.verify()) == [stored.digest]
         assert (folder / "Resources" / "1").is_file()
 
-        assert stored.take(other) == folder
-        assert other.counters.downloads == 1
+        assert other.package(stored.digest, stored.nothing) == folder
 
     assert stored.is_in(folder)
     assert cache.verify() == {}
 
 
+def test_who_verifies_gets_whole_files_from_then_on(cache: loader.Cache, stored: Stored) -> None:
+    folder = stored.take(cache)
+    _flip(folder / "Resources" / "2")
+
+    assert list(cache.verify()) == [stored.digest]
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
 def test_a_copy_of_a_cache_is_as_good(
-    cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path
+    cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _use(cache, stored)
     shutil.copytree(cache.folder, tmp_path / "copy")
+    read = _count_reads(monkeypatch)
 
+    for _ in range(2):
+        with loader.Cache(tmp_path / "copy") as copy:
+            copied = copy.package(stored.digest, stored.nothing)
+            assert stored.is_in(copied)
+    assert len(read) == len(set(read)) == 1 + len(stored.files), "read each time"
     with loader.Cache(tmp_path / "copy") as copy:
-        copied = copy.package(stored.digest, stored.nothing)
-        assert stored.is_in(copied)
-        record = records.Record.load(copied.parent / "record")
-        assert record.untouched(copied), "the files are read each time"
         _flip(copied / "Resources" / "1")
         assert list(copy.verify()) == [stored.digest]
 
 
 def test_a_folder_without_a_record_is_no_package(cache: loader.Cache, stored: Stored) -> None:
     stored.write(_folder(cache, stored) / "files")
+    (_folder(cache, stored) / "files" / "more").touch()
 
+    assert not cache.has(stored.digest)
     assert stored.is_in(stored.take(cache))
     assert cache.counters.downloads == 1
 
@@ -553,12 +1038,62 @@ def test_what_was_not_used_for_longest_is_removed_first(cache: loader.Cache) -> 
     assert cache.size == 0
 
 
-def test_the_size_is_what_the_files_take_up_on_the_disk(cache: loader.Cache) -> None:
+def test_pruning_lists_folders_once_for_all(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    list_it = os.listdir
+
+    def count(path: Any) -> list[str]:
+        listed.append(pathlib.Path(path).name)
+        return list_it(path)
+
+    monkeypatch.setattr(os, "listdir", count)
+    counts = []
+    for number in (1, 10):
+        some = [Stored.named(f"org.{number}.some{each}") for each in range(number)]
+        _use(cache, *some)
+        listed.clear()
+        assert len(cache.prune(0).removed) == number
+        counts.append(sorted(listed))
+
+    assert counts[0] == counts[1]
+    assert "packages" in counts[0]
+
+
+def _on_disk(*files: pathlib.Path) -> int:
+    return sum(-(-file.stat().st_size // 4096) * 4096 for file in files)
+
+
+def test_the_size_is_what_archives_and_files_take_up_on_the_disk(cache: loader.Cache) -> None:
     stored = Stored.named("org.sized", resources=3)
+    large = Stored({**stored.files, "Resources/large": random.Random(1).randbytes(10_000)})
+    stored.take_archive(cache)
+    large.take_archive(cache)
+    archives = _on_disk(_archive(cache, stored), _archive(cache, large))
+    assert cache.size == archives > 2 * 4096
+
     stored.take(cache)
 
-    files = [path.stat() for path in cache.folder.rglob("files/**/*") if path.is_file()]
-    assert cache.size == sum(-(-file.st_size // 4096) * 4096 for file in files)
+    files = [path for path in _folder(cache, stored).rglob("files/**/*") if path.is_file()]
+    assert len(files) == len(stored.files)
+    assert cache.size == archives + _on_disk(*files)
+    cache.close()
+    assert cache.prune(0) == cache_module.Pruned(
+        (stored.digest, large.digest), archives + len(files) * 4096
+    )
+    assert _there(cache) == set()
+
+
+def test_unpacking_makes_room(cache: loader.Cache) -> None:
+    a, b = Stored.named("org.a"), Stored.named("org.b")
+    for stored in (a, b):
+        with loader.Cache(cache.folder) as other:
+            stored.take_archive(other)
+
+    with loader.Cache(cache.folder, max_size=cache.size) as limited:
+        assert b.is_in(limited.package(b.digest, b.nothing))
+        assert _there(cache) == {b.digest}
 
 
 def test_storing_makes_room(cache: loader.Cache) -> None:
@@ -607,8 +1142,10 @@ def test_a_removal_that_is_cut_short_leaves_no_package(
             cache.prune(0)
 
     assert _there(cache) == {stored.digest}
+    assert not cache.has(stored.digest)
     assert cache.size == 0
     assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
     assert caplog.text == ""
 
 
@@ -655,11 +1192,26 @@ def test_what_is_in_use_stays_when_the_cache_is_forgotten(
 def test_pruning_removes_what_is_no_package_any_more(cache: loader.Cache, stored: Stored) -> None:
     stored.write(_folder(cache, stored) / "files")
     (cache.folder / "partial" / stored.digest).mkdir()
+    without_archive, with_note = Stored.named("org.archiveless"), Stored.named("org.noted")
+    _use(cache, without_archive)
+    _archive(cache, without_archive).unlink()
+    _note(cache, with_note).touch()
 
-    cache.prune(10**9)
+    assert cache.prune(10**9) == cache_module.Pruned((), 0)
 
     assert _there(cache) == set()
     assert _leftovers(cache) == []
+
+
+def test_what_is_no_package_stays_with_who_waits_for_it(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    folder = stored.take(cache)
+    _archive(cache, stored).unlink()
+
+    with loader.Cache(cache.folder) as other:
+        other.prune(0)
+        assert stored.is_in(folder)
 
 
 def test_order_is_kept_whatever_the_clock_does(
@@ -682,7 +1234,7 @@ def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
     a, b, c = (Stored.named(f"org.{name}") for name in "abc")
     _use(cache, a, b, c)
     future = time.time_ns() + 10**18
-    os.utime(_folder(cache, a) / "record", ns=(future, future))
+    os.utime(_note(cache, a), ns=(future, future))
 
     cache.prune(10**9)
     _use(cache, b, c)
@@ -783,14 +1335,27 @@ def test_a_file_is_no_folder(tmp_path: pathlib.Path) -> None:
 # Threads
 
 
-def test_threads_that_ask_at_once_fetch_once(tmp_path: pathlib.Path, stored: Stored) -> None:
+@pytest.mark.parametrize("stored_before", [False, True])
+def test_threads_that_ask_at_once_fetch_and_unpack_once(
+    tmp_path: pathlib.Path, stored: Stored, monkeypatch: pytest.MonkeyPatch, stored_before: bool
+) -> None:
     shared = loader.Cache(tmp_path / "cache")
-    fetched, found = [], []
+    if stored_before:
+        _use(shared, stored)
+        shutil.rmtree(_folder(shared, stored))
+    fetched, unpacked, found = [], [], []
     barrier = threading.Barrier(16)
+    unpack = Archive.unpack
 
     def fetch() -> Iterator[bytes]:
         fetched.append(1)
         yield stored.data
+
+    def unpack_and_count(archive: Archive, target: pathlib.Path) -> None:
+        unpacked.append(1)
+        unpack(archive, target)
+
+    monkeypatch.setattr(Archive, "unpack", unpack_and_count)
 
     def ask(number: int) -> None:
         own = loader.Cache(tmp_path / "cache") if number % 2 else shared
@@ -805,7 +1370,8 @@ def test_threads_that_ask_at_once_fetch_once(tmp_path: pathlib.Path, stored: Sto
     for thread in threads:
         thread.join()
 
-    assert fetched == [1]
+    assert fetched == ([] if stored_before else [1])
+    assert unpacked == [1]
     assert found == [True] * 16
     assert shared.prune(0).removed == ()
     shared.close()

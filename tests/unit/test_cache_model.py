@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Pruning, against a list of packages in the order of their use."""
+"""Pruning and unpacking, against a list of packages in the order of their use."""
 
 import contextlib
 import pathlib
+import random
 import tempfile
 from unittest import mock
 
@@ -25,15 +26,26 @@ from hypothesis.stateful import precondition
 from hypothesis.stateful import rule
 
 import loader
-from loader import records
+from loader import files
 from loader import uses
 from tests.unit.stored import Stored
 
-PACKAGES = [Stored.named(f"org.model{number}", resources=number) for number in range(5)]
-SIZES = {
-    stored.digest: sum(-(-len(data) // 4096) * 4096 for data in stored.files.values())
-    for stored in PACKAGES
-}
+
+def _on_disk(*contents: bytes) -> int:
+    return sum(-(-len(content) // 4096) * 4096 for content in contents)
+
+
+PACKAGES = [
+    Stored(
+        {
+            **Stored.named(f"org.model{number}", resources=number).files,
+            "Resources/random": random.Random(number).randbytes(number * 3000),
+        }
+    )
+    for number in range(5)
+]
+ARCHIVE_SIZES = {stored.digest: _on_disk(stored.data) for stored in PACKAGES}
+FILE_SIZES = {stored.digest: _on_disk(*stored.files.values()) for stored in PACKAGES}
 USERS = range(3)
 YEAR = 365 * 24 * 3600 * 10**9
 
@@ -48,14 +60,16 @@ class Pruning(RuleBasedStateMachine):
         where = memory if memory.is_dir() else None
         self._folder = self._resources.enter_context(tempfile.TemporaryDirectory(dir=where))
         # Whoever counts on fsync here waits for a disk that is not there.
-        self._resources.enter_context(mock.patch.object(records.os, "fsync"))
+        self._resources.enter_context(mock.patch.object(files.os, "fsync"))
         self._now = 40 * YEAR
         self._resources.enter_context(
             mock.patch.object(uses.time, "time_ns", side_effect=lambda: self._now)
         )
         self._caches = {user: loader.Cache(self._folder) for user in USERS}
         self._using: dict[int, set[str]] = {user: set() for user in USERS}
+        self._kept: dict[int, set[str]] = {user: set() for user in USERS}
         self._there: list[str] = []  # by their last use
+        self._unpacked: set[str] = set()
 
     def teardown(self) -> None:
         for cache in self._caches.values():
@@ -66,9 +80,38 @@ class Pruning(RuleBasedStateMachine):
     def use(self, user: int, stored: Stored) -> None:
         cache = self._caches[user]
         downloads = cache.counters.downloads
-        stored.take(cache)
+        assert stored.take_archive(cache).read_bytes() == stored.data
 
         assert cache.counters.downloads - downloads == (stored.digest not in self._there)
+        self._is_used(user, stored)
+
+    @rule(user=st.sampled_from(USERS), stored=st.sampled_from(PACKAGES))
+    def unpack(self, user: int, stored: Stored) -> None:
+        cache = self._caches[user]
+        downloads = cache.counters.downloads
+        assert stored.is_in(stored.take(cache))
+
+        assert cache.counters.downloads - downloads == (stored.digest not in self._there)
+        self._is_used(user, stored)
+        self._unpacked.add(stored.digest)
+
+    @rule(user=st.sampled_from(USERS), some=st.sets(st.sampled_from(PACKAGES), min_size=1))
+    def store(self, user: int, some: set[Stored]) -> None:
+        in_order = sorted(some, key=lambda stored: stored.digest)
+        missing = [stored for stored in in_order if stored.digest not in self._there]
+
+        assert Stored.store(self._caches[user], *in_order) == {one.digest for one in missing}
+
+        # What was there is kept from now on, but is used when it is asked for.
+        self._kept[user].update(stored.digest for stored in some)
+        for stored in missing:
+            self._is_used(user, stored)
+
+    def _size(self, digest: str) -> int:
+        return ARCHIVE_SIZES[digest] + FILE_SIZES[digest] * (digest in self._unpacked)
+
+    def _is_used(self, user: int, stored: Stored) -> None:
+        self._kept[user].add(stored.digest)
         if stored.digest not in self._using[user]:
             self._using[user].add(stored.digest)
             self._there = [digest for digest in self._there if digest != stored.digest]
@@ -79,6 +122,7 @@ class Pruning(RuleBasedStateMachine):
         self._caches[user].close()
         self._caches[user] = loader.Cache(self._folder)
         self._using[user].clear()
+        self._kept[user].clear()
 
     @rule(by=st.integers(-30 * YEAR, 30 * YEAR))
     def turn_the_clock(self, by: int) -> None:
@@ -91,27 +135,30 @@ class Pruning(RuleBasedStateMachine):
     @precondition(lambda self: self._there)
     @rule(user=st.sampled_from(USERS), share=st.floats(0, 1))
     def prune(self, user: int, share: float) -> None:
-        in_use = set().union(*self._using.values())
-        size = sum(SIZES[digest] for digest in self._there)
+        in_use = set().union(*self._kept.values())
+        size = sum(map(self._size, self._there))
         limit = int(size * share)
         expected = []
         for digest in self._there:
             if size > limit and digest not in in_use:
                 expected.append(digest)
-                size -= SIZES[digest]
+                size -= self._size(digest)
 
         pruned = self._caches[user].prune(limit)
 
         assert list(pruned.removed) == expected
-        assert pruned.freed == sum(SIZES[digest] for digest in expected)
+        assert pruned.freed == sum(map(self._size, expected))
         self._there = [digest for digest in self._there if digest not in expected]
+        self._unpacked.difference_update(expected)
 
     @invariant()
     def all_is_there(self) -> None:
-        packages = pathlib.Path(self._folder, "packages")
-        assert {path.name for path in packages.iterdir()} == set(self._there)
-        assert self._caches[0].size == sum(SIZES[digest] for digest in self._there)
+        folder = pathlib.Path(self._folder)
+        assert {path.name for path in (folder / "archives").iterdir()} == set(self._there)
+        assert {path.name for path in (folder / "notes").iterdir()} == set(self._there)
+        assert {path.name for path in (folder / "packages").iterdir()} == self._unpacked
+        assert self._caches[0].size == sum(map(self._size, self._there))
 
 
 TestPruning = Pruning.TestCase
-TestPruning.settings = settings(deadline=None, max_examples=50, stateful_step_count=30)
+TestPruning.settings = settings(deadline=None, max_examples=150, stateful_step_count=30)

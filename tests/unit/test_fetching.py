@@ -107,7 +107,7 @@ def test_what_fails_ahead_is_told_when_it_is_loaded(
 
         for choice in choices:
             with pytest.raises(loader.CatalogError, match=f"{choice.release} is lost"):
-                fetcher.folder(choice)
+                fetcher.source(choice)
 
 
 class _Batcher(Catalog):
@@ -213,9 +213,9 @@ def test_what_is_no_digest_is_told_when_it_is_loaded(tmp_path: pathlib.Path) -> 
         fetcher = loader.Fetcher(cache)
         fetcher.prefetch([odd, *others])
 
-        assert all(fetcher.folder(choice).is_dir() for choice in others)
+        assert all(pathlib.Path(fetcher.source(choice)).is_dir() for choice in others)
         with pytest.raises(loader.DigestMismatch, match="'odd' is no SHA-256"):
-            fetcher.folder(odd)
+            fetcher.source(odd)
 
 
 def test_a_full_disk_is_told_when_it_is_loaded(
@@ -233,5 +233,5 @@ def test_a_full_disk_is_told_when_it_is_loaded(
 
         for choice in catalog.choices():
             with pytest.raises(loader.CacheError, match=r"bytes and .* files are free"):
-                fetcher.folder(choice)
-            assert fetcher.folder(choice).is_dir()
+                fetcher.source(choice)
+            assert pathlib.Path(fetcher.source(choice)).is_dir()

@@ -13,16 +13,26 @@
 """Package types, found among the plug-ins that are installed."""
 
 import pathlib
+import random
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 import loader
+from glare_murano.package import Archive
+from glare_murano.package import InvalidArchive
 from glare_murano.package import InvalidManifest
+from glare_murano.package import Limits
+from glare_murano.package import parse_version
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from glare_murano.package.manifest import Manifest
+from loader.formats import Archived
+from loader.formats import Folder
 from loader.formats import PackageTypes
+from loader.formats.muranopl import MuranoPLPackage
 from tests import packages
 from tests.plugins import Site
 
@@ -39,6 +49,16 @@ class PlainPackage:
         prepared.append(True)
 """
 
+# As one that is written for this loader, on top of what it has.
+DERIVED = """
+from loader.formats.muranopl import MuranoPLPackage
+
+class DerivedPackage(MuranoPLPackage):
+    def __init__(self, format_name, runtime_version, source_directory, manifest):
+        super().__init__(format_name, runtime_version, source_directory, manifest)
+        self.given = source_directory
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
@@ -52,7 +72,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 def test_murano_pl_is_read_in_all_its_versions(tmp_path: pathlib.Path) -> None:
     for minor in range(5):
         content = packages.files(packages.manifest("org.test", Format=f"1.{minor}"))
-        package = PackageTypes().load(packages.write(tmp_path / str(minor), content))
+        package = PackageTypes().load(Folder(packages.write(tmp_path / str(minor), content)))
 
         assert package.format_name == "MuranoPL"
         assert str(package.runtime_version) == f"1.{minor}.0"
@@ -64,8 +84,8 @@ def test_a_plug_in_gets_what_murano_would_give_it(site: Site, folder: pathlib.Pa
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
     types = PackageTypes()
 
-    package = types.load(folder)
-    types.load(folder)
+    package = types.load(Folder(folder))
+    types.load(Folder(folder))
 
     name, version, source, manifest = package.arguments  # type: ignore[attr-defined]
     assert (name, str(version), source) == ("Test.Plain", "1.0.0", str(folder))
@@ -84,7 +104,7 @@ def test_a_format_that_nobody_reads_is_told_with_those_that_are_installed(
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
 
     with pytest.raises(loader.UnsupportedFormat) as refusal:
-        types.load(folder)
+        types.load(Folder(folder))
 
     for word in ("org.test 1.10.0", "Test.Plain/1.0.0", "MuranoPL/1.4.0", "Heat.HOT/1.0.0"):
         assert word in str(refusal.value)
@@ -96,7 +116,7 @@ def test_a_plug_in_that_cannot_be_imported_is_told(site: Site, folder: pathlib.P
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
 
     with pytest.raises(loader.UnsupportedFormat, match="a library is missing"):
-        PackageTypes().load(folder)
+        PackageTypes().load(Folder(folder))
 
 
 def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) -> None:
@@ -104,67 +124,175 @@ def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) ->
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
 
     with pytest.raises(loader.UnsupportedFormat, match="not enabled"):
-        PackageTypes(enabled=["another"]).load(folder)
-    assert PackageTypes(enabled=["plain"]).load(folder) is not None
+        PackageTypes(enabled=["another"]).load(Folder(folder))
+    assert PackageTypes(enabled=["plain"]).load(Folder(folder)) is not None
 
 
-def _cached(folder: pathlib.Path) -> dict[str, Any]:
-    """What a plug-in is told of a package in a cache, by a new deployment."""
-    manifest: dict[str, Any] = PackageTypes().load_cached(folder).arguments[3]  # type: ignore[attr-defined]
-    return manifest
+class _Kept:
+    """A package's archive, which may be replaced, and a folder for its files."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self._archive = folder / "archive"
+        self.unpacked = 0
+
+    def replace(self, files: dict[str, bytes]) -> None:
+        # As coarse as the kernel's ticks.
+        time.sleep(0.02)
+        self._archive.write_bytes(packages.zipped(files))
+
+    def source(self) -> Archived:
+        """The source that a new deployment has."""
+        return Archived(lambda: self._archive, self._unpack)
+
+    def load(self) -> Any:
+        return PackageTypes().load(self.source())
+
+    def _unpack(self) -> pathlib.Path:
+        self.unpacked += 1
+        target = self._folder / str(self.unpacked)
+        with Archive.open(self._archive) as archive:
+            archive.unpack(target)
+        return target
 
 
-def test_what_a_plug_in_writes_to_a_manifest_is_its_own(site: Site, folder: pathlib.Path) -> None:
+@pytest.fixture
+def kept(tmp_path: pathlib.Path) -> _Kept:
+    """An archive of the format ``Test.Plain``."""
+    kept = _Kept(tmp_path)
+    content = packages.manifest(
+        "org.test", "1.10", Format="Test.Plain/1", Classes=None, Meta={"key": ["value"]}
+    )
+    kept.replace(packages.files(content))
+    return kept
+
+
+def test_a_plug_in_gets_a_folder_of_what_is_in_an_archive(site: Site, kept: _Kept) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
-    first = _cached(folder)
+
+    *_, source, _ = kept.load().arguments
+
+    assert type(source) is str
+    assert (pathlib.Path(source) / "manifest.yaml").is_file()
+    assert kept.unpacked == 1
+
+
+def test_a_package_type_of_ones_own_may_take_a_source(site: Site, kept: _Kept) -> None:
+    point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
+    code = f"{PLUGIN}\n    takes_source = True\n"
+    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
+
+    *_, source, _ = kept.load().arguments
+
+    assert source.read("manifest.yaml").startswith(b"Author: ")
+    assert kept.unpacked == 0
+
+
+def test_a_type_that_is_derived_from_ours_gets_a_folder(site: Site, kept: _Kept) -> None:
+    point = {"Test.Plain/1.0": "derived_plugin:DerivedPackage"}
+    site.install("derived", "1.0", {PLUGIN_NAMESPACE: point}, {"derived_plugin": DERIVED})
+
+    package = kept.load()
+
+    assert type(package.given) is str
+    assert (pathlib.Path(package.given) / "manifest.yaml").is_file()
+    assert kept.unpacked == 1
+    assert package.full_name == "org.test"
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_a_package_may_be_made_with_a_path_of_any_kind(
+    tmp_path: pathlib.Path, kind: Callable[[pathlib.Path], str | pathlib.Path]
+) -> None:
+    content = packages.manifest("org.test", UI="form.yaml")
+    files = {**packages.files(content), "UI/form.yaml": b"Version: 2\n", "logo.png": b"\x89PNG"}
+    folder = packages.write(tmp_path / "package", files)
+    made: Any = MuranoPLPackage
+
+    package = made(
+        "MuranoPL", parse_version("1"), kind(folder), yaml.safe_load(files["manifest.yaml"])
+    )
+
+    assert package.logo == b"\x89PNG"
+    assert package.ui == b"Version: 2\n"
+    assert package.source_directory == str(folder)
+    assert package.get_resource("a") == str(folder / "Resources" / "a")
+
+
+def test_what_a_plug_in_writes_to_a_manifest_is_its_own(site: Site, kept: _Kept) -> None:
+    point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
+    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
+    first = kept.load().arguments[3]
     first["Tags"] = ["of this deployment"]
     first["Meta"]["key"].append("of this deployment")
 
-    again = _cached(folder)
+    again = kept.load().arguments[3]
 
     assert again["FullName"] == "org.test"
     assert "Tags" not in again
     assert again["Meta"] == {"key": ["value"]}
 
 
-def test_a_cached_manifest_is_read_once(
-    site: Site, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+def test_the_manifest_of_an_archive_is_read_once(
+    site: Site, folder: pathlib.Path, kept: _Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
-    _cached(folder)
+    kept.load()
     monkeypatch.setattr(Manifest, "parse", None)
 
-    assert _cached(folder)["FullName"] == "org.test"
+    assert kept.load().arguments[3]["FullName"] == "org.test"
     with pytest.raises(TypeError):
-        PackageTypes().load(folder)
+        PackageTypes().load(Folder(folder))
 
 
-def test_a_manifest_that_was_mended_is_read_anew(folder: pathlib.Path) -> None:
-    damaged = packages.manifest("org.tesx", Classes={})
-    packages.write(folder, packages.files(damaged))
-    assert PackageTypes().load_cached(folder).full_name == "org.tesx"
-    # As coarse as the kernel's ticks.
-    time.sleep(0.02)
-    packages.write(folder, packages.files(packages.manifest("org.test", Classes={})))
-
-    assert PackageTypes().load_cached(folder).full_name == "org.test"
+def test_a_manifest_that_was_mended_is_read_anew(kept: _Kept) -> None:
+    for name in ("org.tesx", "org.test"):
+        kept.replace(packages.files(packages.manifest(name, Classes={})))
+        assert kept.load().full_name == name
 
 
-def test_a_large_manifest_is_not_kept(tmp_path: pathlib.Path) -> None:
-    def write(author: str) -> pathlib.Path:
-        content = packages.manifest("org.test", Author=author, Description="many words " * 1000)
-        return packages.write(tmp_path, packages.files(content))
+def test_a_limit_holds_for_what_was_read_under_another(kept: _Kept) -> None:
+    kept.replace(packages.files(packages.manifest("org.test")))
+    assert kept.source().manifest().full_name == "org.test"
 
-    for author in ("the first", "the second"):
-        assert PackageTypes().load_cached(write(author)).author == author
+    small = Archived(lambda: kept._archive, kept._unpack, Limits(archive_size=10))
+    with pytest.raises(InvalidArchive, match="archive-size"):
+        small.manifest()
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_what_has_no_manifest_is_told_each_time(tmp_path: pathlib.Path, is_folder: bool) -> None:
-    if is_folder:
-        packages.write(tmp_path, {"manifest.yaml/FullName": b"org.test"})
+@pytest.mark.parametrize("filling", [0, 2 * 1024**2])
+def test_a_large_manifest_is_not_kept(
+    kept: _Kept, filling: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Be its archive small, and read at once, or large."""
+    content = packages.manifest("org.test", Description="many words " * 1000)
+    noise = random.Random(1).randbytes(filling)
+    kept.replace({**packages.files(content), "Resources/noise": noise})
+    assert kept.load().full_name == "org.test"
+
+    monkeypatch.setattr(Manifest, "parse", None)
+    with pytest.raises(TypeError):
+        kept.load()
+
+
+@pytest.mark.parametrize("files", [{"other": b""}, {"manifest.yaml/FullName": b"org.test"}])
+def test_what_has_no_manifest_is_told_each_time(
+    kept: _Kept, tmp_path: pathlib.Path, files: dict[str, bytes]
+) -> None:
+    kept.replace(files)
+    folder = Folder(packages.write(tmp_path / "folder", files))
     for _ in range(2):
         with pytest.raises(InvalidManifest, match="manifest-missing"):
-            PackageTypes().load_cached(tmp_path)
+            kept.load()
+        with pytest.raises(InvalidManifest, match="manifest-missing"):
+            PackageTypes().load(folder)
+
+
+def test_what_nobody_reads_is_told_with_where_it_is(kept: _Kept, tmp_path: pathlib.Path) -> None:
+    kept.replace(packages.files(packages.manifest("org.test", Format="Other")))
+
+    with pytest.raises(loader.UnsupportedFormat, match=f"the package in {tmp_path}/archive: "):
+        kept.load()
+    assert kept.unpacked == 0

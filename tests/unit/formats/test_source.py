@@ -1,0 +1,591 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Packages that are read from their archives, as they lie in a cache."""
+
+import builtins
+import contextlib
+import io
+import os
+import pathlib
+import random
+import re
+import resource
+import threading
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import loader
+from glare_murano.package import Archive
+from glare_murano.package import InvalidArchive
+from glare_murano.package import InvalidPackage
+from loader import archives
+from loader.formats import Archived
+from loader.formats import Folder
+from loader.formats import PackageTypes
+from loader.formats import Source
+from loader.formats import source as source_module
+from loader.formats.hot import HOTPackage
+from tests import packages
+from tests.descriptors import open_files
+from tests.unit.stored import Stored
+
+CLASS = "Classes/Thing.yaml"
+HOT = {
+    "manifest.yaml": b"Format: Heat.HOT/1.0\nType: Application\nFullName: org.hot\nName: Hot\n"
+    b"Description: ''\nAuthor: Somebody\nTags: []\n",
+    "template.yaml": b"heat_template_version: 2013-05-23\nresources: {}\n",
+    "Resources/Heat/script.sh": b"true",
+}
+
+
+@pytest.fixture
+def stored() -> Stored:
+    """A package whose class is read from the disk by itself, whatever was read before."""
+    dice = random.Random(1)
+    before, after = ({f"Resources/{where}": dice.randbytes(30_000)} for where in ("0", "1"))
+    files = packages.files(packages.manifest("org.stored"))
+    simple = {"UI/ui.yaml": b"Version: 2\n", "logo.png": b"\x89PNG", "Resources/2": b"2"}
+    return Stored({**simple, **before, **files, **after})
+
+
+def _source(cache: loader.Cache, stored: Stored) -> Archived:
+    """The source that a loader makes."""
+    return Archived(
+        lambda: cache.archive(stored.digest, stored.fetch),
+        lambda: cache.package(stored.digest, stored.fetch),
+        cache.limits,
+    )
+
+
+def _load(cache: loader.Cache, stored: Stored) -> Any:
+    return PackageTypes().load(_source(cache, stored))
+
+
+def _unpacked(cache: loader.Cache) -> set[str]:
+    return {path.name for path in (cache.folder / "packages").iterdir()}
+
+
+def _flip(path: pathlib.Path, position: int) -> None:
+    with path.open("r+b") as stream:
+        stream.seek(position)
+        (byte,) = stream.read(1)
+        stream.seek(position)
+        stream.write(bytes([byte ^ 0x55]))
+
+
+def _data_of(stored: Stored, path: str) -> int:
+    """Where a file's packed data begin in the archive."""
+    archive = stored.data
+    (start,) = (
+        match.end()
+        for match in re.finditer(re.escape(path.encode()), archive)
+        if archive[match.start() - 30 : match.start() - 26] == b"PK\3\4"
+    )
+    return start
+
+
+def _entry_of(stored: Stored, path: str) -> int:
+    """Where a file's entry in the archive's directory begins, which its name ends."""
+    start = stored.data.rindex(path.encode()) - 46
+    assert stored.data[start : start + 4] == b"PK\1\2"
+    return start
+
+
+def _wait_for_a_tick() -> None:
+    """So that a change shows in a file's times."""
+    time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def _no_file_to_open(folder: pathlib.Path) -> Iterator[None]:
+    """The process has as many files open as it may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextlib.contextmanager
+def _no_permission(folder: pathlib.Path) -> Iterator[None]:
+    """The process may not look into a folder; to root, every folder is open."""
+    user = os.geteuid()
+    folder.chmod(0)
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o700)
+
+
+# Without unpacking
+
+
+def test_what_an_engine_reads_needs_no_files(cache: loader.Cache, stored: Stored) -> None:
+    package = _load(cache, stored)
+
+    assert (package.full_name, str(package.version)) == ("org.stored", "1.0.0")
+    assert list(package.classes) == ["org.stored.Thing"]
+    assert package.get_class("org.stored.Thing")[0] == stored.files[CLASS]
+    assert package.ui == b"Version: 2\n"
+    assert package.logo == b"\x89PNG"
+    assert package.supplier_logo is None
+    assert _unpacked(cache) == set()
+
+
+def test_the_name_of_a_source_needs_no_files(cache: loader.Cache, stored: Stored) -> None:
+    archive = cache.folder / "archives" / stored.digest
+
+    assert str(_source(cache, stored)) == str(archive)
+    _, path = _load(cache, stored).get_class("org.stored.Thing")
+    assert path == f"{archive}/{CLASS}"
+    assert _unpacked(cache) == set()
+
+
+def test_a_class_whose_file_is_missing_is_told(cache: loader.Cache) -> None:
+    files = Stored.named("org.empty").files
+    without = Stored({path: data for path, data in files.items() if path != CLASS})
+
+    with pytest.raises(FileNotFoundError, match=f"{without.digest}/{CLASS}"):
+        _load(cache, without).get_class("org.empty.Thing")
+    with pytest.raises(KeyError):
+        _load(cache, without).get_class("org.empty.Other")
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a/../../b"])
+def test_nothing_beside_the_package_is_read(cache: loader.Cache, stored: Stored, name: str) -> None:
+    package = _load(cache, stored)
+
+    with pytest.raises(ValueError, match="leaves the folder"):
+        package.get_resource(name)
+    assert _unpacked(cache) == set()
+
+
+def test_hundreds_of_packages_hold_no_file_open(cache: loader.Cache) -> None:
+    some = [Stored.named(f"org.many{number}") for number in range(400)]
+    Stored.store(cache, *some)
+    before = open_files(cache.folder)
+
+    loaded = [_load(cache, stored) for stored in some]
+    for stored, package in zip(some, loaded, strict=True):
+        content, _ = package.get_class(f"{package.full_name}.Thing")
+        assert content == stored.files[CLASS]
+
+    assert open_files(cache.folder) == before
+    assert _unpacked(cache) == set()
+
+
+def test_threads_read_from_one_source_at_once(cache: loader.Cache) -> None:
+    dice = random.Random(1)
+    files = {f"Resources/{number}": dice.randbytes(50_000) for number in range(16)}
+    source = _source(cache, Stored({**Stored.named("org.large").files, **files}))
+    barrier = threading.Barrier(len(files))
+    wrong = []
+
+    def read(path: str) -> None:
+        barrier.wait()
+        for _ in range(5):
+            if source.read(path) != files[path]:
+                wrong.append(path)
+
+    threads = [threading.Thread(target=read, args=(path,)) for path in files]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+
+
+def _with_files(name: str, count: int) -> Stored:
+    """A package with two classes and so many files beside them."""
+    classes = {f"{name}.{part}": f"{part}.yaml" for part in "ab"}
+    files = packages.files(packages.manifest(name, Classes=classes))
+    files.update({f"Classes/{part}.yaml": part.encode() for part in "ab"})
+    return Stored({**files, **{f"Resources/{number}": b"" for number in range(count)}})
+
+
+def _read_classes(cache: loader.Cache, stored: Stored) -> None:
+    """Load a package, and read its classes, as one deployment does."""
+    package = _load(cache, stored)
+    for name in package.classes:
+        content, path = package.get_class(name)
+        assert content == stored.files[f"Classes/{pathlib.Path(path).name}"]
+
+
+def _count_opens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are opened from now on."""
+    names: list[str] = []
+    open_it = open
+
+    def count(file: Any, *arguments: Any, **options: Any) -> Any:
+        names.append(pathlib.Path(file).name)
+        return open_it(file, *arguments, **options)
+
+    for module in (builtins, io):
+        monkeypatch.setattr(module, "open", count)
+    return names
+
+
+def test_an_archive_is_opened_as_often_however_many_files_it_has(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = [_with_files(f"org.with{count}", count) for count in (1, 20, 400)]
+    for stored in some:
+        stored.take_archive(cache)
+    opened = _count_opens(monkeypatch)
+
+    for stored in some:
+        _read_classes(cache, stored)
+
+    assert len({opened.count(stored.digest) for stored in some}) == 1, opened
+
+
+def test_the_directory_of_an_archive_is_read_once(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _read_classes(cache, stored)
+    monkeypatch.setattr(Archive, "open", None)
+
+    _read_classes(cache, stored)
+
+
+def test_a_large_directory_is_kept_for_one_package_object(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = _with_files("org.many", source_module._MOST_FILES)
+    _read_classes(cache, stored)
+    source = _source(cache, stored)
+    assert source.read("Classes/a.yaml") == b"a"
+    monkeypatch.setattr(Archive, "open", None)
+
+    assert source.read("Classes/b.yaml") == b"b"
+    assert source.manifest().full_name == "org.many"
+    with pytest.raises(TypeError):
+        _read_classes(cache, stored)
+
+
+@pytest.fixture(params=["folder", "archive"])
+def source(
+    request: pytest.FixtureRequest, cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path
+) -> Source:
+    """The same files, wherever they are."""
+    if request.param == "folder":
+        return Folder(stored.write(tmp_path / "package"))
+    return _source(cache, stored)
+
+
+@pytest.mark.parametrize("path", ["./{}", "UI//../{}", "UI/../{}", "Classes/./../{}", "none/../{}"])
+def test_a_path_has_many_forms(source: Source, stored: Stored, path: str) -> None:
+    assert source.read(path.format(CLASS)) == stored.files[CLASS]
+    assert source.read(path.format("Classes//Thing.yaml")) == stored.files[CLASS]
+    assert source.read(path.format("none")) is None
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", f"/package/{CLASS}", "..", "UI/../../x"])
+def test_a_path_that_leaves_the_package_is_refused(source: Source, path: str) -> None:
+    with pytest.raises(ValueError, match="leaves the folder of the package"):
+        source.read(path)
+
+
+# With files
+
+
+def test_a_resource_is_a_file_of_all_that_is_unpacked(cache: loader.Cache, stored: Stored) -> None:
+    path = pathlib.Path(_load(cache, stored).get_resource("2"))
+
+    assert path.read_bytes() == stored.files["Resources/2"]
+    assert stored.is_in(path.parent.parent)
+    assert path == pathlib.Path(_load(cache, stored).source_directory) / "Resources" / "2"
+
+
+def test_threads_that_ask_for_resources_at_once_unpack_once(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = _load(cache, stored)
+    unpack = Archive.unpack
+    barrier = threading.Barrier(12)
+    unpacked, found = [], []
+
+    def unpack_and_count(archive: Archive, target: pathlib.Path) -> None:
+        unpacked.append(target)
+        unpack(archive, target)
+
+    def ask(number: int) -> None:
+        barrier.wait()
+        path = pathlib.Path(package.get_resource(str(number % 3)))
+        found.append(path.read_bytes() == stored.files[f"Resources/{number % 3}"])
+
+    monkeypatch.setattr(Archive, "unpack", unpack_and_count)
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(unpacked) == 1
+    assert found == [True] * 12
+
+
+def test_a_package_of_another_format_gets_a_folder(cache: loader.Cache) -> None:
+    stored = Stored(HOT)
+
+    package = _load(cache, stored)
+
+    assert type(package) is HOTPackage
+    assert stored.is_in(pathlib.Path(package.source_directory))
+    assert _unpacked(cache) == {stored.digest}
+
+
+# While it is used
+
+
+def test_an_archive_that_was_found_to_be_damaged_is_fetched_again(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    package = _load(cache, stored)
+    package.get_class("org.stored.Thing")
+    _flip(cache.folder / "archives" / stored.digest, _data_of(stored, CLASS))
+    with loader.Cache(cache.folder) as other:
+        assert list(other.verify()) == [stored.digest]
+
+    assert package.get_class("org.stored.Thing")[0] == stored.files[CLASS]
+    assert package.logo == b"\x89PNG"
+    assert cache.counters.downloads == 2
+    assert cache.verify() == {}
+
+
+def test_an_archive_that_was_removed_is_fetched_again(cache: loader.Cache, stored: Stored) -> None:
+    package = _load(cache, stored)
+    (cache.folder / "archives" / stored.digest).unlink()
+
+    assert package.get_class("org.stored.Thing")[0] == stored.files[CLASS]
+    assert cache.counters.downloads == 2
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_an_archive_that_is_removed_before_it_is_opened_is_fetched_again(
+    cache: loader.Cache, stored: Stored, read_before: bool
+) -> None:
+    """As if somebody verified it in the very moment after it was found."""
+    found: list[pathlib.Path] = []
+
+    def find() -> pathlib.Path:
+        found.append(cache.archive(stored.digest, stored.fetch))
+        if len(found) == 1:
+            found[0].unlink()
+        return found[0]
+
+    if read_before:
+        assert _source(cache, stored).read(CLASS) == stored.files[CLASS]
+    source = Archived(find, lambda: cache.package(stored.digest, stored.fetch))
+
+    assert source.read(CLASS) == stored.files[CLASS]
+    assert len(found) == 2
+    assert cache.counters.downloads == 2
+
+
+def test_an_archive_that_was_mended_is_read_anew(cache: loader.Cache, stored: Stored) -> None:
+    """By a package that has read nothing but its manifest before."""
+    package = _load(cache, stored)
+    _wait_for_a_tick()
+    # Its sum, which shows only when the class is read.
+    _flip(cache.folder / "archives" / stored.digest, _entry_of(stored, CLASS) + 16)
+    with pytest.raises(InvalidArchive, match=f"{CLASS}.*entry-data"):
+        package.get_class("org.stored.Thing")
+    assert list(cache.verify()) == [stored.digest]
+    _wait_for_a_tick()
+
+    assert package.get_class("org.stored.Thing")[0] == stored.files[CLASS]
+    assert cache.counters.downloads == 2
+
+
+def test_who_reads_does_not_wait_for_another_package(cache: loader.Cache, stored: Stored) -> None:
+    other = Stored.named("org.other")
+    other.take_archive(cache)
+    stored.take_archive(cache).unlink()
+    fetching, may_go_on = threading.Event(), threading.Event()
+
+    def fetch() -> Iterator[bytes]:
+        fetching.set()
+        assert may_go_on.wait(30)
+        yield stored.data
+
+    slow = Archived(
+        lambda: cache.archive(stored.digest, fetch), lambda: cache.package(stored.digest, fetch)
+    )
+    first = threading.Thread(target=slow.read, args=(CLASS,))
+    second = threading.Thread(target=_source(cache, other).read, args=(CLASS,))
+    first.start()
+    assert fetching.wait(30)
+    second.start()
+    second.join(5)
+    waits = second.is_alive()
+    may_go_on.set()
+    first.join()
+    second.join()
+
+    assert not waits
+
+
+@pytest.mark.parametrize("fault", [_no_file_to_open, _no_permission])
+def test_an_archive_that_cannot_be_read_is_told(
+    cache: loader.Cache,
+    stored: Stored,
+    fault: Callable[[pathlib.Path], contextlib.AbstractContextManager[None]],
+) -> None:
+    source = _source(cache, stored)
+    assert source.read(CLASS) == stored.files[CLASS]
+    another = _source(cache, stored)
+
+    with fault(cache.folder / "archives"):
+        for each in (source, another):
+            with pytest.raises(loader.CacheError, match=stored.digest):
+                each.read("Resources/0")
+        with pytest.raises(loader.CacheError, match=stored.digest):
+            _source(cache, stored).manifest()
+
+    for each in (source, another):
+        assert each.read("Resources/0") == stored.files["Resources/0"]
+    assert cache.counters.downloads == 1
+
+
+def test_an_archive_that_cannot_be_fetched_again_is_told_so(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    stored.take_archive(cache)
+
+    def fail() -> Iterator[bytes]:
+        raise loader.CatalogError("the catalogue is gone")
+        yield b""
+
+    source = Archived(
+        lambda: cache.archive(stored.digest, fail), lambda: cache.package(stored.digest, fail)
+    )
+    assert source.read(CLASS) == stored.files[CLASS]
+    (cache.folder / "archives" / stored.digest).unlink()
+
+    with pytest.raises(loader.CatalogError, match="the catalogue is gone"):
+        source.read("logo.png")
+    with pytest.raises(loader.CatalogError, match="the catalogue is gone"):
+        source.manifest()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("gone"), PermissionError("no")])
+def test_what_a_download_fails_with_is_not_told_of_the_archive(
+    cache: loader.Cache, stored: Stored, error: OSError
+) -> None:
+    asked = []
+
+    def fail() -> Iterator[bytes]:
+        asked.append(stored.digest)
+        raise error
+
+    source = Archived(lambda: cache.archive(stored.digest, fail), lambda: cache.folder)
+
+    with pytest.raises(type(error)) as caught:
+        source.manifest()
+    assert caught.value is error
+    assert len(asked) == 1
+
+
+def test_an_archive_that_is_removed_each_time_is_told(cache: loader.Cache, stored: Stored) -> None:
+    found: list[pathlib.Path] = []
+
+    def find() -> pathlib.Path:
+        found.append(cache.archive(stored.digest, stored.fetch))
+        found[-1].unlink()
+        return found[-1]
+
+    with pytest.raises(loader.CacheError, match=f"{stored.digest} cannot be read"):
+        Archived(find, lambda: cache.folder).manifest()
+    assert len(found) == 2
+
+
+def test_a_class_that_the_disk_has_damaged_is_told(cache: loader.Cache, stored: Stored) -> None:
+    """After the archive was found to be whole."""
+    package = _load(cache, stored)
+    other = _load(cache, stored)
+    assert other.logo == b"\x89PNG"
+    _flip(cache.folder / "archives" / stored.digest, _data_of(stored, CLASS))
+
+    for damaged in (package, other):
+        with pytest.raises(InvalidArchive, match=f"{CLASS}.*entry-data"):
+            damaged.get_class("org.stored.Thing")
+    assert package.ui == b"Version: 2\n"
+
+
+@pytest.mark.parametrize("path", ["UI/ui.yaml", "logo.png", CLASS])
+def test_a_name_that_the_disk_has_damaged_is_told(
+    cache: loader.Cache, stored: Stored, path: str
+) -> None:
+    """In the archive's directory, and before anybody has read it."""
+    archive = stored.take_archive(cache)
+    cache.close()
+    _flip(archive, _entry_of(stored, path) + 46 + 1)
+    # As if nobody had written to it, as far as the kernel knows.
+    (cache.folder / "notes" / stored.digest).write_bytes(archives._look(archive))
+
+    with loader.Cache(cache.folder) as other:
+        for name in (path, "manifest.yaml"):
+            with pytest.raises(InvalidArchive, match="entry-data"):
+                _source(other, stored).read(name)
+        assert other.counters.downloads == 0
+        assert list(other.verify()) == [stored.digest]
+
+
+def test_an_archive_that_breaks_off_is_told(cache: loader.Cache, stored: Stored) -> None:
+    archive = cache.folder / "archives" / stored.digest
+    package = _load(cache, stored)
+    assert package.logo
+    os.truncate(archive, _data_of(stored, CLASS) + 3)
+
+    with pytest.raises(InvalidArchive, match="archive-format"):
+        package.get_class("org.stored.Thing")
+    with pytest.raises(InvalidArchive, match="archive-format"):
+        _load(cache, stored)
+
+
+def test_no_damage_of_an_archive_gives_another_content(cache: loader.Cache) -> None:
+    stored = Stored.named("org.small", resources=2)
+    archive = stored.take_archive(cache)
+    refused = 0
+    for position in range(len(stored.data)):
+        source = _source(cache, stored)
+        _flip(archive, position)
+        for path in stored.files:
+            try:
+                assert source.read(path) in (stored.files[path], None)
+            except InvalidPackage:
+                refused += 1
+        _flip(archive, position)
+
+    assert refused > len(stored.data)
+    assert archive.read_bytes() == stored.data
+
+
+def test_a_closed_cache_gives_nothing(cache: loader.Cache, stored: Stored) -> None:
+    package = _load(cache, stored)
+    cache.close()
+
+    with pytest.raises(loader.CacheError, match="closed"):
+        package.get_class("org.stored.Thing")
+    with pytest.raises(loader.CacheError, match="closed"):
+        package.get_resource("1")
