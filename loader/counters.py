@@ -40,11 +40,10 @@ class Counters:
 
     def add(self, other: "Counters") -> None:
         """Add another's sums to these."""
-        with _guard:
-            for field in dataclasses.fields(self):
-                value = getattr(self, field.name) + getattr(other, field.name)
-                setattr(self, field.name, value)
+        self.count(**vars(other))
 
     def count(self, **sums: float) -> None:
         """Add to some of the sums, by their names."""
-        self.add(Counters(**sums))  # type: ignore[arg-type]
+        with _guard:
+            for name, value in sums.items():
+                setattr(self, name, getattr(self, name) + value)

@@ -20,7 +20,9 @@ today's stevedore, and resources read as text. Only this module and the command
 beside it know Murano.
 """
 
+import functools
 import logging
+import types
 from collections.abc import Iterable
 from collections.abc import Mapping
 from types import TracebackType
@@ -28,6 +30,7 @@ from typing import IO
 from typing import Any
 from typing import Self
 
+import semantic_version
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from murano.common import auth_utils
@@ -35,7 +38,9 @@ from murano.common import config as murano_config
 from murano.common import engine as murano_engine
 from murano.dsl import constants
 from murano.dsl import exceptions as dsl_exceptions
+from murano.dsl import helpers as dsl_helpers
 from murano.dsl import murano_package as dsl_package
+from murano.dsl import murano_type as dsl_murano_type
 from murano.dsl import package_loader as dsl_package_loader
 from murano.engine import murano_package
 from murano.engine import package_loader as murano_package_loader
@@ -60,7 +65,10 @@ CONF = murano_config.CONF
 # What all loaders of this process have cost so far.
 totals = Counters()
 
+_MOST_RANGES = 1024
+
 _murano_loader = murano_package_loader.CombinedPackageLoader
+_murano_parse = dsl_helpers.parse_version_spec
 
 
 class NoPackageFound(dsl_exceptions.NoPackageFound):  # type: ignore[misc]
@@ -81,11 +89,16 @@ def install() -> None:
     """Put the loader in the place of Murano's, for this process.
 
     Murano makes its loader by one name, which is looked up at each call, and
-    has no option to choose another.
+    has no option to choose another. It reads the ranges of each package and
+    class anew for each task, which would take longer than to find the packages.
     """
     murano_package_loader.CombinedPackageLoader = combined_package_loader
     murano_engine.PLUGIN_LOADER = Extensions()
     resource_manager.open = _open_resource
+    dsl_helpers.parse_version_spec = _parse_version_spec
+    # Of all that the library has, these two use its ranges alone.
+    dsl_package.semantic_version = _ranges
+    dsl_murano_type.semantic_version = _ranges
 
 
 def _open_resource(path: str, mode: str) -> IO[Any]:
@@ -95,6 +108,20 @@ def _open_resource(path: str, mode: str) -> IO[Any]:
     that no package could read a resource as text.
     """
     return open(path, mode.replace("U", ""))
+
+
+def _parse_version_spec(version_spec: Any) -> Any:
+    """The engine's range, as its own function of this name reads it."""
+    return _parsed(version_spec) if isinstance(version_spec, str) else _murano_parse(version_spec)
+
+
+@functools.lru_cache(_MOST_RANGES)
+def _parsed(version_spec: str) -> Any:
+    return _murano_parse(version_spec)
+
+
+# A range never changes, so that packages can share it.
+_ranges = types.SimpleNamespace(Spec=functools.lru_cache(_MOST_RANGES)(semantic_version.Spec))
 
 
 class Extensions:

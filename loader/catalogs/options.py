@@ -15,7 +15,6 @@ A catalogue lists its own options as ``OPTIONS``. Where Murano knows an option o
 the same name, Murano's definition stays, so that both read the same file.
 """
 
-import contextlib
 import pathlib
 import tempfile
 from collections.abc import Mapping
@@ -46,8 +45,15 @@ def register(conf: cfg.ConfigOpts, options: Options) -> None:
     """Make options known, unless they are."""
     for group, in_group in options.items():
         for option in in_group:
-            with contextlib.suppress(cfg.DuplicateOptError):
+            # Not left to oslo.config, which then forgets all values that it has read.
+            if not _is_known(conf, group, option.dest):
                 conf.register_opt(option, None if group == "DEFAULT" else group)
+
+
+def _is_known(conf: cfg.ConfigOpts, group: str, name: str) -> bool:
+    if group == "DEFAULT":
+        return name in conf
+    return group in conf and name in conf[group]
 
 
 def facts(conf: cfg.ConfigOpts) -> Facts:

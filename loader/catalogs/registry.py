@@ -16,6 +16,7 @@ that takes the configuration and a scope, and returns catalogues. Only those
 that are asked for are imported.
 """
 
+import functools
 import importlib.metadata
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -45,6 +46,7 @@ def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[C
     return [catalog for factory in factories for catalog in factory(conf, scope)]
 
 
+@functools.cache
 def _factory(name: str) -> Factory:
     installed = plugins.owners(NAMESPACE)
     if name not in installed:
