@@ -21,8 +21,6 @@ from oslo_config import cfg
 
 import loader
 from benchmarks import closure
-from examples.load import load_all
-from glare_murano.package import VersionSpec
 
 
 def main() -> None:
@@ -32,7 +30,7 @@ def main() -> None:
     with loader.PackageLoader.from_config(conf) as packages:
         print("ready", flush=True)
         sys.stdin.readline()
-        load_all(packages, closure.APPLICATION, VersionSpec.of(closure.RANGE))
+        closure.load(packages)
         print(packages.counters.downloads, flush=True)
         sys.stdin.read()
 
