@@ -55,18 +55,16 @@ class ClassDefinition:
 
 
 def read_classes(
-    data: bytes, file: str, names: Iterable[str]
+    nodes: Iterable[yaml.Node], file: str, names: Iterable[str]
 ) -> tuple[list[ClassDefinition], list[errors.Problem]]:
     """Read the classes that a file is said to define.
 
+    :param nodes: the file's YAML documents.
     :param file: the file's path, for messages.
     :param names: the names that the manifest gives to this file.
     :returns: the definitions, one a name, and what is wrong.
     """
-    try:
-        found, problems = _definitions(documents.compose_all(data, file), file)
-    except errors.InvalidPackage as error:
-        return [], list(error.problems)
+    found, problems = _definitions(nodes, file)
     named = {definition.name: definition for definition in found}
     unnamed = [definition for definition in found if not definition.name]
     result = []

@@ -103,16 +103,17 @@ def compose(data: bytes, name: str) -> yaml.Node | None:
     :returns: the root node, or None if the document is empty.
     :raises InvalidPackage: as ``compose_all``, or if there are several.
     """
-    nodes = compose_all(data, name)
+    nodes, _ = compose_all(data, name)
     if len(nodes) > 1:
         raise _refusal("yaml-syntax", name, "expected one document", nodes[1].start_mark)
     return nodes[0] if nodes else None
 
 
-def compose_all(data: bytes, name: str) -> list[yaml.Node]:
+def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     """Parse the YAML documents of a file.
 
-    :returns: their root nodes; empty documents at the end are left out.
+    :returns: their root nodes, without empty documents at the end, and how
+        many nodes they have in all, with their aliases written out.
     :raises InvalidPackage: if the file is too big, nested too deep, no YAML,
         has tags that MuranoPL does not know, or aliases that grow.
     """
@@ -132,11 +133,12 @@ def compose_all(data: bytes, name: str) -> list[yaml.Node]:
         raise _refusal("yaml-syntax", name, f"no YAML: {reason}") from error
     if b"&" in data and b"*" in data:
         _check_growth(nodes, name)
+    count = 0
     for node in nodes:
-        _check_depth(node, name)
+        count += _count_nodes(node, name)
         if b"!" in data:
             _check_tags(node, name)
-    return nodes
+    return nodes, count
 
 
 def plain(node: yaml.Node) -> Any:
@@ -220,14 +222,18 @@ def _check_events(data: bytes, name: str) -> None:
             depth -= 1
 
 
-def _check_depth(root: yaml.Node, name: str) -> None:
-    level: list[yaml.Node] = [] if isinstance(root, yaml.ScalarNode) else [root]
-    depth = 0
+def _count_nodes(root: yaml.Node, name: str) -> int:
+    """How many nodes a document has, none of which is nested too deep."""
+    level = [root]
+    count = depth = 0
     while level:
-        depth += 1
-        if depth > MAX_DEPTH:
+        count += len(level)
+        level = [node for node in level if type(node) is not _SCALAR]
+        if depth == MAX_DEPTH and level:
             raise _too_deep(name, level[0].start_mark)
-        level = [node for node in _below(level) if type(node) is not _SCALAR]
+        depth += 1
+        level = [*_below(level)]
+    return count
 
 
 def _check_tags(root: yaml.Node, name: str) -> None:

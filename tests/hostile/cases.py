@@ -706,7 +706,10 @@ def _class_files() -> tuple[Case, ...]:
     ]
     cases.append(Case("class file: missing classes by many others", "class-missing", _long_lists))
     cases.append(Case("class file: thousands of heirs of thousands", "class-syntax", _many_heirs))
-    cases.append(Case("class files: many large ones", "yaml-size", _many_large))
+    cases += [
+        Case("class files: many large ones", "yaml-size", lambda: _large_classes("")),
+        Case("class files: many that break off", "yaml-syntax", lambda: _large_classes("A: [")),
+    ]
     return tuple(cases)
 
 
@@ -738,13 +741,14 @@ def _numbered(name: str, count: int) -> str:
     return ", ".join(f"{name}{number}" for number in range(count))
 
 
-def _many_large() -> bytes:
-    """Class files that are each fine, and that together take minutes to read."""
+def _large_classes(end: str) -> bytes:
+    """Class files that are each fine, but for their end, and that take minutes to read."""
     count = 300
     classes = "{" + ", ".join(f"a{n}: {n}.yaml" for n in range(count)) + "}"
     members = [Member("manifest.yaml", manifest(Classes=classes).encode())]
     body = f"Values: [{'a,' * 45_000}]\n"
-    members += [Member(f"Classes/{n}.yaml", f"Name: a{n}\n{body}".encode()) for n in range(count)]
+    texts = [f"Name: a{n}\n{body}{end}".encode() for n in range(count)]
+    members += [Member(f"Classes/{n}.yaml", text) for n, text in enumerate(texts)]
     # So that the ratio does not give it away.
     noise = random.Random(0).randbytes(400_000)
     return zipped((*members, Member("Resources/noise", noise, method=STORED)))

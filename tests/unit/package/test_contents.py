@@ -144,6 +144,19 @@ class TestRefusal:
         files = package({"a.B": "B.yaml"}, {"b.yaml": "Name: a.B\n"})
         assert refused(InvalidPackage, files) == [("class-file", "Classes.a.B", 0)]
 
+    def test_of_a_class_file_that_is_no_yaml_is_told_once_for_all_its_classes(self):
+        files = package({"a.B": "x.yaml", "a.C": "x.yaml"}, {"x.yaml": "Name: a.B\nExtends: [\n"})
+        assert refused(InvalidPackage, files) == [("yaml-syntax", "Classes/x.yaml", 3)]
+
+    def test_of_many_values_names_the_file_with_which_they_are_too_many(self):
+        names = [f"a.B{number}" for number in range(4)]
+        classes = {name: f"{name}.yaml" for name in names}
+        values = f"A: [{'a,' * 40_000}]\n"
+        texts = {f"{name}.yaml": f"Name: {name}\n{values}" for name in names}
+        assert refused(InvalidPackage, package(classes, texts)) == [
+            ("yaml-size", "Classes/a.B2.yaml", 0)
+        ]
+
     def test_of_a_large_class_file_names_it(self):
         files = package({"a.B": "B.yaml"}, {"B.yaml": "Name: a.B\n"})
         noise = "".join(f"# {number:x}\n" for number in range(150_000))
