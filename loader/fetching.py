@@ -79,6 +79,8 @@ class Fetcher:
         self._progress = progress
         # By where they were found: not every catalogue tells a digest beforehand.
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
+        # Likewise: to find a digest may mean to download the archive.
+        self._identified: dict[tuple[Catalog, str], Release] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch what is not in the cache yet; what fails is told when it is loaded."""
@@ -109,6 +111,11 @@ class Fetcher:
             raise failure
         return self._source(choice)
 
+    def identified(self, choice: Choice) -> Choice:
+        """The same choice, with the digest that was found out when it was fetched."""
+        release = self._identified.get(_place(choice), choice.release)
+        return dataclasses.replace(choice, release=release)
+
     def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
         """Fetch releases by one request; what does not come so is left out."""
 
@@ -136,7 +143,10 @@ class Fetcher:
             self._failures[_place(choice)] = error
 
     def _source(self, choice: Choice) -> Source:
-        release = choice.catalog.identified(choice.release)
+        release = self.identified(choice).release
+        if not release.digest and release.folder is None:
+            release = choice.catalog.identified(release)
+            self._identified[_place(choice)] = release
         if release.folder is not None:
             return Folder(release.folder)
         receive = functools.partial(self._receive, choice.catalog, release)

@@ -41,6 +41,7 @@ from loader import resolution
 from loader.cache import Cache
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
+from loader.catalogs.base import Release
 from loader.counters import Counters
 from loader.fetching import Fetcher
 from loader.formats.base import Package
@@ -182,16 +183,27 @@ class PackageLoader:
         :raises LoaderError: if it cannot be fetched.
         :raises InvalidPackage: if it is not what a package must be.
         """
-        missing: list[errors.NoSuchPackage] = []
-        for wanted in spec.with_fallbacks():
-            try:
-                package = self.load_package(fqn, wanted)
-            except errors.NoSuchPackage as error:
-                missing.append(error)
-                continue
-            _tell_fallback(spec, package)
-            return package
-        raise missing[0]
+        try:
+            return self.load_package(fqn, spec)
+        except errors.NoSuchPackage as error:
+            near = self._near(fqn, spec, error.available)
+            if near is None:
+                raise
+        package = self.load_package(fqn, VersionSpec.exactly(near))
+        _tell_fallback(spec, package)
+        return package
+
+    def _near(self, fqn: str, spec: VersionSpec, there: Collection[Version]) -> Version | None:
+        """The version in the place of one that is gone: one pinned or planned, else the newest.
+
+        What is pinned may be gone as well.
+        """
+        settled = self._settled().get(fqn, set()).intersection(there)
+        for wanted in spec.with_fallbacks()[1:]:
+            near = wanted.select(settled) or wanted.select(there)
+            if near is not None:
+                return near
+        return None
 
     def load_class_package(self, class_name: str, spec: VersionSpec) -> Package:
         """Load a package that defines a class, one already loaded or the newest.
@@ -234,7 +246,20 @@ class PackageLoader:
             choice = self._select_defining(class_name, spec, spec.with_fallbacks())
         if choice is None:
             raise self._evasion(wanted)
+        self._tell_unpinned(choice.release, class_name, spec)
         return self._load(choice, wanted, "the newest")
+
+    def _tell_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
+        """Warn where a class comes from another version than the one that is pinned."""
+        pinned = self.pins.select(release.fqn, spec)
+        is_in_range = spec.match(release.version)
+        if pinned and is_in_range and release.version not in self.pins.table[release.fqn]:
+            LOG.warning(
+                "%s is used for class %s, although %s is pinned: that is gone, or lacks the class",
+                release,
+                class_name,
+                pinned,
+            )
 
     @property
     def counters(self) -> Counters:
@@ -266,7 +291,7 @@ class PackageLoader:
             self._fetcher.prefetch(resolved.chosen)
             if self._memory is not None:
                 for choice in resolved.chosen:
-                    self._memory.remember(choice)
+                    self._memory.remember(self._fetcher.identified(choice))
             return resolved
         except (errors.CatalogError, closure.Unplannable) as error:
             error.args = (f"{asked} cannot be found: {error}",)
@@ -274,7 +299,7 @@ class PackageLoader:
         finally:
             self._seconds += time.monotonic() - start
 
-    def _settled(self) -> Mapping[str, Collection[Version]]:
+    def _settled(self) -> Mapping[str, set[Version]]:
         """The versions that are taken wherever they are in a range: pinned or planned."""
         settled = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._resolved.choices.items():
@@ -336,7 +361,7 @@ class PackageLoader:
         # Another thread may have loaded it meanwhile: one version is one object.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
         if self._memory is not None:
-            self._memory.remember(choice)
+            self._memory.remember(self._fetcher.identified(choice))
         self.pins.use(release.fqn, release.version)
         return package
 

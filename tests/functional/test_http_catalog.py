@@ -217,6 +217,35 @@ def test_a_digest_that_nobody_told_is_found_by_one_download(
     assert ranges.sent == sent
 
 
+def test_digests_that_nobody_told_are_found_once_and_remembered(
+    ranges: Server, put: Put, tmp_path: pathlib.Path
+) -> None:
+    names = ("org.one", "org.two", "org.three")
+    size = sum(
+        len(put("1.0.0", name, file=f"{name}.zip", resource=random.Random(name).randbytes(400_000)))
+        for name in names
+    )
+    put("1.0.0", file=f"{FQN}.zip", Require=dict.fromkeys(names, "1"))
+    catalog = _catalog(ranges)
+
+    def load() -> list[str]:
+        cache = loader.Cache(tmp_path / "cache")
+        memory = loader.Memory([catalog], cache, None)
+        with loader.PackageLoader([catalog], cache, memory=memory) as packages:
+            return [packages.load_package(name, ANY).full_name for name in (FQN, *names)]
+
+    assert load() == [FQN, *names]
+    # The ends, too, with the manifests.
+    assert size < ranges.sent < size + 300_000
+
+    def fail(handler: static.Files) -> bool:
+        handler.send_error(503)
+        return True
+
+    ranges.fault = fail
+    assert load() == [FQN, *names]
+
+
 def test_a_lock_is_fetched_from_where_nobody_tells_digests(
     ranges: Server, put: Put, tmp_path: pathlib.Path
 ) -> None:

@@ -582,6 +582,36 @@ def test_an_objects_version_that_is_gone_gives_way_to_a_near_one(
             fresh().load_package(name, spec)
 
 
+def test_a_pinned_version_that_is_gone_gives_way_to_a_near_one_for_an_object_alone(
+    glare: Client,
+    project: str,
+    name: str,
+    publish: Publish,
+    cache: loader.Cache,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    publish("1.2.5", "1.2.6", "1.3.0")
+
+    def fresh(*pinned: str) -> loader.PackageLoader:
+        pins = loader.Pins()
+        pins.load({name: pinned})
+        return loader.PackageLoader([_catalog(glare, project)], cache, pins)
+
+    gone = VersionSpec.of("1.2.0")
+    assert str(fresh("1.2.0").load_object_package(name, gone).version) == "1.2.6"
+    assert str(fresh("1.2.0", "1.2.5").load_object_package(name, gone).version) == "1.2.5"
+    assert str(fresh("1.2.0").load_class_package(f"{name}.Thing", gone).version) == "1.2.6"
+    with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.2\.0"):
+        fresh("1.2.0").load_package(name, VersionSpec.of("1"))
+    with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.2\.0"):
+        fresh("1.2.0").load_object_package(name, VersionSpec.of("1"))
+
+    caplog.clear()
+    found = fresh("1.2.0").load_class_package(f"{name}.Thing", VersionSpec.of("1"))
+    assert str(found.version) == "1.3.0"
+    assert "although 1.2.0 is pinned" in caplog.text
+
+
 def test_an_objects_version_without_a_near_one_is_an_error(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
 ) -> None:
