@@ -32,6 +32,7 @@ from collections.abc import Collection
 from loader.files import begin_to_sync
 from loader.files import is_passing
 from loader.files import private
+from loader.files import remove
 from loader.files import size_on_disk
 from loader.files import sync_file
 from loader.files import sync_folder
@@ -125,8 +126,8 @@ class Archives:
 
         :raises OSError: if that fails.
         """
-        _remove(self.path(digest))
-        _remove(self.note(digest))
+        remove(self.path(digest))
+        remove(self.note(digest))
 
     def discard(self, digest: str) -> None:
         """Remove an archive for good: a power cut does not bring it back.
@@ -159,14 +160,6 @@ def _move(made: pathlib.Path, target: pathlib.Path) -> None:
     except IsADirectoryError:
         shutil.rmtree(target)
         made.rename(target)
-
-
-def _remove(path: pathlib.Path) -> None:
-    """Remove whatever is there."""
-    try:
-        path.unlink(missing_ok=True)
-    except IsADirectoryError:
-        shutil.rmtree(path)
 
 
 def _look(path: str | pathlib.Path) -> bytes:

@@ -15,6 +15,7 @@
 import errno
 import os
 import pathlib
+import shutil
 import uuid
 from collections.abc import Iterable
 
@@ -38,6 +39,17 @@ def replace(path: pathlib.Path, data: bytes) -> None:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def remove(path: pathlib.Path) -> None:
+    """Remove whatever is there, be it a file or a folder.
+
+    :raises OSError: if that fails.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        shutil.rmtree(path)
 
 
 def begin_to_sync(paths: "Iterable[str | os.PathLike[str]]") -> None:

@@ -30,6 +30,7 @@ import shutil
 from collections.abc import Callable
 
 from loader.files import is_passing
+from loader.files import remove
 from loader.files import sync_folder
 from loader.records import Record
 from loader.workspaces import Workspaces
@@ -106,19 +107,25 @@ class Unpacked:
         sync_folder(self._root)
 
     def forget(self, digest: str) -> None:
-        """Have a package be missing from now on; its files stay for those who use them.
+        """Have a package be missing for good; its files stay for those who use them.
 
         :raises OSError: if that fails.
         """
-        self._record(digest).unlink(missing_ok=True)
+        self._remove_record(digest)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            # A power cut does not bring it back.
+            sync_folder(self._root / digest)
 
     def remove(self, digest: str) -> None:
         """Remove all of a package, as far as it can be.
 
         :raises OSError: if it would still be a package.
         """
-        self.forget(digest)
+        self._remove_record(digest)
         shutil.rmtree(self._root / digest, ignore_errors=True)
+        # A file that somebody has put in its place.
+        with contextlib.suppress(OSError):
+            (self._root / digest).unlink()
 
     def is_gone(self, digest: str) -> bool:
         """Whether nothing is left of a package."""
@@ -134,14 +141,19 @@ class Unpacked:
     def _record(self, digest: str) -> pathlib.Path:
         return self._root / digest / _RECORD
 
+    def _remove_record(self, digest: str) -> None:
+        # Where somebody has put a file in the place of the folder, there is none.
+        with contextlib.suppress(NotADirectoryError):
+            remove(self._record(digest))
+
     def _replace(self, made: pathlib.Path) -> None:
         target = self._root / made.name
         try:
             made.rename(target)
         except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
-            # Damaged, or not removed to the end.
+            # Damaged, not removed to the end, or no folder at all.
             with self._workspaces.new() as before:
                 target.rename(before / made.name)
                 made.rename(target)

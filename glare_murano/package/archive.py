@@ -192,8 +192,7 @@ class Archive:
         for entry in sorted(self._entries.values(), key=lambda e: e.path == FILE_NAME):
             folder = entry.path.rpartition("/")[0]
             if folder not in made:
-                (root / folder).mkdir(parents=True, exist_ok=True)
-                made.add(folder)
+                _make_folders(root, folder, made)
             # Text, not pathlib: it is done for every file.
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
             # Buffered: of a write to a full disk, a raw file would take a part and go on.
@@ -252,6 +251,9 @@ class _Zip(_Container):
             for info in files:
                 # Declared one byte larger, a file shows if there is more to it.
                 info.file_size += 1
+            for info in infos:
+                # Up to 128 KB that nobody reads, as long as the archive is kept.
+                info.extra = info.comment = b""
         except BaseException:
             self._zip.close()
             raise
@@ -287,6 +289,19 @@ class _Folder(_Container):
 
     def stream(self, entry: Entry) -> IO[bytes]:
         return open(self._root / entry.path, "rb")
+
+
+def _make_folders(root: pathlib.Path, folder: str, made: set[str]) -> None:
+    """Make a folder and those above it, which others cannot write to, whatever the umask is.
+
+    :param made: those that are there; the new ones are added.
+    """
+    parts = folder.split("/")
+    for depth in range(1, len(parts) + 1):
+        path = "/".join(parts[:depth])
+        if path not in made:
+            (root / path).mkdir(0o755)
+            made.add(path)
 
 
 def _opened(source: Source, limits: Limits) -> zipfile.ZipFile:

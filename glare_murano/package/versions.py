@@ -242,7 +242,9 @@ def _parse(text: str) -> VersionSpec:
     if compact[:1].isdigit():
         compact = f"=={compact}"
     try:
-        if len(compact) > _MAX_LENGTH or compact.count(",") >= _MAX_CLAUSES:
+        # The text as written is kept as well.
+        is_too_long = len(compact) > _MAX_LENGTH or len(text) > 2 * _MAX_LENGTH
+        if is_too_long or compact.count(",") >= _MAX_CLAUSES:
             raise ValueError(compact)
         parsed = SimpleSpec(compact).clause
         clauses = list(parsed) if isinstance(parsed, semver.AllOf | semver.AnyOf) else [parsed]

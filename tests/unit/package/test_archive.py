@@ -773,6 +773,24 @@ class TestLimits:
             tracemalloc.stop()
         assert peak < 24 * 1024**2
 
+    def test_what_a_directory_says_beside_its_files_is_not_kept(self):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as target:
+            for number in range(50):
+                info = zipfile.ZipInfo(str(number))
+                info.comment = bytes(60_000)
+                target.writestr(info, b"")
+        data = packed.getvalue()
+        del packed, target, info
+        tracemalloc.start()
+        try:
+            archive = Archive.open(io.BytesIO(data))
+            size, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert size < 1024**2
+        assert len(archive.paths) == 50
+
     @pytest.mark.parametrize("size", [1024**2, 1024**2 - 1])
     def test_of_the_ratio_begin_above_a_mebibyte(self, size):
         with Archive.open(io.BytesIO(zipped({"a": bytes(size)}))):

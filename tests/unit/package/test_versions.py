@@ -291,6 +291,11 @@ class TestErrors:
         with pytest.raises(InvalidRange, match=r"'>=1,!=1\.5' .*!= takes a full version"):
             VersionSpec.of(">=1,!=1.5")
 
+    def test_a_range_is_not_kept_however_many_blanks_it_has(self):
+        assert VersionSpec.of(">= 1 , < 2 " + " " * 2000).canonical == "<2.0.0,>=1.0.0"
+        with pytest.raises(InvalidRange):
+            VersionSpec.of("1" + " " * 3000)
+
     def test_the_error_is_a_value_error_of_this_project(self):
         with pytest.raises(InvalidRange) as caught:
             VersionSpec.of("x")
