@@ -227,7 +227,9 @@ def test_what_is_kept_takes_no_more_than_it_is_weighed(
     try:
         for number in range(20):
             _ask(glare, query | {"pins": {f"org.pin{number}": ["1.0.0"] * 90}})
-        assert len(kept) == 20
+        # The server holds the last request for a while.
+        _ask(glare, {"requirements": {}})
+        assert len(kept) == 21
         weighed = kept.currsize
         gc.collect()
         full, _ = tracemalloc.get_traced_memory()

@@ -139,7 +139,7 @@ def test_more_is_read_than_is_kept(
 def test_many_who_ask_at_once_get_the_same(glare: Client, name: str) -> None:
     _application(glare, name)
     expected = _releases(glare, name)
-    barrier = threading.Barrier(8)
+    barrier = threading.Barrier(8, timeout=60)
     wrong = []
 
     def ask() -> None:

@@ -64,7 +64,7 @@ def site(
 
 def _together(work: Callable[[int], Any]) -> list[Any]:
     """Do it in as many threads as there are clients, all at once; the results in order."""
-    barrier = threading.Barrier(CLIENTS)
+    barrier = threading.Barrier(CLIENTS, timeout=60)
 
     def started(number: int) -> Any:
         barrier.wait()

@@ -114,6 +114,7 @@ def test_an_upload_that_died_with_it_can_be_made_again(tmp_path: pathlib.Path) -
         sender = threading.Thread(target=upload)
         sender.start()
         while (client.show(artifact_id)["archive"] or {}).get("status") != "saving":
+            assert sender.is_alive()
             time.sleep(0.005)
         process.kill()
         sender.join()

@@ -56,8 +56,12 @@ def test_a_change_of_any_kind_is_seen(file: pathlib.Path) -> None:
         assert not snapshot.stands
 
 
-def test_what_was_changed_a_moment_before_stands_but_not_for_sure(file: pathlib.Path) -> None:
+def test_what_was_changed_a_moment_before_stands_but_not_for_sure(
+    file: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_text("two")
+    changed = file.stat().st_ctime_ns
+    monkeypatch.setattr(time, "time_ns", lambda: changed + 1)
 
     snapshot = Snapshot([file])
 

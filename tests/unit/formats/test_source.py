@@ -196,7 +196,7 @@ def test_threads_read_from_one_source_at_once(cache: loader.Cache) -> None:
     dice = random.Random(1)
     files = {f"Resources/{number}": dice.randbytes(50_000) for number in range(16)}
     source = _source(cache, Stored({**Stored.named("org.large").files, **files}))
-    barrier = threading.Barrier(len(files))
+    barrier = threading.Barrier(len(files), timeout=60)
     wrong = []
 
     def read(path: str) -> None:
@@ -321,7 +321,7 @@ def test_threads_that_ask_for_resources_at_once_unpack_once(
 ) -> None:
     package = _load(cache, stored)
     unpack = Archive.unpack
-    barrier = threading.Barrier(12)
+    barrier = threading.Barrier(12, timeout=60)
     unpacked, found = [], []
 
     def unpack_and_count(archive: Archive, target: pathlib.Path) -> None:
