@@ -75,10 +75,12 @@ class Lock:
         """The newest that the ranges allow: of some packages, or of all.
 
         The others stay as they are, where the ranges upon them allow it without
-        a second version.
+        a second version. Of what stays, no other archive is accepted than the
+        one that is locked.
 
         :param fqns: which packages; None means all.
-        :raises LockError: if one of them is not in the lock.
+        :raises LockError: if one of them is not in the lock, or a version that
+            stays is another archive by now.
         :raises NoSuchPackage: if one of the closure is missing.
         :raises CatalogError: if a catalogue does not answer.
         """
@@ -87,11 +89,25 @@ class Lock:
             raise errors.LockError(
                 f"{', '.join(unknown)}: not in the lock, which holds {', '.join(sorted(locked))}"
             )
+        staying = [r for r in self.releases if fqns is not None and r.fqn not in fqns]
         kept: dict[str, list[Version]] = {}
+        for release in staying:
+            kept.setdefault(release.fqn, []).append(release.version)
+        updated = self._resolved(catalogs, self.requirements, kept)
+        updated._check_archives(staying, catalogs)
+        return updated
+
+    def _check_archives(self, staying: Collection[Release], catalogs: Sequence[Catalog]) -> None:
+        """Refuse another archive in the place of one that was locked and is to stay."""
+        locked = {(release.fqn, release.version): release.digest for release in staying}
         for release in self.releases:
-            if fqns is not None and release.fqn not in fqns:
-                kept.setdefault(release.fqn, []).append(release.version)
-        return self._resolved(catalogs, self.requirements, kept)
+            digest = locked.get((release.fqn, release.version), release.digest)
+            if digest != release.digest:
+                raise errors.LockError(
+                    f"{release} is locked with the SHA-256 {digest}, and in {_names(catalogs)} it "
+                    f"is another archive, with {release.digest}; if that is wanted, update "
+                    f"{release.fqn} as well"
+                )
 
     @classmethod
     def _resolved(
@@ -237,11 +253,15 @@ class LockedCatalog(Catalog):
                     if candidate.digest == release.digest:
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has one with {candidate.digest or 'no digest'}")
-        names = ", ".join(catalog.name for catalog in self._catalogs) or "no catalogue"
+        names = _names(self._catalogs) or "no catalogue"
         raise errors.CatalogError(
             f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
             f"was not found in {names}" + "".join(f"; {text}" for text in found)
         )
+
+
+def _names(catalogs: Iterable[Catalog]) -> str:
+    return ", ".join(catalog.name for catalog in catalogs)
 
 
 def _order(release: Release) -> Any:

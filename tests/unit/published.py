@@ -13,6 +13,7 @@
 """Random packages, and catalogues that hold them."""
 
 import hashlib
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -64,11 +65,17 @@ class Shelf(base.Catalog):
         raise NotImplementedError
 
 
-def catalog(found: Packages, label: str = "") -> Shelf:
+def catalog(found: Packages, label: str = "", replaced: Collection[str] = ()) -> Shelf:
     """A catalogue of packages; each defines one class, ``FQN.Thing``.
 
     :param label: what the content of the archives depends on, beside name and version.
+    :param replaced: those, as ``FQN version``, that are another archive than they were.
     """
+
+    def digest(release: str) -> str:
+        state = " again" if release in replaced else ""
+        return hashlib.sha256(f"{label} {release}{state}".encode()).hexdigest()
+
     return Shelf(
         base.Release(
             fqn,
@@ -76,7 +83,7 @@ def catalog(found: Packages, label: str = "") -> Shelf:
             ranges(required),
             frozenset([f"{fqn}.Thing"]),
             "",
-            hashlib.sha256(f"{label} {fqn} {version}".encode()).hexdigest(),
+            digest(f"{fqn} {version}"),
         )
         for fqn, versions in found.items()
         for version, required in versions.items()

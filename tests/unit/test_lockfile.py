@@ -14,10 +14,12 @@
 
 import pathlib
 import random
+from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
 
 import hypothesis
+import pytest
 import yaml
 from hypothesis import HealthCheck
 from hypothesis import example
@@ -62,15 +64,30 @@ def _whole(found: Packages, older: Packages) -> Packages:
 
 
 class _Published:
-    """A catalogue as it was when a lock was made, and as it is later."""
+    """A catalogue as it was when a lock was made, and as it is later.
 
-    def __init__(self, older: Packages, newer: Packages) -> None:
+    :ivar replaced: releases that have another archive later, as ``FQN version``.
+    """
+
+    def __init__(
+        self, older: Packages, newer: Packages, replaced: Collection[str] = frozenset()
+    ) -> None:
         now = {fqn: {**newer.get(fqn, {}), **older.get(fqn, {})} for fqn in {**older, **newer}}
         self.older = _whole(older, older)
         self.now = _whole(now, older)
+        self.replaced = replaced
+
+    def later(self) -> published.Shelf:
+        return catalog(self.now, replaced=self.replaced)
 
 
-_published = st.builds(_Published, published.packages, published.packages)
+_releases = [f"{fqn} {version}" for fqn in published.NAMES for version in published.VERSIONS]
+_published = st.builds(
+    _Published,
+    published.packages,
+    published.packages,
+    st.frozensets(st.sampled_from(_releases)),
+)
 
 
 def _lock(found: Packages, roots: Mapping[str, str]) -> loader.Lock:
@@ -81,9 +98,9 @@ def _query(lock: loader.Lock) -> Query:
     return Query(tuple(lock.requirements.items()))
 
 
-def _planned(lock: loader.Lock, now: Packages | None = None) -> set[str]:
+def _planned(lock: loader.Lock, *later: published.Shelf) -> set[str]:
     """The digests of what is loaded from a lock, whatever there is by now."""
-    locked = loader.LockedCatalog(lock, [catalog(now or {})])
+    locked = loader.LockedCatalog(lock, later)
     resolved = resolution.resolve([locked], _query(lock))
     assert not resolved.unsatisfied
     return {choice.release.digest for choice in resolved.chosen}
@@ -128,7 +145,7 @@ def test_a_lock_comes_to_what_it_was_made_of(
     for name in ("lock", "again"):
         read = loader.Lock.load(tmp_path / name)
         assert read == lock
-        assert _planned(read, catalogue.now) == _digests(lock)
+        assert _planned(read, catalogue.later()) == _digests(lock)
     # An engine asks for one after the other, and gets the same.
     answers = _answers(before)
     for demand in answers:
@@ -164,7 +181,7 @@ def test_as_long_as_nothing_is_published_it_stays_the_same_file(
 def test_an_update_of_all_is_a_lock_made_anew(
     catalogue: _Published, roots: Mapping[str, str]
 ) -> None:
-    now = [catalog(catalogue.now)]
+    now = [catalogue.later()]
     lock = _lock(catalogue.older, roots)
 
     assert lock.update(now) == loader.Lock.create(now, lock.requirements)
@@ -203,6 +220,35 @@ def test_an_update_of_one_changes_others_only_where_they_must_follow(
             kept = [r.version for r in lock.releases if r.fqn == release.fqn]
             if release.fqn != fqn and release.version not in kept:
                 assert not all(any(map(spec.match, kept)) for spec in upon)
+
+
+@_MANY
+@given(_published, published.requirements)
+@example(
+    _Published({"a": {"1.0.0": {}}, "b": {"1.0.0": {"a": "*"}}}, {}, {"a 1.0.0"}),
+    {"b": "*"},
+)
+def test_an_update_takes_another_archive_of_what_is_named_alone(
+    catalogue: _Published, roots: Mapping[str, str]
+) -> None:
+    lock = _lock(catalogue.older, roots)
+    locked = {str(release): release for release in lock.releases}
+    for fqn in {release.fqn for release in lock.releases}:
+        # What is planned does not depend on archives.
+        planned = {str(r): r for r in lock.update([catalog(catalogue.now)], [fqn]).releases}
+        replaced = planned.keys() & locked.keys() & catalogue.replaced
+        wrong = {release for release in replaced if locked[release].fqn != fqn}
+        if not wrong:
+            updated = lock.update([catalogue.later()], [fqn])
+            changed = {str(r) for r in updated.releases if locked.get(str(r), r) != r}
+            assert {str(r) for r in updated.releases} == planned.keys()
+            assert changed == replaced
+            continue
+        with pytest.raises(loader.LockError) as refusal:
+            lock.update([catalogue.later()], [fqn])
+        told = next(release for release in wrong if f"{release} is locked" in str(refusal.value))
+        assert locked[told].digest in str(refusal.value)
+        assert f"update {locked[told].fqn} as well" in str(refusal.value)
 
 
 @_MANY
