@@ -21,33 +21,24 @@ a version control system shows what changed.
 import dataclasses
 import os
 import pathlib
-import re
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
-from glare_murano.package import GlareMuranoError
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from glare_murano.package import documents
-from glare_murano.package import parse_version
-from glare_murano.package.errors import quoted
 from loader import errors
 from loader import files
+from loader import lockform
 from loader import resolution
 from loader.catalogs.base import Answer
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Query
 from loader.catalogs.base import Release
 from loader.catalogs.base import newest_first
-
-_FORM = 1
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_COMMENT = "# The packages of a deployment, exactly. Update it by the program that wrote it.\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,25 +150,13 @@ class Lock:
         file = pathlib.Path(path)
         try:
             with file.open("rb") as stream:
-                root = documents.compose(stream.read(documents.MAX_SIZE + 1), file.name)
-            if root is None:
-                raise errors.LockError(f"{file} is no lock file: it is empty")
-            content = documents.plain(root)
-            if content["form"] != _FORM:
-                raise errors.LockError(
-                    f"{file} has the form {quoted(str(content['form']))}, and only {_FORM} is "
-                    f"known; a newer release of the loader may know it"
-                )
-            return cls(
-                {fqn: VersionSpec.of(text) for fqn, text in content["requirements"].items()},
-                tuple(sorted(map(_read, content["packages"]), key=_order)),
-            )
+                data = stream.read(documents.MAX_SIZE + 1)
+            requirements, releases = lockform.read(data, file.name)
         except OSError as error:
             raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
-        except (GlareMuranoError, KeyError, TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, errors.LockError):
-                raise
+        except ValueError as error:
             raise errors.LockError(f"{file} is no lock file: {error}") from error
+        return cls(requirements, tuple(sorted(releases, key=_order)))
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the lock file, as a whole or not at all.
@@ -185,15 +164,7 @@ class Lock:
         :raises LockError: if it cannot be written.
         """
         file = pathlib.Path(path)
-        content = {
-            "form": _FORM,
-            "requirements": {fqn: spec.text for fqn, spec in sorted(self.requirements.items())},
-            "packages": [_written(release) for release in self.releases],
-        }
-        text = _COMMENT + yaml.dump(
-            content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
-        )
-        data = text.encode()
+        data = lockform.write(self.requirements, self.releases)
         if len(data) > documents.MAX_SIZE:
             raise errors.LockError(
                 f"the lock file {file} would be larger than {documents.MAX_SIZE} bytes"
@@ -266,32 +237,3 @@ def _names(catalogs: Iterable[Catalog]) -> str:
 
 def _order(release: Release) -> Any:
     return release.fqn, release.version.precedence_key, str(release.version)
-
-
-def _written(release: Release) -> dict[str, Any]:
-    return {
-        "name": release.fqn,
-        "version": str(release.version),
-        "sha256": release.digest,
-        **({"size": release.size} if release.size is not None else {}),
-        "requirements": {fqn: spec.text for fqn, spec in sorted(release.requirements.items())},
-        "classes": sorted(release.classes),
-    }
-
-
-def _read(item: Mapping[str, Any]) -> Release:
-    digest = item["sha256"]
-    if not isinstance(digest, str) or not _DIGEST.match(digest):
-        raise ValueError(f"{digest!r} is no SHA-256 in hexadecimal")
-    size = item.get("size")
-    if size is not None and not isinstance(size, int):
-        raise ValueError(f"{quoted(str(size))} is no size")
-    return Release(
-        fqn=str(item["name"]),
-        version=parse_version(item["version"]),
-        requirements={fqn: VersionSpec.of(text) for fqn, text in item["requirements"].items()},
-        classes=frozenset(map(str, item["classes"])),
-        reference=digest,
-        digest=digest,
-        size=size,
-    )

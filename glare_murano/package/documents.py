@@ -150,7 +150,7 @@ def plain(node: yaml.Node) -> Any:
     :raises ValueError: if a key of a mapping is no text.
     """
     if isinstance(node, yaml.MappingNode):
-        return {_key(key): plain(value) for key, value in node.value}
+        return {key_of(key): plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [plain(item) for item in node.value]
     return _scalar(node.tag, str(node.value))
@@ -164,7 +164,7 @@ def texts(node: yaml.Node) -> Any:
     :raises ValueError: if a key of a mapping is no text.
     """
     if isinstance(node, yaml.MappingNode):
-        return {_key(key): texts(value) for key, value in node.value}
+        return {key_of(key): texts(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [texts(item) for item in node.value if item.tag != NULL]
     return None if node.tag == NULL else str(node.value)
@@ -182,7 +182,11 @@ def _scalar(tag: str, text: str) -> Any:
     return text
 
 
-def _key(node: yaml.Node) -> str:
+def key_of(node: yaml.Node) -> str:
+    """The key of a mapping, as the text that is written.
+
+    :raises ValueError: if it is no text, or a merge key.
+    """
     if not isinstance(node, yaml.ScalarNode):
         raise ValueError(f"line {line_of(node.start_mark)}: a key is {kind(node)}, not a text")
     if node.tag == MERGE:

@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Lock files that were edited by hand: what counts, and what is told of mistakes."""
+
+import pathlib
+
+import pytest
+
+import loader
+from glare_murano.package import VersionSpec
+
+_ZEROS = "0" * 64
+_TEXT = f"""\
+form: 1
+requirements:
+  org.wiki: '1'
+packages:
+- name: io.murano
+  version: 0.1.0
+  sha256: {_ZEROS}
+  requirements: {{}}
+  classes: []
+- name: org.db
+  version: 1.1.0
+  sha256: {_ZEROS}
+  size: 427
+  requirements:
+    io.murano: '*'
+  classes:
+  - org.db.Thing
+"""
+_DB = _TEXT[_TEXT.index("- name: org.db") :]
+
+
+def _load(tmp_path: pathlib.Path, text: str) -> loader.Lock:
+    (tmp_path / "lock").write_text(text)
+    return loader.Lock.load(tmp_path / "lock")
+
+
+def _edited(before: str, after: str) -> str:
+    start, found, end = _TEXT.rpartition(before)
+    assert found
+    return start + after + end
+
+
+def test_the_text_as_written_counts(tmp_path: pathlib.Path) -> None:
+    text = _edited("version: 1.1.0", "version: 1.10").replace("org.wiki: '1'", "org.wiki: 1.10")
+
+    lock = _load(tmp_path, text)
+
+    assert [str(release) for release in lock.releases] == ["io.murano 0.1.0", "org.db 1.10.0"]
+    assert lock.releases[1].digest == _ZEROS
+    assert lock.releases[1].size == 427
+    assert lock.requirements == {"org.wiki": VersionSpec.of("1.10")}
+
+
+def test_versions_side_by_side_are_no_mistake(tmp_path: pathlib.Path) -> None:
+    lock = _load(tmp_path, _TEXT + _DB.replace("1.1.0", "1.0.0"))
+
+    assert [str(r) for r in lock.releases] == ["io.murano 0.1.0", "org.db 1.0.0", "org.db 1.1.0"]
+
+
+_WRONG = [
+    ("form: 1\n", "", "form is missing"),
+    ("form: 1", "form: true", "it has the form 'true', and only 1 is known"),
+    ("form: 1", "form: 1\nform: 1", "'form' stands twice"),
+    ("form: 1", "form: 1\n<<: {a: b}", "merge keys are not understood"),
+    ("form: 1", "form: 1\n[a]: b", "line 2: a key is a sequence, not a text"),
+    ("  org.wiki: '1'", "  - org.wiki", "requirements: expected a mapping, found a sequence"),
+    ("  org.wiki: '1'\n", "", "requirements: expected a mapping, found nothing"),
+    ("org.wiki: '1'", "org.wiki:", "requirements: org.wiki: expected a text, found nothing"),
+    ("org.wiki: '1'", "org.wiki: ''", "requirements: org.wiki: expected a text, found nothing"),
+    ("org.wiki: '1'", "org.wiki: x", "requirements: org.wiki: 'x' is no range"),
+    ("org.wiki: '1'", "org/wiki: 1", "requirements: 'org/wiki' is no fully qualified name"),
+    ("  org.wiki: '1'", "  org.a: 1\n  org.a: 7", "requirements: 'org.a' stands twice"),
+    ("packages:", "packages: {a: b}\nx:", "packages: expected a sequence, found a mapping"),
+    ("packages:", "packages:\n- org.log", "package 1: expected a mapping, found a text"),
+    ("- name: org.db\n  version", "- version", "package 2: name is missing"),
+    ("name: org.db", "name:", "package 2: name: expected a text, found nothing"),
+    ("name: org.db", "name: ../db", "package 2: name: '../db' is no fully qualified name"),
+    ("  version: 1.1.0\n", "", "package 2 (org.db): version is missing"),
+    ("version: 1.1.0", "version:", "package 2 (org.db): version: expected a text, found nothing"),
+    ("version: 1.1.0", "version: ''", "package 2 (org.db): version: expected a text, found noth"),
+    ("version: 1.1.0", "version: [1]", "package 2 (org.db): version: expected a text, found a s"),
+    ("version: 1.1.0", "version: v1", "package 2 (org.db): version: 'v1' is no version"),
+    (f"  sha256: {_ZEROS}\n", "", "package 2 (org.db): sha256 is missing"),
+    (_ZEROS, "A" * 64, "package 2 (org.db): sha256: 'AAAAAAA"),
+    ("size: 427", "size: true", "package 2 (org.db): size: 'true' is no size"),
+    ("size: 427", "size: -1", "package 2 (org.db): size: '-1' is no size"),
+    ("size: 427", "size: 1.5", "package 2 (org.db): size: '1.5' is no size"),
+    ("size: 427", "size:", "package 2 (org.db): size: expected a text, found nothing"),
+    ("size: 427", "sha256: x", "package 2: 'sha256' stands twice"),
+    ("io.murano: '*'", "io.murano: '>>1'", "package 2 (org.db): requirements: io.murano: '>>1' is"),
+    ("\n  - org.db.Thing", "", "package 2 (org.db): classes: expected a sequence, found nothing"),
+    ("\n  - org.db.Thing", " org.db.Thing", "package 2 (org.db): classes: expected a sequence"),
+    ("- org.db.Thing", "- org db", "package 2 (org.db): classes: 'org db' is no fully qualified"),
+    ("- org.db.Thing", "- [a]", "package 2 (org.db): classes: expected a text, found a sequence"),
+    ("  - org.db.Thing\n", f"  - a\n{_DB}", "package 3 (org.db): package 2 is org.db 1.1.0 as w"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "told"), _WRONG)
+def test_what_is_wrong_is_told_by_package_and_key(
+    tmp_path: pathlib.Path, before: str, after: str, told: str
+) -> None:
+    with pytest.raises(loader.LockError) as refusal:
+        _load(tmp_path, _edited(before, after))
+
+    assert str(refusal.value).startswith(f"{tmp_path}/lock is no lock file: {told}")
+
+
+@pytest.mark.parametrize("sha256", [_ZEROS, "1" * 64])
+def test_a_version_that_stands_twice_is_refused(tmp_path: pathlib.Path, sha256: str) -> None:
+    with pytest.raises(loader.LockError, match=r"package 2 is org\.db 1\.1\.0 as well; leave"):
+        _load(tmp_path, _TEXT + _DB.replace(_ZEROS, sha256))
