@@ -28,7 +28,7 @@ _MOST_TOLD = 20
 _NO_CHAINS = Chains()
 
 
-def _listed(texts: Iterable[str]) -> str:
+def listed(texts: Iterable[str]) -> str:
     """Texts that others wrote, the first ones only."""
     all_of_them = tuple(texts)
     told = ", ".join(brief(text) for text in all_of_them[:_MOST_TOLD])
@@ -76,7 +76,7 @@ class NoSuchPackage(NotFound):
         asker = f", required by {required_by}," if required_by else ""
         if pinned is not None:
             asker += f" which is pinned to {pinned},"
-        versions = _listed(map(str, self.available))
+        versions = listed(map(str, self.available))
         there = f"there is {versions}" if versions else "there is no version of it at all"
         requirements = f"; the requirements upon it: {chains}" if chains.tell_more else ""
         super().__init__(
@@ -103,7 +103,7 @@ class NoSuchClass(NotFound):
         self.class_name = class_name
         self.spec = spec
         self.available = tuple(available)
-        defining = _listed(self.available)
+        defining = listed(self.available)
         there = f"it is defined by {defining}" if defining else "no package defines it at all"
         super().__init__(
             f"no package in the range {spec} that defines class {class_name} was found in "

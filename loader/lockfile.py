@@ -29,7 +29,9 @@ from typing import Any
 
 from glare_murano.package import Version
 from glare_murano.package import VersionSpec
+from glare_murano.package import closure
 from glare_murano.package import documents
+from glare_murano.package.errors import quoted
 from loader import errors
 from loader import files
 from loader import lockform
@@ -57,7 +59,8 @@ class Lock:
         """Lock what requirements come to now.
 
         :raises NoSuchPackage: if one of the closure is missing.
-        :raises LockError: if a release has no digest to lock it by.
+        :raises LockError: if a release has no digest to lock it by, or there is
+            no catalogue.
         :raises CatalogError: if a catalogue does not answer.
         """
         return cls._resolved(catalogs, requirements, {})
@@ -71,10 +74,15 @@ class Lock:
 
         :param fqns: which packages; None means all.
         :raises LockError: if one of them is not in the lock, or a version that
-            stays is another archive by now.
+            stays is gone, or another archive by now; or as in ``create``.
         :raises NoSuchPackage: if one of the closure is missing.
         :raises CatalogError: if a catalogue does not answer.
         """
+        if isinstance(fqns, str):
+            # It would be read letter by letter.
+            raise errors.LockError(
+                f"expected a list of packages to update, such as [{quoted(fqns)}], not one text"
+            )
         locked = {release.fqn for release in self.releases}
         if unknown := sorted(set(fqns or ()) - locked):
             raise errors.LockError(
@@ -107,18 +115,11 @@ class Lock:
         requirements: Mapping[str, VersionSpec],
         pins: Mapping[str, Collection[Version]],
     ) -> "Lock":
+        if not catalogs:
+            raise errors.LockError("there is no catalogue to find packages in; give one at least")
         resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
         for missing in resolved.unsatisfied:
-            fqn, spec, requirer = missing.demand.fqn, missing.demand.spec, missing.demand.requirer
-            required_by = str(requirer) if requirer is not None else None
-            raise errors.NoSuchPackage(
-                fqn,
-                spec,
-                missing.available,
-                [catalog.name for catalog in catalogs],
-                required_by,
-                chains=resolved.upon(fqn, spec, required_by),
-            )
+            raise _missing(missing, resolved, catalogs, pins)
         releases = [choice.catalog.identified(choice.release) for choice in resolved.chosen]
         for release in releases:
             if not release.digest:
@@ -224,11 +225,36 @@ class LockedCatalog(Catalog):
                     if candidate.digest == release.digest:
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has one with {candidate.digest or 'no digest'}")
-        names = _names(self._catalogs) or "no catalogue"
+        sought = (
+            f"was not found in {_names(self._catalogs)}"
+            if self._catalogs
+            else "cannot be fetched, since the lock file is used without other catalogues"
+        )
         raise errors.CatalogError(
             f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
-            f"was not found in {names}" + "".join(f"; {text}" for text in found)
+            f"{sought}" + "".join(f"; {text}" for text in found)
         )
+
+
+def _missing(
+    missing: closure.Unsatisfied,
+    resolved: resolution.Resolution,
+    catalogs: Sequence[Catalog],
+    pins: Mapping[str, Collection[Version]],
+) -> errors.LoaderError:
+    """What to say of a range that no version is in, or that the one is gone that was locked."""
+    fqn, spec, requirer = missing.demand.fqn, missing.demand.spec, missing.demand.requirer
+    required_by = str(requirer) if requirer is not None else None
+    chains = resolved.upon(fqn, spec, required_by)
+    gone = spec.select(pins.get(fqn, ()))
+    if gone is None:
+        names = [catalog.name for catalog in catalogs]
+        return errors.NoSuchPackage(fqn, spec, missing.available, names, required_by, chains=chains)
+    there = errors.listed(map(str, missing.available)) or "no version of it at all"
+    return errors.LockError(
+        f"{fqn} is locked to {gone}, which {_names(catalogs)} no longer has: there is {there}; "
+        f"update {fqn} as well; the requirements upon it: {chains}"
+    )
 
 
 def _names(catalogs: Iterable[Catalog]) -> str:

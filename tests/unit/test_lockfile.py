@@ -275,3 +275,43 @@ def test_an_update_takes_the_newest_that_the_range_allows(
 def _ranges_upon(lock: loader.Lock, fqn: str) -> list[VersionSpec]:
     required = [lock.requirements, *(release.requirements for release in lock.releases)]
     return [requirements[fqn] for requirements in required if fqn in requirements]
+
+
+def test_a_locked_version_that_is_gone_is_told() -> None:
+    required = {"org.wiki": {"1.0.0": {"org.db": "1"}}, "org.log": {"1.0.0": {}}}
+    lock = _lock({**required, "org.db": {"1.0.0": {}}}, {"org.wiki": "*", "org.log": "*"})
+    now = catalog({**required, "org.db": {"1.3.0": {}, "2.0.0": {}}})
+
+    with pytest.raises(loader.LockError) as refusal:
+        lock.update([now], ["org.log"])
+    with pytest.raises(loader.LockError, match="there is no version of it at all; update"):
+        lock.update([catalog(required)], ["org.log"])
+    with pytest.raises(loader.NoSuchPackage):
+        lock.update([catalog(required)], ["org.db"])
+
+    assert str(refusal.value) == (
+        "org.db is locked to 1.0.0, which the shelf no longer has: there is 2.0.0, 1.3.0; update "
+        "org.db as well; the requirements upon it: org.wiki * (1.0.0) -> org.db 1"
+    )
+    updated = lock.update([now], ["org.log", "org.db"])
+    assert "org.db 1.3.0" in map(str, updated.releases)
+
+
+def test_one_text_is_no_list_of_packages_to_update() -> None:
+    found: Packages = {"a": {"1.0.0": {}}}
+    lock = _lock(found, {"a": "*"})
+
+    with pytest.raises(loader.LockError, match=r"such as \['a'\], not one text"):
+        lock.update([catalog(found)], "a")
+
+
+def test_that_there_is_no_catalogue_is_told() -> None:
+    lock = _lock({"a": {"1.0.0": {}}}, {"a": "*"})
+
+    for attempt in (lambda: loader.Lock.create([], lock.requirements), lambda: lock.update([])):
+        with pytest.raises(loader.LockError, match="there is no catalogue to find packages in"):
+            attempt()
+    with pytest.raises(loader.CatalogError) as refusal:
+        list(loader.LockedCatalog(lock).fetch(lock.releases[0]))
+    assert "not in the cache and cannot be fetched, since the lock file" in str(refusal.value)
+    assert "was not found" not in str(refusal.value)
