@@ -117,6 +117,14 @@ def test_compaction_drops_the_pins_that_nothing_used(
         assert loader.export_fixation_table() == {name: ["1.0.0"]}
 
 
+def test_an_imported_fixation_table_takes_the_place_of_the_one_before(conf: Any) -> None:
+    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        loader.import_fixation_table({"org.test.a": ["1.0.0"], "org.test.b": ["1.0.0"]})
+        loader.import_fixation_table({"org.test.b": ["2.0.0"]})
+
+        assert loader.export_fixation_table() == {"org.test.b": ["2.0.0"]}
+
+
 def test_a_class_whose_package_is_missing_is_told_with_what_there_is(conf: Any) -> None:
     message = _error({"type": "org.example.wiki.Wiki", "classVersion": "9"})
 

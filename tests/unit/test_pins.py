@@ -36,6 +36,26 @@ def test_a_table_comes_out_as_it_went_in(pins: loader.Pins) -> None:
     assert pins.select("org.db", VersionSpec.of("1")) == Version("1.10.0")
 
 
+def test_a_table_takes_the_place_of_the_one_before(pins: loader.Pins) -> None:
+    pins.load({"org.db": ["2.0.0"], "org.log": []})
+
+    assert pins.dump() == {"org.db": ["2.0.0"]}
+    assert pins.select("org.db", VersionSpec.of("1")) is None
+    assert pins.select("org.wiki", VersionSpec.of("*")) is None
+
+
+def test_a_table_is_sorted_by_name_and_version(pins: loader.Pins) -> None:
+    pins.use("org.db", Version("1.9.0"))
+    pins.use("org.db", Version("1.10.0-rc.1"))
+    pins.use("org.app", Version("1.0.0"))
+
+    assert list(pins.dump().items()) == [
+        ("org.app", ["1.0.0"]),
+        ("org.db", ["1.0.0", "1.9.0", "1.10.0-rc.1", "1.10.0"]),
+        ("org.wiki", ["2.0.0"]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "told"),
     [
