@@ -27,6 +27,7 @@ import pytest
 
 import loader
 from glare_murano.package import Version
+from glare_murano.package import VersionSpec
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Release
 from loader.resolution import Choice
@@ -235,3 +236,19 @@ def test_a_full_disk_is_told_when_it_is_loaded(
             with pytest.raises(loader.CacheError, match=r"bytes and .* files are free"):
                 fetcher.source(choice)
             assert pathlib.Path(fetcher.source(choice)).is_dir()
+
+
+@pytest.mark.parametrize(("name", "version"), [("org.other", "1.0.0"), ("org.app", "1.1.0")])
+def test_an_archive_that_holds_another_package_is_refused(
+    tmp_path: pathlib.Path, name: str, version: str
+) -> None:
+    catalog = _Batcher({"org.app": packages.package(name, version)})
+
+    with loader.PackageLoader([catalog], loader.Cache(tmp_path)) as package_loader:
+        with pytest.raises(loader.CatalogError) as refusal:
+            package_loader.load_package("org.app", VersionSpec.of("1"))
+
+        assert package_loader.pins.dump() == {}
+    assert str(refusal.value) == (
+        f"org.app 1.0.0 of a batcher cannot be loaded: its archive holds {name} {version}"
+    )

@@ -122,6 +122,21 @@ def test_what_is_loaded_is_used_where_it_serves(
     assert package_loader.pins.dump()["org.db"] == ["1.0.0", "1.9.0"]
 
 
+def test_what_is_loaded_is_used_for_a_class_before_what_is_only_planned(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    place("own", "org.db", "1.0.0")
+    place("own", "org.db", "1.9.0")
+    place("own", "org.wiki", org__db=">=1.5")
+    package_loader = make_loader("own")
+    loaded = package_loader.load_package("org.db", VersionSpec.of("1.0"))
+    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+
+    assert package_loader.load_class_package("org.db.Thing", VersionSpec.of("1")) is loaded
+    assert package_loader.pins.dump()["org.db"] == ["1.0.0"]
+    assert _load(package_loader, "org.db", ">=1.5") == "1.9.0"
+
+
 def test_a_version_is_one_object_however_many_load_it_at_once(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],

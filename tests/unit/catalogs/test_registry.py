@@ -64,6 +64,40 @@ def catalogs(conf, scope):
     return [Shelf(label, scope.project_id) for label in conf.shelf.labels]
 """
 
+# A catalogue of the archives in one folder.
+BOX = """
+import hashlib
+import pathlib
+from oslo_config import cfg
+from loader.catalogs import archives
+from loader.catalogs import base
+
+class Box(base.Catalog):
+    def __init__(self, folder):
+        super().__init__("the box")
+        self._folder = folder
+
+    def releases(self, fqn):
+        return [release for release in self._all() if release.fqn == fqn]
+
+    def releases_defining(self, class_name):
+        return [release for release in self._all() if class_name in release.classes]
+
+    def fetch(self, release):
+        yield pathlib.Path(release.reference).read_bytes()
+
+    def _all(self):
+        found = []
+        for path in self._folder.iterdir():
+            with path.open("rb") as stream:
+                found.append(archives.read(stream, str(path)))
+        return base.newest_first(found)
+
+def catalogs(conf, scope):
+    conf.register_opt(cfg.StrOpt("folder"), "box")
+    return [Box(pathlib.Path(conf.box.folder))]
+"""
+
 
 @pytest.fixture
 def conf() -> cfg.ConfigOpts:
@@ -100,6 +134,32 @@ def test_a_third_partys_catalogue_is_chosen_by_its_entry_point(
         "org.b 1.0.0",
         "org.b 2.0.0",
     ]
+
+
+def test_a_package_is_loaded_from_a_third_partys_catalogue(
+    site: Site, tmp_path: pathlib.Path
+) -> None:
+    site.install("box", "1.0", {registry.NAMESPACE: {"box": "box:catalogs"}}, {"box": BOX})
+    (tmp_path / "box").mkdir()
+    for name, require in {"org.db": {}, "org.wiki": {"org.db": "1"}}.items():
+        archive = packages.package(name, "1.2.0", Require={"io.murano": "*", **require})
+        (tmp_path / "box" / name).write_bytes(archive)
+    (tmp_path / "box" / "core").write_bytes(packages.package("io.murano", "0.1.0"))
+    (tmp_path / "loader.conf").write_text(
+        f"[package_loader]\ncatalogs = box\n[box]\nfolder = {tmp_path}/box\n"
+        f"[engine]\npackages_cache = {tmp_path}/cache\n"
+    )
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[str(tmp_path / "loader.conf")])
+
+    with loader.PackageLoader.from_config(conf) as package_loader:
+        wiki = package_loader.load_package("org.wiki", VersionSpec.of("1"))
+        db = package_loader.load_class_package("org.db.Thing", VersionSpec.of("1"))
+
+        assert (wiki.full_name, str(wiki.version)) == ("org.wiki", "1.2.0")
+        assert "org.db.Thing" in db.classes
+        assert package_loader.counters.downloads == 3
+        assert db.get_class("org.db.Thing")
 
 
 def test_the_operators_order_is_kept(conf: cfg.ConfigOpts, tmp_path: pathlib.Path) -> None:
