@@ -40,6 +40,10 @@ class LoaderError(GlareMuranoError):
     """The root of every error that the loader raises."""
 
 
+# What helps where nothing is found: another project's packages are not seen.
+_PUBLISH = "publish one in the range where this project sees it, or change the range"
+
+
 class NotFound(LoaderError, LookupError):
     """No catalogue has what was asked for."""
 
@@ -78,10 +82,11 @@ class NoSuchPackage(NotFound):
             asker += f" which is pinned to {pinned},"
         versions = listed(map(str, self.available))
         there = f"there is {versions}" if versions else "there is no version of it at all"
+        mend = "publish that version again, or take the pin out" if pinned else _PUBLISH
         requirements = f"; the requirements upon it: {chains}" if chains.tell_more else ""
         super().__init__(
             f"no package {fqn} in the range {spec}{asker} was found in {', '.join(catalogs)}: "
-            f"{there}{requirements}"
+            f"{there}; {mend}{requirements}"
         )
 
 
@@ -107,7 +112,7 @@ class NoSuchClass(NotFound):
         there = f"it is defined by {defining}" if defining else "no package defines it at all"
         super().__init__(
             f"no package in the range {spec} that defines class {class_name} was found in "
-            f"{', '.join(catalogs)}: {there}"
+            f"{', '.join(catalogs)}: {there}; {_PUBLISH}"
         )
 
 
