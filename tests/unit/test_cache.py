@@ -1310,6 +1310,20 @@ def test_storing_removes_what_killed_processes_have_left(
     assert _leftovers(cache) == []
 
 
+def test_pruning_removes_what_is_no_package_however_much_room_there_is(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    stored.take(cache)
+    lost = Stored.named("org.lost")
+    stored.write(cache.folder / "partial" / Stored.named("org.killed").digest)
+    lost.write(_folder(cache, lost) / "files")
+
+    assert cache.prune(1024**3).removed == ()
+
+    assert _leftovers(cache) == []
+    assert _there(cache) == _unpacked(cache) == {stored.digest}
+
+
 # A folder for one task
 
 
