@@ -127,7 +127,7 @@ def _retry_after(error: BaseException | None) -> float:
     response = getattr(error, "response", None)
     text = response.headers.get("Retry-After", "") if response is not None else ""
     # The other form, a date, relies on two clocks.
-    return float(text) if text.isdigit() else 0.0
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def retrying(attempts: int) -> tenacity.Retrying:

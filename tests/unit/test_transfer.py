@@ -290,6 +290,20 @@ def test_the_waits_grow_and_heed_what_the_server_asks_for(
     assert 0 <= waits[2] < 5
 
 
+@_CATALOGS
+@pytest.mark.parametrize(
+    "asked", ["\xb2", "-1", "1.5", "Wed, 21 Oct 2099 07:28:00 GMT", "in a while", ""]
+)
+def test_a_wait_that_is_no_number_of_seconds_is_not_heeded(
+    server: Faulty, make: Make, asked: str, waits: list[float]
+) -> None:
+    server.faults = [faulty.status(503, Retry_After=asked)]
+
+    assert _fetched(make(server), server) == server.archive
+    (waited,) = waits
+    assert waited <= 0.5
+
+
 @pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
 def test_a_question_survives_what_passes(server: Faulty, fault: Fault) -> None:
     if fault in (faulty.truncate, faulty.reset, faulty.stall):
