@@ -37,6 +37,7 @@ from loader.catalogs import http
 from loader.catalogs import murano
 from loader.catalogs import options
 from loader.catalogs import registry
+from loader.catalogs import sessions
 from loader.catalogs.base import Catalog
 from loader.catalogs.base import Scope
 from loader.fetching import Fetcher
@@ -152,7 +153,7 @@ def _own_scope(conf: cfg.ConfigOpts) -> Scope:
     ksa_loading.register_session_conf_options(conf, "glare")
     ksa_loading.register_auth_conf_options(conf, "glare")
     auth = ksa_loading.load_auth_from_conf_options(conf, "glare")
-    session = ksa_loading.load_session_from_conf_options(conf, "glare", auth=auth)
+    session = sessions.configured(conf, "glare", auth)
     return Scope(session=session if auth is not None else None)
 
 

@@ -53,6 +53,7 @@ from glare_murano.package import Version
 from glare_murano.package import VersionSpec
 from loader import config
 from loader import errors
+from loader import transfer
 from loader.catalogs.base import Scope
 from loader.counters import Counters
 from loader.extensions import ExtensionPackage
@@ -315,12 +316,15 @@ def _class_reader(package: Package, name: str) -> Any:
 
 def _session(execution_session: Any) -> ksa_session.Session:
     """A session for the task's project; catalogues add TLS options of their own."""
+    session: ksa_session.Session
     if _has_keystone():
-        session: ksa_session.Session = auth_utils.get_client_session(execution_session)
-        return session
-    # A service that does without Keystone knows what to make of the token.
-    auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
-    return ksa_session.Session(auth=auth)
+        session = auth_utils.get_client_session(execution_session)
+    else:
+        # A service that does without Keystone knows what to make of the token.
+        auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
+        session = ksa_session.Session(auth=auth)
+    transfer.limit(session)
+    return session
 
 
 def _has_keystone() -> bool:

@@ -357,6 +357,12 @@ def not_redirected(response: requests.Response) -> requests.Response:
     return response
 
 
+def limit(session: Any) -> None:
+    """Give a session the timeout of all requests, also those for tokens, unless it has one."""
+    if session.timeout is None:
+        session.timeout = DEFAULT_TIMEOUT
+
+
 def with_timeout(session: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a request, with a timeout if the session has none of its own."""
     return arguments if session.timeout is not None else {"timeout": DEFAULT_TIMEOUT, **arguments}

@@ -62,6 +62,7 @@ from loader import errors
 from loader import transfer
 from loader.catalogs import base
 from loader.catalogs import options
+from loader.catalogs import sessions
 from loader.catalogs.archives import Archives
 from loader.catalogs.facts import Fact
 from loader.catalogs.facts import Facts
@@ -445,7 +446,7 @@ def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
         raise errors.CatalogError(
             f"the catalogue http needs [{options.GROUP}] http_url, the URL of the repository"
         )
-    session = ksa_loading.load_session_from_conf_options(conf, options.GROUP)
+    session = sessions.configured(conf, options.GROUP)
     facts = options.facts(conf)
     try:
         catalog = HttpCatalog(group.http_url, session, bundles=group.http_bundles, facts=facts)

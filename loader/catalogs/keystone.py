@@ -22,6 +22,7 @@ from oslo_config import cfg
 
 from loader import errors
 from loader import transfer
+from loader.catalogs import sessions
 from loader.catalogs.base import Scope
 from loader.counters import Counters
 
@@ -69,10 +70,7 @@ def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Sessi
         raise errors.CatalogError(f"the catalogue {group} needs a session that authenticates")
     if not any(conf[group][name] for name in _OPTIONS):
         return scope.session
-    found: ksa_session.Session = ksa_loading.load_session_from_conf_options(
-        conf, group, auth=scope.session.auth
-    )
-    return found
+    return sessions.configured(conf, group, scope.session.auth)
 
 
 def project_id(client: adapter.Adapter, name: str) -> str | None:

@@ -29,6 +29,7 @@ from murano.engine import package_loader as murano_package_loader
 from examples import demo
 from examples import publish
 from loader import engine
+from loader import transfer
 from tests import packages
 
 Publish = Callable[..., None]
@@ -313,6 +314,13 @@ def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> Non
 
     assert isinstance(auth, identity.Token)
     assert auth.auth_url == "http://127.0.0.1:5000/v3"
+
+
+@pytest.mark.parametrize("keystone", [None, "http://127.0.0.1:5000"])
+def test_no_session_waits_without_end(conf: Any, keystone: str | None) -> None:
+    conf.set_override("www_authenticate_uri", keystone, "murano_auth")
+
+    assert engine._session(_session()).timeout == transfer.DEFAULT_TIMEOUT
 
 
 def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:

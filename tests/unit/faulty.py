@@ -47,6 +47,7 @@ class Faulty:
     """The server's state, which a test sets and reads.
 
     :param faults: what goes wrong, in this order.
+    :param identity_faults: what goes wrong when a token is asked for, in this order.
     :param ranges: whether a download goes on where the client says.
     :param tag: the archive's ETag; empty if states are not told apart.
     :param tokens: the tokens that are valid; None if any is.
@@ -57,6 +58,7 @@ class Faulty:
     archive: bytes
     url: str = ""
     faults: "list[Callable[[Handler], None]]" = dataclasses.field(default_factory=list)
+    identity_faults: "list[Callable[[Handler], None]]" = dataclasses.field(default_factory=list)
     ranges: bool = False
     tag: str = ""
     tokens: set[str] | None = None
@@ -90,7 +92,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path == _IDENTITY:
-            self._issue()
+            self.answer = self._issue
+            faults = self.state.identity_faults
+            (faults.pop(0) if faults else nothing)(self)
             return
         self._checked(lambda: self._answer(json.dumps(self._closure(body)).encode()))
 
