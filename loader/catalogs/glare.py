@@ -229,7 +229,7 @@ class GlareCatalog(base.Catalog):
 
     def _project(self) -> str | None:
         if self._project_id is None:
-            self._project_id = keystone.project_id(self._client, self.name)
+            self._project_id = keystone.project_id(self._client, self.name, self._attempts)
         return self._project_id
 
     def _json(self, method: str, path: str, **arguments: Any) -> Any:

@@ -73,14 +73,15 @@ def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Sessi
     return sessions.configured(conf, group, scope.session.auth)
 
 
-def project_id(client: adapter.Adapter, name: str) -> str | None:
+def project_id(client: adapter.Adapter, name: str, attempts: int) -> str | None:
     """The project that a client's session is scoped to; None if it is to none.
 
     :param name: what the service is called, for messages.
+    :param attempts: how often Keystone is asked that fails for a passing reason.
     :raises CatalogError: if the session cannot authenticate.
     """
     try:
-        found: str | None = client.get_project_id()
+        found: str | None = transfer.retrying(attempts)(client.get_project_id)
     except ksa_exceptions.ClientException as error:
         raise transfer.failed(error, f"{name}: not authenticated") from error
     return found

@@ -184,7 +184,7 @@ class MuranoCatalog(base.Catalog):
 
     def _project(self) -> str | None:
         if self._project_id is None:
-            self._project_id = keystone.project_id(self._client, self.name)
+            self._project_id = keystone.project_id(self._client, self.name, self._attempts)
         return self._project_id
 
 

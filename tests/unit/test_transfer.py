@@ -87,6 +87,17 @@ def _murano(server: Faulty, attempts: int = 5) -> MuranoCatalog:
     return MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
 
 
+def _keystone_session(server: Faulty) -> ksa_session.Session:
+    auth = v3.Password(
+        f"{server.url}/v3",
+        username="u",
+        password="p",
+        user_domain_id="d",
+        project_id=faulty.PROJECT,
+    )
+    return ksa_session.Session(auth)
+
+
 def _static(server: Faulty, attempts: int = 5) -> HttpCatalog:
     return HttpCatalog(server.url, ksa_session.Session(timeout=0.5), attempts=attempts)
 
@@ -343,20 +354,42 @@ def test_what_was_changed_on_the_way_is_refused(server: Faulty, tmp_path: pathli
 
 def test_an_expired_token_is_renewed(server: Faulty, tmp_path: pathlib.Path) -> None:
     server.tokens = set()
-    auth = v3.Password(
-        f"{server.url}/v3",
-        username="u",
-        password="p",
-        user_domain_id="d",
-        project_id=faulty.PROJECT,
-    )
-    catalog = GlareCatalog(ksa_session.Session(auth), endpoint=server.url)
+    catalog = GlareCatalog(_keystone_session(server), endpoint=server.url)
     answer = catalog.resolve(Query((("org.faulty", VersionSpec.of("1")),)))
     assert answer is not None
     server.tokens.clear()
 
     assert b"".join(catalog.fetch(answer.releases[0][0])) == server.archive
     assert server.issued == 2
+
+
+@pytest.mark.parametrize("kind", [GlareCatalog, MuranoCatalog])
+@pytest.mark.parametrize("fault", [faulty.drop, *(faulty.status(code) for code in (500, 502, 503))])
+def test_a_first_token_survives_what_passes(
+    server: Faulty, fault: Fault, kind: Callable[..., Catalog], waits: list[float]
+) -> None:
+    server.tokens, server.identity_faults = set(), [fault] * 2
+    catalog = kind(_keystone_session(server), endpoint=server.url, attempts=3)
+    server.faults = [lambda handler: handler.send_other(b'{"artifacts": [], "packages": []}')]
+
+    assert list(catalog.releases("org.faulty")) == []
+    assert (server.issued, len(waits)) == (1, 2)
+
+
+@pytest.mark.parametrize("kind", [GlareCatalog, MuranoCatalog])
+def test_a_first_token_is_asked_for_as_often_as_anything(
+    server: Faulty, kind: Callable[..., Catalog], waits: list[float]
+) -> None:
+    catalog = kind(_keystone_session(server), endpoint=server.url, attempts=3)
+
+    server.identity_faults = [faulty.status(503)] * 20
+    with pytest.raises(loader.NoAnswer, match="not authenticated"):
+        list(catalog.releases("org.faulty"))
+    assert len(waits) == 2
+    server.identity_faults = [faulty.status(401)]
+    with pytest.raises(loader.CatalogError, match="401"):
+        list(catalog.releases("org.faulty"))
+    assert len(waits) == 2
 
 
 def test_every_request_has_a_timeout(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
