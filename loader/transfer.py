@@ -21,6 +21,7 @@ affair.
 import contextlib
 import json
 import re
+import ssl
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -73,6 +74,10 @@ _PASSING = (
     requests.exceptions.ChunkedEncodingError,
 )
 
+# What a balancer does that has no server to lead to; what is refused within TLS,
+# a certificate above all, is told by other errors.
+_CLOSED_IN_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
 
 def is_passing(error: BaseException) -> bool:
     """Whether a failure may be gone at the next try."""
@@ -81,7 +86,24 @@ def is_passing(error: BaseException) -> bool:
         return False
     if _NO_TUNNEL.search(str(error)):
         return False
-    return isinstance(error, _PASSING) or _status(error) >= _SERVER_ERROR
+    return (
+        isinstance(error, _PASSING)
+        or _status(error) >= _SERVER_ERROR
+        or any(isinstance(cause, _CLOSED_IN_TLS) for cause in _causes(error))
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and all that it came from, however each library keeps that."""
+    waiting: list[object] = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [found.__context__, found.__cause__, getattr(found, "reason", None)]
+            waiting += found.args
 
 
 def failed(error: BaseException, message: str) -> errors.CatalogError:

@@ -810,8 +810,10 @@ def test_https_is_held_to_the_operators_options_and_to_itself(
     conf.set_override("enable_packages_cache", False, "engine")
 
     (unknown,) = registry.catalogs(["http"], conf, Scope())
-    with pytest.raises(loader.CatalogError, match=r"(?i)certificate"):
+    with pytest.raises(loader.CatalogError, match=r"(?i)certificate") as failure:
         unknown.newest(FQN, ANY)
+    assert not isinstance(failure.value, loader.NoAnswer)
+    assert unknown.counters.requests == 1
 
     conf.set_override("cafile", str(certificate), "package_loader")
     (trusted,) = registry.catalogs(["http"], conf, Scope())

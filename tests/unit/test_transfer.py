@@ -18,6 +18,8 @@ import multiprocessing
 import pathlib
 import random
 import re
+import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable
@@ -283,6 +285,49 @@ def test_what_cannot_be_sent_is_not_tried_again(
     assert not isinstance(failure.value, loader.NoAnswer)
     assert catalog.counters.requests == 1
     assert waits == []
+
+
+@contextlib.contextmanager
+def _listening(answer: Callable[[socket.socket], object]) -> Iterator[tuple[str, list[int]]]:
+    """The URL of a port by TLS, and the connections to it that were answered and closed."""
+    connections: list[int] = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            connections.append(1)
+            answer(self.request)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"https://127.0.0.1:{listener.server_address[1]}", connections
+        listener.shutdown()
+        thread.join()
+
+
+# A fatal alert of TLS: handshake_failure.
+_ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "tries"),
+    [
+        (lambda peer: peer.recv(10_000), loader.NoAnswer, 3),
+        (lambda peer: peer.recv(10_000) and peer.sendall(_ALERT), loader.CatalogError, 1),
+    ],
+    ids=["closed", "refused"],
+)
+@_CATALOGS
+def test_a_connection_closed_within_tls_may_stand_later(
+    make: Make, answer: Callable[[socket.socket], object], kind: type[Exception], tries: int
+) -> None:
+    with _listening(answer) as (url, connections):
+        catalog = make(Faulty(b"", url), attempts=3)
+        with pytest.raises(loader.CatalogError) as failure:
+            list(catalog.releases("org.faulty"))
+
+    assert type(failure.value) is kind
+    assert len(connections) == tries
 
 
 def test_the_waits_grow_and_heed_what_the_server_asks_for(
