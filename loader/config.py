@@ -151,10 +151,8 @@ def _memory(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> Memory |
 def _own_scope(conf: cfg.ConfigOpts) -> Scope:
     """The scope of the credentials in the configuration itself."""
     ksa_loading.register_session_conf_options(conf, "glare")
-    ksa_loading.register_auth_conf_options(conf, "glare")
-    auth = ksa_loading.load_auth_from_conf_options(conf, "glare")
-    session = sessions.configured(conf, "glare", auth)
-    return Scope(session=session if auth is not None else None)
+    auth = sessions.credentials(conf, "glare")
+    return Scope(session=sessions.configured(conf, "glare", auth) if auth is not None else None)
 
 
 def _cache(conf: cfg.ConfigOpts) -> Cache:

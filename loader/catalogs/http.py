@@ -438,7 +438,8 @@ def _read_manifest(file: RangeFile) -> bytes | None:
 def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
     """The catalogue of the entry point ``http``: it is the same for every scope.
 
-    :raises CatalogError: if no URL is configured, or one that is none.
+    :raises CatalogError: if no URL is configured, or one that is none, or if an
+        option of its session cannot be used.
     """
     options.register(conf, OPTIONS)
     group = conf[options.GROUP]

@@ -26,9 +26,6 @@ from loader.catalogs import sessions
 from loader.catalogs.base import Scope
 from loader.counters import Counters
 
-# Options of a session.
-_OPTIONS = ("cafile", "certfile", "keyfile", "insecure", "timeout")
-
 
 def options_of(service: str, service_type: str) -> list[cfg.Opt]:
     """The options of a service: where it is, and those of a session with it.
@@ -64,11 +61,14 @@ def named(service: str, endpoint: str | None, region_name: str | None) -> str:
 def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
     """The scope's session, with the TLS options and the timeout of a group, if any are set.
 
-    :raises CatalogError: if the scope has no session.
+    :raises CatalogError: if the scope has no session, or an option cannot be used.
     """
     if scope.session is None:
-        raise errors.CatalogError(f"the catalogue {group} needs a session that authenticates")
-    if not any(conf[group][name] for name in _OPTIONS):
+        raise errors.CatalogError(
+            f"the catalogue {group} needs a session that authenticates: set [glare] auth_type, "
+            f"and the options of that type"
+        )
+    if not sessions.is_configured(conf, group):
         return scope.session
     return sessions.configured(conf, group, scope.session.auth)
 

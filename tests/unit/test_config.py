@@ -19,11 +19,18 @@ from typing import Any
 from typing import cast
 
 import pytest
+from keystoneauth1 import loading as ksa_loading
+from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 import loader
+from examples import load
 from glare_murano.package import VersionSpec
 from loader import transfer
+from loader.catalogs import glare
+from loader.catalogs import keystone
+from loader.catalogs import options
+from loader.catalogs.base import Scope
 from tests import packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
@@ -77,6 +84,99 @@ def _loaded(conf: cfg.ConfigOpts) -> str:
         return str(package_loader.load_package("org.faulty", VersionSpec.of("1")))
 
 
+_HTTP = {"catalogs": "http", "http_url": "http://127.0.0.1:9"}
+_NONE = {"auth_type": "none", "endpoint": "http://127.0.0.1:9"}
+_MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
+    ({"glare": {}}, r"set \[glare\] auth_type"),
+    ({"glare": {"auth_type": "nonsense"}}, r"\[glare\] auth_type.*'nonsense'.*Choose"),
+    ({"glare": {"auth_type": "v3password"}}, r"set \[glare\] auth_url"),
+    (
+        {"glare": {"auth_type": "v3password", "auth_url": "http://x", "username": "u"}},
+        r"\[glare\] auth_type = v3password .*user_domain_id",
+    ),
+    (
+        {"glare": {"auth_section": "nowhere"}},
+        r"\[glare\] auth_section: .*Set \[nowhere\] auth_type",
+    ),
+    (
+        {"glare": {"auth_section": "other"}, "other": {"auth_type": "password"}},
+        r"set \[other\] auth_url",
+    ),
+    (
+        {"package_loader": {**_HTTP, "tls_ciphers": "nonsense"}},
+        r"\[package_loader\] tls_ciphers",
+    ),
+    *(
+        (groups, rf"\[{group}\] {message}")
+        for group, base in (
+            ("glare", {"glare": _NONE}),
+            ("murano", {"glare": _NONE, "package_loader": {"catalogs": "murano"}}),
+            ("package_loader", {"package_loader": _HTTP}),
+        )
+        for options, message in (
+            ({"cafile": "/no/such.pem"}, "cafile: /no/such.pem .*No such file.*Name a"),
+            ({"certfile": "/no/such.pem"}, "certfile: /no/such.pem .*No such file.*Name a"),
+            ({"keyfile": "/no/such.pem"}, "keyfile: /no/such.pem .*No such file.*Name a"),
+            ({"certfile": "/"}, "certfile: / .*directory"),
+            ({"timeout": "0"}, "timeout is 0, .*Set it"),
+            ({"timeout": "-1.5"}, "timeout is -1.5, .*Set it"),
+            ({"timeout": "nan"}, "timeout is nan, .*Set it"),
+        )
+        for groups in ({**base, group: {**base.get(group, {}), **options}},)
+    ),
+]
+
+
+@pytest.mark.parametrize(("groups", "words"), _MISTAKES)
+def test_a_mistake_is_told_by_the_name_of_the_option(
+    configured: Configured, groups: dict[str, dict[str, Any]], words: str
+) -> None:
+    with pytest.raises(loader.CatalogError, match=words):
+        loader.PackageLoader.from_config(configured(**groups))
+
+
+def test_the_example_tells_a_mistake_in_one_line(
+    configured: Configured,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configured(glare={"auth_type": "nonsense"})
+    arguments = ["load", "--config-file", str(tmp_path / "loader.conf"), "org.faulty"]
+    monkeypatch.setattr("sys.argv", arguments)
+
+    assert load.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("load: [glare] auth_type: ")
+
+
+def test_a_folder_may_hold_the_certificates_of_authorities(
+    configured: Configured, tmp_path: pathlib.Path
+) -> None:
+    conf = configured(package_loader={**_HTTP, "cafile": tmp_path})
+
+    with loader.PackageLoader.from_config(conf) as package_loader:
+        (static,) = cast(Any, package_loader)._catalogs
+
+    assert static._web._session.verify == str(tmp_path)
+
+
+@pytest.mark.parametrize("option", ksa_loading.get_session_conf_options(), ids=lambda o: o.dest)
+def test_every_option_of_a_session_makes_one(
+    configured: Configured, option: cfg.Opt, tmp_path: pathlib.Path
+) -> None:
+    scope = Scope(session=ksa_session.Session())
+    conf = configured()
+    options.register(conf, glare.OPTIONS)
+    assert keystone.session(conf, "glare", scope) is scope.session
+
+    (tmp_path / "some.pem").touch()
+    values = {"timeout": 5.0, "tls_ciphers": "ECDHE+AESGCM", "tls_min_version": "1.3"}
+    value = True if isinstance(option, cfg.BoolOpt) else str(tmp_path / "some.pem")
+    conf.set_override(option.dest, values.get(option.dest, value), "glare")
+    assert keystone.session(conf, "glare", scope) is not scope.session
+
+
 @pytest.mark.parametrize("catalog", ["glare", "murano"])
 def test_a_keystone_that_hangs_is_not_waited_for_without_end(
     server: Faulty, configured: Configured, catalog: str, monkeypatch: pytest.MonkeyPatch
@@ -101,7 +201,7 @@ def test_sessions_have_the_timeout_that_is_configured_or_the_usual_one(
     )
 
     with loader.PackageLoader.from_config(conf) as package_loader:
-        glare, murano, static = cast(Any, package_loader)._catalogs
+        own, other, static = cast(Any, package_loader)._catalogs
 
-    for session in (glare._client.session, murano._client.session, static._web._session):
+    for session in (own._client.session, other._client.session, static._web._session):
         assert session.timeout == (expected or transfer.DEFAULT_TIMEOUT)
