@@ -30,6 +30,7 @@ from typing import Any
 
 import requests
 import tenacity
+import urllib3
 from glanceclient import exc as glance_exceptions
 from keystoneauth1 import exceptions as ksa_exceptions
 
@@ -41,6 +42,8 @@ DEFAULT_TIMEOUT = (10.0, 60.0)
 
 # A list of a thousand artifacts takes a few MiB.
 MAX_DOCUMENT = 64 * 1024**2
+# Seconds for all of it.
+_DOCUMENT_TIMEOUT = 300
 
 _CHUNK = 128 * 1024
 _LONGEST_WAIT = 30.0
@@ -330,8 +333,16 @@ def _between(start: int, end: int | None, arriving: Iterable[bytes]) -> Iterator
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
-    """The pieces of an answer that was asked for as a stream."""
-    return iter(response.iter_content(_CHUNK))
+    """The pieces of an answer that was asked for as a stream, each as soon as it arrives."""
+    try:
+        # Requests would wait until a piece is full, and a server that sends one byte
+        # now and then would pass by any deadline.
+        while piece := response.raw.read1(_CHUNK, decode_content=True):
+            yield piece
+    except urllib3.exceptions.DecodeError as error:
+        raise requests.exceptions.ContentDecodingError(error) from error
+    except urllib3.exceptions.HTTPError as error:
+        raise requests.exceptions.ChunkedEncodingError(error) from error
 
 
 def within(seconds: float, arriving: Iterable[bytes]) -> Iterator[bytes]:
@@ -349,12 +360,12 @@ def within(seconds: float, arriving: Iterable[bytes]) -> Iterator[bytes]:
 def document(response: requests.Response) -> Any:
     """The JSON of an answer that was asked for as a stream.
 
-    :raises ClientException: if it is larger than any that is asked for.
+    :raises ClientException: if it is larger than any that is asked for, or takes too long.
     :raises ValueError: if it is no JSON.
     """
     body = bytearray()
     with response:
-        for piece in pieces(response):
+        for piece in within(_DOCUMENT_TIMEOUT, pieces(response)):
             body += piece
             if len(body) > MAX_DOCUMENT:
                 raise ksa_exceptions.ClientException(

@@ -299,6 +299,26 @@ def drip(handler: Handler) -> None:
         threading.Event().wait(0.001)
 
 
+def trickle(handler: Handler) -> None:
+    """Send byte after byte, in time each, but no end for long."""
+    handler.send_then_end(b"", Content_Length="1000000")
+    _trickle(handler)
+
+
+def trickle_chunk(handler: Handler) -> None:
+    """Send byte after byte of one chunk, in time each, but no end for long."""
+    handler.send_then_end(b"F4240\r\n", Transfer_Encoding="chunked")
+    _trickle(handler)
+
+
+def _trickle(handler: Handler) -> None:
+    with contextlib.suppress(OSError):
+        for _ in range(int(STALL / 0.02)):
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            threading.Event().wait(0.02)
+
+
 def truncate(handler: Handler) -> None:
     """End in the middle."""
     handler.send_half()

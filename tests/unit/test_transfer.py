@@ -14,6 +14,8 @@
 
 import contextlib
 import dataclasses
+import gzip
+import json
 import multiprocessing
 import pathlib
 import random
@@ -22,6 +24,7 @@ import socket
 import socketserver
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -29,6 +32,7 @@ from typing import cast
 
 import pytest
 import requests
+import urllib3
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
@@ -453,6 +457,83 @@ def test_every_request_has_a_timeout(server: Faulty, monkeypatch: pytest.MonkeyP
         assert time.monotonic() - start < faulty.STALL
 
 
+_TRICKLES = pytest.mark.parametrize("fault", [faulty.trickle, faulty.trickle_chunk])
+
+
+@_TRICKLES
+def test_a_file_that_comes_too_slowly_is_given_up(
+    server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.catalogs.web._WHOLE_TIMEOUT", 0.1)
+    server.faults = [fault]
+
+    with pytest.raises(loader.CatalogError, match=r"not within 0\.1 seconds"):
+        _fetched(_static(server), server)
+
+
+@_TRICKLES
+def test_a_batch_that_comes_too_slowly_is_given_up(
+    server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.catalogs.glare._BATCH_TIMEOUT", 0.1)
+    server.faults = [fault]
+
+    with pytest.raises(loader.CatalogError, match=r"not within 0\.1 seconds"):
+        list(_catalog(server).batch([server.release]))
+
+
+@_TRICKLES
+@pytest.mark.parametrize("make", [_catalog, _murano], ids=["glare", "murano"])
+def test_a_list_that_comes_too_slowly_is_given_up(
+    server: Faulty, fault: Fault, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transfer._DOCUMENT_TIMEOUT", 0.1)
+    server.faults = [fault]
+
+    with pytest.raises(loader.CatalogError, match=r"not within 0\.1 seconds"):
+        list(make(server).releases("org.faulty"))
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "length"])
+def test_a_list_may_be_packed(server: Faulty, chunked: bool) -> None:
+    artifacts = {"artifacts": [], "padding": random.Random(0).randbytes(300_000).hex()}
+    packed = gzip.compress(json.dumps(artifacts).encode())
+    length = {"Content_Length": str(len(packed))}
+    body = packed
+    if chunked:
+        length = {"Transfer_Encoding": "chunked"}
+        body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (packed[:9], packed[9:]))
+        body += b"0\r\n\r\n"
+    server.faults = [
+        lambda handler: handler.send_then_end(body, Content_Encoding="gzip", **length),
+        lambda handler: handler.send_then_end(b"none", Content_Encoding="gzip", Content_Length="4"),
+    ]
+
+    assert list(_catalog(server).releases("org.faulty")) == []
+    with pytest.raises(loader.CatalogError, match="gzip"):
+        list(_catalog(server).releases("org.faulty"))
+    assert len(server.seen) == 2
+
+
+def test_a_packed_list_without_end_is_not_unpacked_to_it(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transfer.MAX_DOCUMENT", 1000)
+    packed = gzip.compress(bytes(100 * 1024**2))
+    length = str(len(packed))
+    server.faults = [
+        lambda h: h.send_then_end(packed, Content_Encoding="gzip", Content_Length=length)
+    ]
+    tracemalloc.start()
+
+    with pytest.raises(loader.CatalogError, match="more than 1000 bytes"):
+        list(_catalog(server).releases("org.faulty"))
+
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20 * 1024**2
+
+
 def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
     told: list[loader.Progress] = []
     cache = loader.Cache(tmp_path)
@@ -469,8 +550,8 @@ def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
 _LIES = {
     "length too short": (faulty.understate, "was expected, but"),
     "length too long": (faulty.overstate, "IncompleteRead"),
-    "no more chunks": (faulty.cut_chunks, "ended prematurely"),
-    "no last chunk": (faulty.cut_last_chunk, "ended prematurely"),
+    "no more chunks": (faulty.cut_chunks, "IncompleteRead"),
+    "no last chunk": (faulty.cut_last_chunk, "IncompleteRead"),
     "half a chunk": (faulty.break_chunk, "IncompleteRead"),
     "another digest": (faulty.flip, "was expected, but"),
     "stalled": (faulty.stall, "timed out"),
@@ -611,13 +692,19 @@ class _Answer:
         self.status_code = status
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         self.headers = requests.structures.CaseInsensitiveDict(names)
+        self.raw = self
         self._body = body
         self._breaks = breaks
+        self._rest = body
 
-    def iter_content(self, size: int) -> Iterator[bytes]:
-        yield self._body
-        if self._breaks:
-            raise requests.exceptions.ChunkedEncodingError("it broke off")
+    def read1(self, size: int, decode_content: bool) -> bytes:
+        piece, self._rest = self._rest[:size], self._rest[size:]
+        if not piece:
+            # Each may be given again.
+            self._rest = self._body
+            if self._breaks:
+                raise urllib3.exceptions.ProtocolError("it broke off")
+        return piece
 
     def close(self) -> None:
         pass
