@@ -67,6 +67,7 @@ CONF = murano_config.CONF
 totals = Counters()
 
 _MOST_RANGES = 1024
+_LONGEST_RANGE = 1024
 
 _murano_loader = murano_package_loader.CombinedPackageLoader
 _murano_parse = dsl_helpers.parse_version_spec
@@ -113,7 +114,10 @@ def _open_resource(path: str, mode: str) -> IO[Any]:
 
 def _parse_version_spec(version_spec: Any) -> Any:
     """The engine's range, as its own function of this name reads it."""
-    return _parsed(version_spec) if isinstance(version_spec, str) else _murano_parse(version_spec)
+    # A model may have a text of any length, which is not to be kept.
+    if isinstance(version_spec, str) and len(version_spec) <= _LONGEST_RANGE:
+        return _parsed(version_spec)
+    return _murano_parse(version_spec)
 
 
 @functools.lru_cache(_MOST_RANGES)
