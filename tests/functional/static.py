@@ -112,11 +112,17 @@ class Server(http.server.ThreadingHTTPServer):
         scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
         return f"{scheme}://127.0.0.1:{self.server_port}"
 
-    def secure(self, folder: pathlib.Path) -> pathlib.Path:
-        """Serve by HTTPS from now on; returns the certificate, signed by itself."""
+    def secure(self, folder: pathlib.Path, mutual: bool = False) -> pathlib.Path:
+        """Serve by HTTPS from now on; returns the certificate, signed by itself.
+
+        :param mutual: whether a client has to show the same one.
+        """
         certificate, key = _certificate(folder)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
+        if mutual:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(certificate)
         self.socket = context.wrap_socket(self.socket, server_side=True)
         return certificate
 

@@ -799,6 +799,28 @@ def test_https_is_not_given_up(
     assert held is not None
 
 
+def test_a_client_shows_the_certificate_that_is_configured(
+    ranges: Server, put: Put, tmp_path: pathlib.Path
+) -> None:
+    put("1.0.0", file=f"{FQN}.zip")
+    certificate = str(ranges.secure(tmp_path, mutual=True))
+    conf = cfg.ConfigOpts()
+    conf([])
+    options.register(conf, http_catalog.OPTIONS)
+    conf.set_override("http_url", ranges.url, "package_loader")
+    conf.set_override("cafile", certificate, "package_loader")
+    conf.set_override("enable_packages_cache", False, "engine")
+
+    (nobody,) = registry.catalogs(["http"], conf, Scope())
+    with pytest.raises(loader.CatalogError):
+        nobody.newest(FQN, ANY)
+
+    conf.set_override("certfile", certificate, "package_loader")
+    conf.set_override("keyfile", str(tmp_path / "key.pem"), "package_loader")
+    (known,) = registry.catalogs(["http"], conf, Scope())
+    assert str(known.newest(FQN, ANY)) == "org.app 1.0.0"
+
+
 def test_https_is_held_to_the_operators_options_and_to_itself(
     ranges: Server, folder: pathlib.Path, put: Put, tmp_path: pathlib.Path
 ) -> None:

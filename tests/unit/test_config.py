@@ -12,7 +12,9 @@
 
 """Loaders as a configuration describes them, while Keystone or a server fails."""
 
+import io
 import pathlib
+import re
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -22,10 +24,12 @@ import pytest
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
+from oslo_config import generator
 
 import loader
 from examples import load
 from glare_murano.package import VersionSpec
+from loader import config
 from loader import transfer
 from loader.catalogs import glare
 from loader.catalogs import keystone
@@ -175,6 +179,60 @@ def test_every_option_of_a_session_makes_one(
     value = True if isinstance(option, cfg.BoolOpt) else str(tmp_path / "some.pem")
     conf.set_override(option.dest, values.get(option.dest, value), "glare")
     assert keystone.session(conf, "glare", scope) is not scope.session
+
+
+def test_what_is_configured_reaches_what_it_is_for(
+    configured: Configured, tmp_path: pathlib.Path
+) -> None:
+    for name in ("certificate.pem", "key.pem"):
+        (tmp_path / name).touch()
+    pair = (str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem"))
+    files = {"certfile": pair[0], "keyfile": pair[1]}
+    conf = configured(
+        DEFAULT={"home_region": "here"},
+        glare={**_NONE, **files, "endpoint_type": "internalURL"},
+        murano={**files, "endpoint_type": "adminURL"},
+        package_loader={**_HTTP, **files, "catalogs": "glare,murano,http", "fetch_workers": 7},
+    )
+
+    with loader.PackageLoader.from_config(conf) as package_loader:
+        inside = cast(Any, package_loader)
+
+    own, other, static = inside._catalogs
+    assert [own._client.interface, other._client.interface] == ["internalURL", "adminURL"]
+    assert [own._client.region_name, other._client.region_name] == ["here", "here"]
+    sessions = [own._client.session, other._client.session, static._web._session]
+    assert [session.cert for session in sessions] == [pair] * 3
+    assert inside._fetcher._workers == 7
+
+
+def test_the_sample_has_each_option_that_is_read(configured: Configured) -> None:
+    conf = configured(package_loader={**_HTTP, "catalogs": "directory,glare,http,murano"})
+    ksa_loading.register_auth_conf_options(conf, "glare")
+    config.package_loader(conf, Scope(session=ksa_session.Session())).close()
+
+    read = {
+        f"{group}.{name}"
+        for group in ("engine", "glare", "murano", "package_loader")
+        for name in conf[group]
+    }
+    assert _in_sample() == read | {"DEFAULT.home_region"}
+
+
+def _in_sample() -> set[str]:
+    """The options that ``oslo-config-generator`` writes, as ``group.name``."""
+    conf = cfg.ConfigOpts()
+    generator.register_cli_opts(conf)
+    conf(["--namespace", "glare_murano.loader"], default_config_files=[])
+    sample = io.StringIO()
+    generator.generate(conf, sample)
+    found, group = set(), ""
+    for line in sample.getvalue().splitlines():
+        if line.startswith("["):
+            group = line.strip("[]")
+        elif option := re.match(r"#(\w+) =", line):
+            found.add(f"{group}.{option[1]}")
+    return found
 
 
 @pytest.mark.parametrize("catalog", ["glare", "murano"])

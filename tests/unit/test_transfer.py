@@ -350,6 +350,25 @@ def test_the_waits_grow_and_heed_what_the_server_asks_for(
     assert 0 <= waits[2] < 5
 
 
+def test_the_waits_are_twice_as_long_each_time_up_to_a_bound(
+    server: Faulty, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranges: list[tuple[float, float]] = []
+
+    def longest(low: float, high: float) -> float:
+        ranges.append((low, high))
+        return high
+
+    monkeypatch.setattr("random.uniform", longest)
+    server.faults = [faulty.status(503)] * 8
+
+    list(_catalog(server, attempts=9).fetch(server.release))
+
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    # By chance, so that not all who wait come back at once; the last is no range.
+    assert ranges[:6] == [(0, wait) for wait in waits[:6]]
+
+
 @_CATALOGS
 @pytest.mark.parametrize(
     "asked", ["\xb2", "-1", "1.5", "Wed, 21 Oct 2099 07:28:00 GMT", "in a while", ""]
@@ -468,7 +487,7 @@ def test_a_file_that_comes_too_slowly_is_given_up(
     server.faults = [fault]
 
     with pytest.raises(loader.CatalogError, match=r"not within 0\.1 seconds"):
-        _fetched(_static(server), server)
+        _fetched(_static(server, attempts=1), server)
 
 
 @_TRICKLES
@@ -532,6 +551,17 @@ def test_a_packed_list_without_end_is_not_unpacked_to_it(
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * 1024**2
+
+
+def test_files_of_a_web_server_have_a_timeout(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transfer.DEFAULT_TIMEOUT", (0.5, 0.5))
+    server.faults = [faulty.hang]
+    catalog = HttpCatalog(server.url, ksa_session.Session(), attempts=1)
+
+    with pytest.raises(loader.NoAnswer, match="timed out"):
+        _fetched(catalog, server)
 
 
 def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
