@@ -541,11 +541,11 @@ def test_an_answer_that_stalls_or_breaks_off_is_told(server: Server, put: Put, s
         request.wfile.write(b"PK")
         if stall:
             # Not by time.sleep, which is replaced for the whole process.
-            threading.Event().wait(1)
+            threading.Event().wait(2)
         return True
 
     server.fault = breaking
-    catalog = HttpCatalog(server.url, ksa_session.Session(timeout=0.5))  # type: ignore[arg-type]
+    catalog = HttpCatalog(server.url, ksa_session.Session(timeout=1))  # type: ignore[arg-type]
     with pytest.raises(loader.CatalogError, match=r"org\.app\.zip"):
         _versions(catalog)
 

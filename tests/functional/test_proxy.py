@@ -172,12 +172,12 @@ def test_hosts_that_no_proxy_names_are_asked_without_one(
 
 
 def _glare(url: str) -> GlareCatalog:
-    session = ksa_session.Session(token_endpoint.Token(url, "me:my-project:member"), timeout=0.5)
+    session = ksa_session.Session(token_endpoint.Token(url, "me:my-project:member"), timeout=1)
     return GlareCatalog(session, project_id="my-project", endpoint=url, attempts=2)
 
 
 def _http(url: str) -> HttpCatalog:
-    return HttpCatalog(url, ksa_session.Session(timeout=0.5), attempts=2)
+    return HttpCatalog(url, ksa_session.Session(timeout=1), attempts=2)
 
 
 def _status(code: int) -> Callable[[Handler], None]:
@@ -185,7 +185,7 @@ def _status(code: int) -> Callable[[Handler], None]:
 
 
 def _hang(handler: Handler) -> None:
-    threading.Event().wait(1)
+    threading.Event().wait(3)
 
 
 @pytest.fixture

@@ -296,7 +296,7 @@ def drip(handler: Handler) -> None:
     size = len(archive) // 50
     for start in range(0, len(archive), size):
         handler.wfile.write(archive[start : start + size])
-        threading.Event().wait(0.001)
+        threading.Event().wait(0.002)
 
 
 def trickle(handler: Handler) -> None:

@@ -84,12 +84,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def _catalog(server: Faulty, attempts: int = 5) -> GlareCatalog:
-    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=0.5)
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=1)
     return GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
 
 
 def _murano(server: Faulty, attempts: int = 5) -> MuranoCatalog:
-    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=0.5)
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"), timeout=1)
     return MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
 
 
@@ -105,7 +105,7 @@ def _keystone_session(server: Faulty) -> ksa_session.Session:
 
 
 def _static(server: Faulty, attempts: int = 5) -> HttpCatalog:
-    return HttpCatalog(server.url, ksa_session.Session(timeout=0.5), attempts=attempts)
+    return HttpCatalog(server.url, ksa_session.Session(timeout=1), attempts=attempts)
 
 
 Make = Callable[..., Catalog]
