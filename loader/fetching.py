@@ -141,6 +141,8 @@ class Fetcher:
             self._source(choice).fetch()
         except GlareMuranoError as error:
             self._failures[_place(choice)] = error
+            # It may be another archive by now.
+            self._identified.pop(_place(choice), None)
 
     def _source(self, choice: Choice) -> Source:
         release = self.identified(choice).release

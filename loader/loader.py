@@ -194,15 +194,17 @@ class PackageLoader:
         return package
 
     def _near(self, fqn: str, spec: VersionSpec, there: Collection[Version]) -> Version | None:
-        """The version in the place of one that is gone: one pinned or planned, else the newest.
+        """The version in the place of one that is gone: one pinned, else planned, else the newest.
 
         What is pinned may be gone as well.
         """
-        settled = self._settled().get(fqn, set()).intersection(there)
+        settled = (self.pins.table.get(fqn, ()), self._resolved.choices.get(fqn, ()))
+        sources = [*(closure.newest_first(set(there).intersection(s)) for s in settled), there]
         for wanted in spec.with_fallbacks()[1:]:
-            near = wanted.select(settled) or wanted.select(there)
-            if near is not None:
-                return near
+            for versions in sources:
+                near = wanted.select(versions)
+                if near is not None:
+                    return near
         return None
 
     def load_class_package(self, class_name: str, spec: VersionSpec) -> Package:
@@ -299,7 +301,7 @@ class PackageLoader:
         finally:
             self._seconds += time.monotonic() - start
 
-    def _settled(self) -> Mapping[str, set[Version]]:
+    def _settled(self) -> Mapping[str, Collection[Version]]:
         """The versions that are taken wherever they are in a range: pinned or planned."""
         settled = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._resolved.choices.items():

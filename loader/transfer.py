@@ -47,6 +47,7 @@ _DOCUMENT_TIMEOUT = 300
 
 _CHUNK = 128 * 1024
 _LONGEST_WAIT = 30.0
+_BAD_REQUEST = 400
 _SERVER_ERROR = 500
 
 # A proxy's refusal, of which requests gives the text alone.
@@ -88,6 +89,11 @@ def is_passing(error: BaseException) -> bool:
         # Of requests: a URL or a header that cannot be sent at all.
         return False
     if _NO_TUNNEL.search(str(error)):
+        return False
+    if isinstance(error, ksa_exceptions.DiscoveryFailure) and any(
+        _BAD_REQUEST <= _status(cause) < _SERVER_ERROR for cause in _causes(error)
+    ):
+        # It is another server that answers, or another path of it.
         return False
     return (
         isinstance(error, _PASSING)
@@ -334,6 +340,10 @@ def _between(start: int, end: int | None, arriving: Iterable[bytes]) -> Iterator
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
     """The pieces of an answer that was asked for as a stream, each as soon as it arrives."""
+    if getattr(response, "_content_consumed", False):
+        # By keystoneauth, which writes answers to its log where that is detailed.
+        yield from response.iter_content(_CHUNK)
+        return
     try:
         # Requests would wait until a piece is full, and a server that sends one byte
         # now and then would pass by any deadline.

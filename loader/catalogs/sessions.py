@@ -75,7 +75,7 @@ def configured(
     :raises CatalogError: if an option cannot be used.
     """
     _check_timeout(group, conf[group].timeout)
-    for name in ("cafile", "certfile", "keyfile"):
+    for name in _files(conf[group]):
         _check_file(f"[{group}] {name}", conf[group][name])
     session: ksa_session.Session
     try:
@@ -86,6 +86,12 @@ def configured(
         ) from error
     transfer.limit(session)
     return session
+
+
+def _files(options: cfg.ConfigOpts.GroupAttr) -> list[str]:
+    """The options that name files, as far as keystoneauth uses them."""
+    authorities = [] if options.insecure else ["cafile"]
+    return [*authorities, "certfile", *(["keyfile"] if options.certfile else [])]
 
 
 def _check_timeout(group: str, seconds: float | None) -> None:

@@ -13,6 +13,7 @@
 """The loader over the real Glare."""
 
 import hashlib
+import logging
 import multiprocessing
 import pathlib
 import time
@@ -582,6 +583,23 @@ def test_an_objects_version_that_is_gone_gives_way_to_a_near_one(
             fresh().load_package(name, spec)
 
 
+def test_answers_are_read_where_keystoneauth_logs_them(
+    glare: Client,
+    project: str,
+    name: str,
+    publish: Publish,
+    cache: loader.Cache,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    publish("1.0.0")
+    caplog.set_level(logging.DEBUG, "keystoneauth")
+    catalog = _catalog(glare, project)
+
+    assert [str(release.version) for release in catalog.releases(name)] == ["1.0.0"]
+    assert _load(glare, project, cache, name, "1") == "1.0.0"
+    assert "RESP BODY: {" in caplog.text
+
+
 def test_a_pinned_version_that_is_gone_gives_way_to_a_near_one_for_an_object_alone(
     glare: Client,
     project: str,
@@ -596,6 +614,12 @@ def test_a_pinned_version_that_is_gone_gives_way_to_a_near_one_for_an_object_alo
         pins = loader.Pins()
         pins.load({name: pinned})
         return loader.PackageLoader([_catalog(glare, project)], cache, pins)
+
+    # What is only planned comes after what is pinned.
+    mixed = fresh("1.2.5")
+    assert str(mixed.load_package(name, VersionSpec.of("==1.2.6")).version) == "1.2.6"
+    mixed.pins.load({name: ["1.2.5"]})
+    assert str(mixed.load_object_package(name, VersionSpec.of("1.2.1")).version) == "1.2.5"
 
     gone = VersionSpec.of("1.2.0")
     assert str(fresh("1.2.0").load_object_package(name, gone).version) == "1.2.6"

@@ -120,7 +120,10 @@ _MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
         for options, message in (
             ({"cafile": "/no/such.pem"}, "cafile: /no/such.pem .*No such file.*Name a"),
             ({"certfile": "/no/such.pem"}, "certfile: /no/such.pem .*No such file.*Name a"),
-            ({"keyfile": "/no/such.pem"}, "keyfile: /no/such.pem .*No such file.*Name a"),
+            (
+                {"certfile": __file__, "keyfile": "/no/such.pem"},
+                "keyfile: /no/such.pem .*No such file.*Name a",
+            ),
             ({"certfile": "/"}, "certfile: / .*directory"),
             ({"timeout": "0"}, "timeout is 0, .*Set it"),
             ({"timeout": "-1.5"}, "timeout is -1.5, .*Set it"),
@@ -152,6 +155,15 @@ def test_the_example_tells_a_mistake_in_one_line(
     assert load.main() == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("load: [glare] auth_type: ")
+
+
+@pytest.mark.parametrize(
+    "unused", [{"cafile": "/no/such.pem", "insecure": "true"}, {"keyfile": "/no/such.pem"}]
+)
+def test_a_file_that_nobody_reads_may_be_missing(
+    configured: Configured, unused: dict[str, str]
+) -> None:
+    loader.PackageLoader.from_config(configured(package_loader={**_HTTP, **unused})).close()
 
 
 def test_a_folder_may_hold_the_certificates_of_authorities(

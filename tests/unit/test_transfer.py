@@ -36,6 +36,7 @@ import urllib3
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
+from keystoneauth1.identity import generic
 from keystoneauth1.identity import v3
 
 import loader
@@ -458,6 +459,16 @@ def test_a_first_token_is_asked_for_as_often_as_anything(
     with pytest.raises(loader.CatalogError, match="401"):
         list(catalog.releases("org.faulty"))
     assert len(waits) == 2
+
+
+def test_a_url_of_keystone_that_is_none_is_told_at_once(server: Faulty, waits: list[float]) -> None:
+    auth = generic.Password(f"{server.url}/elsewhere", username="u", password="p", project_name="p")
+    catalog = GlareCatalog(ksa_session.Session(auth), endpoint=server.url)
+    server.faults = [faulty.status(404)] * 9
+
+    with pytest.raises(loader.CatalogError, match="not authenticated"):
+        list(catalog.releases("org.faulty"))
+    assert waits == []
 
 
 def test_every_request_has_a_timeout(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
