@@ -113,8 +113,10 @@ class Fetcher:
 
     def identified(self, choice: Choice) -> Choice:
         """The same choice, with the digest that was found out when it was fetched."""
-        release = self._identified.get(_place(choice), choice.release)
-        return dataclasses.replace(choice, release=release)
+        return dataclasses.replace(choice, release=self._release(choice))
+
+    def _release(self, choice: Choice) -> Release:
+        return self._identified.get(_place(choice), choice.release)
 
     def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
         """Fetch releases by one request; what does not come so is left out."""
@@ -145,7 +147,7 @@ class Fetcher:
             self._identified.pop(_place(choice), None)
 
     def _source(self, choice: Choice) -> Source:
-        release = self.identified(choice).release
+        release = self._release(choice)
         if not release.digest and release.folder is None:
             release = choice.catalog.identified(release)
             self._identified[_place(choice)] = release

@@ -25,13 +25,13 @@ from oslo_config import cfg
 from loader import errors
 from loader import transfer
 
+# Made once, since keystoneauth makes them anew each time.
+_OPTIONS = ksa_loading.get_session_conf_options()
+
 
 def is_configured(conf: cfg.ConfigOpts, group: str) -> bool:
     """Whether any option of a session is set in a group."""
-    return any(
-        conf[group][option.dest] not in ("", option.default)
-        for option in ksa_loading.get_session_conf_options()
-    )
+    return any(conf[group][option.dest] not in ("", option.default) for option in _OPTIONS)
 
 
 def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | None:

@@ -29,6 +29,9 @@ from glare_murano import server
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.client import Wire
+from tests.waits import waits
+
+__all__ = ["waits"]
 
 _counter = itertools.count()
 

@@ -27,6 +27,7 @@ import loader
 from glare_murano.package import VersionSpec
 from loader import config
 from loader.catalogs.base import Scope
+from tests import configuration
 from tests import packages
 from tests.functional.client import Client
 from tests.unit import faulty
@@ -50,13 +51,7 @@ def configured(glare: Client, tmp_path: pathlib.Path) -> Callable[..., cfg.Confi
         }
         for group, values in groups.items():
             content.setdefault(group, {}).update(values)
-        lines = []
-        for group, values in content.items():
-            lines += [f"[{group}]", *(f"{name} = {value}" for name, value in values.items())]
-        (tmp_path / "loader.conf").write_text("\n".join(lines))
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[str(tmp_path / "loader.conf")])
-        return conf
+        return configuration.read(tmp_path / "loader.conf", content)
 
     return read
 

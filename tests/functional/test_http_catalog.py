@@ -45,19 +45,13 @@ from tests.functional import static
 from tests.functional.static import Files
 from tests.functional.static import Server
 
+pytestmark = pytest.mark.usefixtures("waits")
+
 FQN = "org.app"
 ANY = VersionSpec.of("*")
 
 # More than what is read of an archive's end; it does not pack.
 LARGE = random.Random(1).randbytes(300_000)
-
-
-@pytest.fixture(autouse=True)
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited between tries; nobody waits in these tests."""
-    waited: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
-    return waited
 
 
 @pytest.fixture

@@ -188,14 +188,6 @@ def _hang(handler: Handler) -> None:
     threading.Event().wait(3)
 
 
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited between tries."""
-    waited: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
-    return waited
-
-
 @pytest.mark.parametrize(
     ("make", "scheme", "fault", "told", "tries"),
     [

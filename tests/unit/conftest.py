@@ -19,8 +19,9 @@ import pytest
 
 import loader
 from tests.plugins import site
+from tests.waits import waits
 
-__all__ = ["site"]
+__all__ = ["site", "waits"]
 
 
 @pytest.fixture

@@ -35,9 +35,12 @@ from loader.catalogs import glare
 from loader.catalogs import keystone
 from loader.catalogs import options
 from loader.catalogs.base import Scope
+from tests import configuration
 from tests import packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
+
+pytestmark = pytest.mark.usefixtures("waits")
 
 Configured = Callable[..., cfg.ConfigOpts]
 
@@ -48,26 +51,13 @@ def server() -> Iterator[Faulty]:
         yield state
 
 
-@pytest.fixture(autouse=True)
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited between tries; nobody waits in these tests."""
-    waited: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
-    return waited
-
-
 @pytest.fixture
 def configured(tmp_path: pathlib.Path) -> Configured:
     """A configuration that was read from a file, of groups of options."""
 
     def read(**groups: dict[str, Any]) -> cfg.ConfigOpts:
-        lines = ["[engine]", f"packages_cache = {tmp_path / 'cache'}"]
-        for group, values in groups.items():
-            lines += [f"[{group}]", *(f"{name} = {value}" for name, value in values.items())]
-        (tmp_path / "loader.conf").write_text("\n".join(lines))
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[str(tmp_path / "loader.conf")])
-        return conf
+        content = {"engine": {"packages_cache": tmp_path / "cache"}, **groups}
+        return configuration.read(tmp_path / "loader.conf", content)
 
     return read
 

@@ -51,6 +51,8 @@ from tests import packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
 
+pytestmark = pytest.mark.usefixtures("waits")
+
 Fault = Callable[[faulty.Handler], None]
 
 FORK = multiprocessing.get_context("fork")
@@ -74,14 +76,6 @@ def _archive(size: int) -> bytes:
 def server(archive: bytes) -> Iterator[Faulty]:
     with faulty.serving(archive) as state:
         yield state
-
-
-@pytest.fixture(autouse=True)
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited between tries; nobody waits in these tests."""
-    waited: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
-    return waited
 
 
 def _catalog(server: Faulty, attempts: int = 5) -> GlareCatalog:
