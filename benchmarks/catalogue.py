@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A catalogue of many packages, written straight into Glare's database.
 
@@ -27,10 +17,7 @@ import itertools
 import pathlib
 import random
 import uuid
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy
@@ -38,10 +25,7 @@ from glare.common import semver_db
 from glare.db.sqlalchemy import models
 
 from glare_murano import fields
-from glare_murano.package import Contents
-from glare_murano.package import Manifest
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
+from glare_murano.package import Contents, Manifest, Version, VersionSpec
 from glare_murano.package.classes import ClassDefinition
 from glare_murano.package.manifest import Format
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """An application of 30 packages, as large as real ones are: what a loader loads.
 
@@ -26,13 +16,10 @@ import random
 from benchmarks.package import CORE_LIBRARY
 from examples.load import load_all
 from glare_murano import fields
-from glare_murano.package import Archive
-from glare_murano.package import VersionSpec
-from glare_murano.package import read_manifest
+from glare_murano.package import Archive, VersionSpec, read_manifest
 from loader import PackageLoader
 from tests import packages
-from tests.functional.client import ARTIFACTS
-from tests.functional.client import Client
+from tests.functional.client import ARTIFACTS, Client
 
 CORE = "io.murano"
 SIZE = 30

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Murano's engine with two loaders in turn: this project's, and Murano's own.
 
@@ -37,8 +27,7 @@ from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
 
 from benchmarks import closure
-from benchmarks.measure import ratio
-from benchmarks.measure import wall
+from benchmarks.measure import ratio, wall
 from loader import engine
 
 CONF = murano_config.CONF

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """One process that fetches and unpacks one archive, and prints the memory it takes above idle."""
 
@@ -20,8 +10,7 @@ from keystoneauth1 import token_endpoint
 
 import loader
 from benchmarks.measure import memory_above_idle
-from benchmarks.package import BIG
-from benchmarks.package import ROOMY
+from benchmarks.package import BIG, ROOMY
 from glare_murano.package import VersionSpec
 from loader.catalogs.glare import GlareCatalog
 

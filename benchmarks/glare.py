@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What dependency queries and publishing cost Glare, in its own measure."""
 
@@ -18,14 +8,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import catalogue
-from benchmarks import server
-from benchmarks.measure import Figure
-from benchmarks.measure import ratio
+from benchmarks import catalogue, server
+from benchmarks.measure import Figure, ratio
 from benchmarks.package import CORE_LIBRARY
 from glare_murano import fields
-from glare_murano.package import Archive
-from glare_murano.package import read_manifest
+from glare_murano.package import Archive, read_manifest
 from tests.functional.client import Client
 
 SIZES = (1_000, 10_000, 100_000)

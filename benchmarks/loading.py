@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What loading a closure of 30 packages takes, and an archive of 500 MB.
 
@@ -34,13 +24,8 @@ from typing import IO
 import requests
 
 import loader
-from benchmarks import closure
-from benchmarks import server
-from benchmarks import services
-from benchmarks.measure import Figure
-from benchmarks.measure import ratio
-from benchmarks.measure import scratch
-from benchmarks.measure import wall
+from benchmarks import closure, server, services
+from benchmarks.measure import Figure, ratio, scratch, wall
 from benchmarks.package import write_big
 from glare_murano import fields
 from loader.catalogs.glare import GlareCatalog

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What reading versions, archives and class files costs."""
 
@@ -25,14 +15,8 @@ from collections.abc import Iterator
 
 import yaml
 
-from benchmarks.measure import Figure
-from benchmarks.measure import memory_above_idle
-from benchmarks.measure import ratio
-from glare_murano.package import Archive
-from glare_murano.package import Limits
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import read_contents
+from benchmarks.measure import Figure, memory_above_idle, ratio
+from glare_murano.package import Archive, Limits, Version, VersionSpec, read_contents
 
 CORE_LIBRARY = pathlib.Path(".cache", "murano-16.0.0", "meta", "io.murano")
 BIG = 500 * 1024**2

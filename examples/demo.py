@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The whole of glare-murano in one run: publish, deploy, upgrade.
 
@@ -31,9 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from keystoneauth1 import session as ksa_session
@@ -43,8 +31,7 @@ from murano.common import engine as murano_engine
 from oslo_log import log as logging
 
 from examples import publish
-from loader import Counters
-from loader import engine
+from loader import Counters, engine
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Answers to dependency queries, kept for as long as they would be given again.
 
@@ -22,14 +12,12 @@ import contextlib
 import hashlib
 import json
 import threading
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cachetools
 
 from glare_murano import queries
-from glare_murano.dependencies import Evidence
-from glare_murano.dependencies import GlareSource
+from glare_murano.dependencies import Evidence, GlareSource
 
 # Bytes, and how many of them an answer takes beside its texts, an artifact that was
 # looked at, and a name that was asked for.

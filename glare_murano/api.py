@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The WSGI filter that answers what Glare's own API does not.
 
@@ -25,18 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import webob
-from glare.common import exception
-from glare.common import policy
+from glare.common import exception, policy
 from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import answers
-from glare_murano import batches
-from glare_murano import metrics
-from glare_murano import policies
-from glare_murano import requests
-from glare_murano import uploads
+from glare_murano import answers, batches, metrics, policies, requests, uploads
 from glare_murano.heirs import heirs
 from glare_murano.package import closure
 from glare_murano.rows import snapshot

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The Glare artifact type ``murano``: a package, and what its manifest says.
 
@@ -20,8 +10,7 @@ is. Glare finds the type by its option ``custom_artifact_types_modules``.
 
 import datetime
 import tempfile
-from typing import IO
-from typing import Any
+from typing import IO, Any
 
 import jsonschema
 from glare.common import exception
@@ -29,22 +18,16 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from glare.objects import base
 from glare.objects.meta import fields as glare_fields
-from glare.objects.meta import validators
-from glare.objects.meta import wrappers
+from glare.objects.meta import validators, wrappers
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_utils import timeutils
 from oslo_versionedobjects import fields as ovo_fields
 
-from glare_murano import checks
-from glare_murano import claims
+from glare_murano import checks, claims, metrics, package, uploads
 from glare_murano import fields as table
 from glare_murano import filters as filtering
-from glare_murano import metrics
-from glare_murano import package
-from glare_murano import uploads
-from glare_murano.package.entries import DEFAULT_LIMITS
-from glare_murano.package.entries import Limits
+from glare_murano.package.entries import DEFAULT_LIMITS, Limits
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Batches: the archives of several artifacts as one TAR stream.
 
@@ -22,29 +12,19 @@ HTTP is not here (see ``api``).
 
 import functools
 import tarfile
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonschema
 import sqlalchemy as sa
-from glare.common import exception
-from glare.common import policy
-from glare.common import store_api
+from glare.common import exception, policy, store_api
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_log import log as logging
 
-from glare_murano import fields
-from glare_murano import requests
+from glare_murano import fields, requests
 from glare_murano.artifact import MuranoPackageArtifact
-from glare_murano.rows import among
-from glare_murano.rows import checked
-from glare_murano.rows import looked_up
-from glare_murano.rows import snapshot
-from glare_murano.rows import usable
+from glare_murano.rows import among, checked, looked_up, snapshot, usable
 
 LOG = logging.getLogger(__name__)
 

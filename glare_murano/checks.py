@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What must hold between packages when one of them comes, or goes.
 
@@ -21,29 +11,20 @@ What an active package requires is planned elsewhere: see ``dependencies``.
 import collections
 import dataclasses
 import itertools
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from glare.common import exception
-from glare.common import policy
+from glare.common import exception, policy
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from glare_murano import fields
-from glare_murano import metrics
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
+from glare_murano import fields, metrics
+from glare_murano.package import Version, VersionSpec
 from glare_murano.package.closure import newest_first
-from glare_murano.rows import VERSION
-from glare_murano.rows import among
-from glare_murano.rows import checked
-from glare_murano.rows import looked_up
-from glare_murano.rows import version_of
+from glare_murano.rows import VERSION, among, checked, looked_up, version_of
 
 LOG = logging.getLogger(__name__)
 

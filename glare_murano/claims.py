@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a client says of a package, held against what the package itself says.
 
@@ -24,9 +14,7 @@ import jsonpatch
 from glare.common import exception
 
 from glare_murano import fields
-from glare_murano.package import Contents
-from glare_murano.package import InvalidManifest
-from glare_murano.package import Problem
+from glare_murano.package import Contents, InvalidManifest, Problem
 from glare_murano.package.errors import quoted
 
 # Field -> key of the manifest. An artifact has both from the beginning.

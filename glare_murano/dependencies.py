@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a closure is planned from, asked of Glare's own database.
 
@@ -19,10 +9,7 @@ versions there are. What the caller could not list is not there.
 
 import collections
 import dataclasses
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,15 +17,9 @@ from glare.db.sqlalchemy import models
 
 from glare_murano import details
 from glare_murano.details import Details
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package.closure import Release
-from glare_murano.package.closure import Requirements
-from glare_murano.package.closure import newest_first
-from glare_murano.rows import among
-from glare_murano.rows import looked_up
-from glare_murano.rows import usable
-from glare_murano.rows import version_of
+from glare_murano.package import Version, VersionSpec
+from glare_murano.package.closure import Release, Requirements, newest_first
+from glare_murano.rows import among, looked_up, usable, version_of
 
 # The table, since rows of mapped classes take longer.
 _properties = models.ArtifactProperty.__table__.c

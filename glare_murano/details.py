@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What planning and loading need to know of an artifact, beside its name and version.
 
@@ -20,8 +10,7 @@ those that a caller was shown are to be asked for.
 import collections
 import dataclasses
 import threading
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import cachetools
@@ -29,9 +18,7 @@ import sqlalchemy as sa
 from glare.db.sqlalchemy import models
 
 from glare_murano import fields
-from glare_murano.rows import among
-from glare_murano.rows import checked
-from glare_murano.rows import looked_up
+from glare_murano.rows import among, checked, looked_up
 
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Dependency queries: their form, and their answers.
 
@@ -22,12 +12,8 @@ from typing import Any
 import jsonschema
 from glare.common import exception
 
-from glare_murano import dependencies
-from glare_murano import requests
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
-from glare_murano.package import parse_version
+from glare_murano import dependencies, requests
+from glare_murano.package import GlareMuranoError, VersionSpec, closure, parse_version
 
 _RANGE = {"type": ["string", "null"]}
 _RANGES = {"type": "object", "maxProperties": 1000, "additionalProperties": _RANGE}

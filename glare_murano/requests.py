@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The WSGI filter that refuses what Glare would fail on, before Glare sees it.
 
@@ -25,8 +15,7 @@ import json
 import math
 import re
 import urllib.parse
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonpatch
@@ -34,11 +23,9 @@ import jsonpointer
 from glare.api.middleware import fault
 from glare.common import exception
 from oslo_log import log as logging
-from webob import dec
-from webob import exc
+from webob import dec, exc
 
-from glare_murano import artifact
-from glare_murano import fields
+from glare_murano import artifact, fields
 from glare_murano.package.errors import quoted
 
 LOG = logging.getLogger(__name__)

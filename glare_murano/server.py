@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The embedded Glare: the real service on one host, for development and tests.
 
@@ -27,8 +17,7 @@ import pathlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from warnings import filterwarnings
 
@@ -49,8 +38,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from waitress import wasyncore
 
-from glare_murano import fields
-from glare_murano import uploads
+from glare_murano import fields, uploads
 from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What one upload of an archive brings into Glare's store beside the archive.
 
@@ -21,14 +11,11 @@ after that. What a process leaves that is killed on the way is settled later.
 import dataclasses
 import datetime
 import io
-from collections.abc import Iterable
-from collections.abc import Mapping
-from typing import IO
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import IO, Any
 
 import glance_store
-from glare.common import exception
-from glare.common import store_api
+from glare.common import exception, store_api
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_config import cfg

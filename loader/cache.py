@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The shared package store on disk: archives, fetched once, and unpacked once if at all.
 
@@ -58,27 +48,19 @@ import pathlib
 import re
 import stat
 import time
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import TracebackType
-from typing import IO
-from typing import Self
+from typing import IO, Self
 
-from glare_murano.package import Archive
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Limits
-from glare_murano.package.entries import DEFAULT_LIMITS
-from glare_murano.package.entries import check_size
+from glare_murano.package import Archive, InvalidPackage, Limits
+from glare_murano.package.entries import DEFAULT_LIMITS, check_size
 from loader import errors
 from loader.archives import Archives
 from loader.counters import Counters
 from loader.files import private
 from loader.locks import LockFile
 from loader.unpacked import Unpacked
-from loader.uses import UseClock
-from loader.uses import last_use
+from loader.uses import UseClock, last_use
 from loader.workspaces import Workspaces
 
 LOG = logging.getLogger(__name__)

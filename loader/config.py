@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A loader as an operator has configured it, by oslo.config.
 
@@ -21,25 +11,16 @@ import collections
 import logging
 import pathlib
 import tempfile
-from collections.abc import Collection
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
 from loader import fetching
-from loader.cache import Cache
-from loader.cache import TemporaryCache
-from loader.catalogs import directory
-from loader.catalogs import glare
-from loader.catalogs import http
-from loader.catalogs import murano
-from loader.catalogs import options
-from loader.catalogs import registry
-from loader.catalogs import sessions
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Scope
+from loader.cache import Cache, TemporaryCache
+from loader.catalogs import directory, glare, http, murano, options, registry, sessions
+from loader.catalogs.base import Catalog, Scope
 from loader.fetching import Fetcher
 from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The Murano engine's adapter: the loader behind the engine's own interface.
 
@@ -23,12 +13,9 @@ beside it know Murano.
 import functools
 import logging
 import types
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import IO
-from typing import Any
-from typing import Self
+from typing import IO, Any, Self
 
 import semantic_version
 from keystoneauth1 import session as ksa_session
@@ -42,22 +29,16 @@ from murano.dsl import helpers as dsl_helpers
 from murano.dsl import murano_package as dsl_package
 from murano.dsl import murano_type as dsl_murano_type
 from murano.dsl import package_loader as dsl_package_loader
-from murano.engine import murano_package
+from murano.engine import murano_package, yaql_yaml_loader
 from murano.engine import package_loader as murano_package_loader
-from murano.engine import yaql_yaml_loader
-from murano.engine.system import resource_manager
-from murano.engine.system import system_objects
+from murano.engine.system import resource_manager, system_objects
 from oslo_log import versionutils
 
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from loader import config
-from loader import errors
-from loader import transfer
+from glare_murano.package import Version, VersionSpec
+from loader import config, errors, transfer
 from loader.catalogs.base import Scope
 from loader.counters import Counters
-from loader.extensions import ExtensionPackage
-from loader.extensions import load_extensions
+from loader.extensions import ExtensionPackage, load_extensions
 from loader.formats.base import Package
 
 LOG = logging.getLogger(__name__)

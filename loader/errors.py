@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What can go wrong when a package is loaded, told to whoever deploys.
 
@@ -17,11 +7,8 @@ What is wrong with a package itself is in ``glare_murano.package.errors``.
 
 from collections.abc import Iterable
 
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from loader.chains import Chains
-from loader.chains import brief
+from glare_murano.package import GlareMuranoError, Version, VersionSpec
+from loader.chains import Chains, brief
 
 # How many versions a message tells.
 _MOST_TOLD = 20

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Extension plug-ins: classes written in Python that appear as packages.
 
@@ -26,20 +16,13 @@ import importlib.metadata
 import inspect
 import itertools
 import logging
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from packaging import version as pep440
-from stevedore import extension
-from stevedore import named
+from stevedore import extension, named
 
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import parse_version
+from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
 from glare_murano.package.manifest import check_full_name
 from loader import plugins
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Bringing what was chosen into the cache: several archives at once.
 
@@ -21,20 +11,13 @@ import concurrent.futures
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from glare_murano.package import GlareMuranoError
 from loader import errors
 from loader.cache import Cache
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Release
-from loader.formats.source import Archived
-from loader.formats.source import Folder
-from loader.formats.source import Source
+from loader.catalogs.base import Catalog, Release
+from loader.formats.source import Archived, Folder, Source
 from loader.resolution import Choice
 
 LOG = logging.getLogger(__name__)

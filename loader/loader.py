@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The one door for engines: a requirement goes in, a package comes out.
 
@@ -21,35 +11,23 @@ they hold the formats'.
 import logging
 import threading
 import time
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from typing import Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self
 
 import platformdirs
 
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
-from glare_murano.package.manifest import check_full_name
-from glare_murano.package.manifest import check_required_name
-from loader import errors
-from loader import resolution
+from glare_murano.package import InvalidPackage, Version, VersionSpec, closure
+from glare_murano.package.manifest import check_full_name, check_required_name
+from loader import errors, resolution
 from loader.cache import Cache
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Query
-from loader.catalogs.base import Release
+from loader.catalogs.base import Catalog, Query, Release
 from loader.counters import Counters
 from loader.fetching import Fetcher
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 from loader.memory import Memory
 from loader.pins import Pins
-from loader.resolution import Choice
-from loader.resolution import Resolution
+from loader.resolution import Choice, Resolution
 
 if TYPE_CHECKING:
     from keystoneauth1 import session as ksa_session

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The lock file: a closure, written down so that it can be had again exactly.
 
@@ -21,26 +11,13 @@ a version control system shows what changed.
 import dataclasses
 import os
 import pathlib
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
-from glare_murano.package import documents
+from glare_murano.package import Version, VersionSpec, closure, documents
 from glare_murano.package.errors import quoted
-from loader import errors
-from loader import files
-from loader import lockform
-from loader import resolution
-from loader.catalogs.base import Answer
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Query
-from loader.catalogs.base import Release
-from loader.catalogs.base import newest_first
+from loader import errors, files, lockform, resolution
+from loader.catalogs.base import Answer, Catalog, Query, Release, newest_first
 
 
 @dataclasses.dataclass(frozen=True)

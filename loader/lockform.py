@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The form of a lock file: how it is written as text, and read again.
 
@@ -18,22 +8,14 @@ package and key. As in a manifest, the text as written counts: 1.10 is a version
 
 import contextlib
 import re
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from typing import Any
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import yaml
 
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import documents
-from glare_murano.package import parse_version
+from glare_murano.package import Version, VersionSpec, documents, parse_version
 from glare_murano.package.errors import quoted
-from glare_murano.package.manifest import check_full_name
-from glare_murano.package.manifest import check_required_name
+from glare_murano.package.manifest import check_full_name, check_required_name
 from loader.catalogs.base import Release
 
 _FORM = "1"

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What was resolved before, for when no catalogue answers.
 
@@ -23,25 +13,14 @@ import hashlib
 import json
 import logging
 import pathlib
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import VersionSpec
-from glare_murano.package import parse_version
-from loader import errors
-from loader import files
+from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
+from loader import errors, files
 from loader.cache import Cache
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Query
-from loader.catalogs.base import Release
-from loader.catalogs.base import newest_first
-from loader.resolution import Choice
-from loader.resolution import Resolution
-from loader.resolution import by_level
-from loader.resolution import resolve
+from loader.catalogs.base import Catalog, Query, Release, newest_first
+from loader.resolution import Choice, Resolution, by_level, resolve
 
 LOG = logging.getLogger(__name__)
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The fixation table: which versions an environment was deployed with.
 
@@ -19,15 +9,9 @@ change. The table's form is that of Murano's object model
 """
 
 import collections
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from glare_murano.package import InvalidVersion
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
-from glare_murano.package import parse_version
+from glare_murano.package import InvalidVersion, Version, VersionSpec, closure, parse_version
 from glare_murano.package.errors import quoted
 from loader import errors
 

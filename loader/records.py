@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What was unpacked: the files of a package with their sizes and SHA-256 sums.
 
@@ -25,15 +15,9 @@ import os
 import pathlib
 import stat
 from collections.abc import Mapping
-from typing import Any
-from typing import NamedTuple
-from typing import Self
+from typing import Any, NamedTuple, Self
 
-from loader.files import begin_to_sync
-from loader.files import is_passing
-from loader.files import private
-from loader.files import size_on_disk
-from loader.files import sync_folder
+from loader.files import begin_to_sync, is_passing, private, size_on_disk, sync_folder
 
 
 class _File(NamedTuple):

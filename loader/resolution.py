@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Requirements go in, releases come out: the closure, before anything is fetched.
 
@@ -23,21 +13,12 @@ catalogue's are taken.
 import collections
 import dataclasses
 import itertools
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
+from glare_murano.package import Version, VersionSpec, closure
 from loader import errors
-from loader.catalogs.base import Answer
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Query
-from loader.catalogs.base import Release
-from loader.catalogs.base import Undefined
+from loader.catalogs.base import Answer, Catalog, Query, Release, Undefined
 from loader.chains import Chains
 
 _T = TypeVar("_T")

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The files of a package: a ZIP file, an open file, or a folder, read safely.
 
@@ -28,18 +18,12 @@ import struct
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import IO
-from typing import Self
+from typing import IO, Self
 
-from glare_murano.package import entries
-from glare_murano.package import errors
-from glare_murano.package.entries import DEFAULT_LIMITS
-from glare_murano.package.entries import Entry
-from glare_murano.package.entries import Limits
-from glare_murano.package.entries import refusal
+from glare_murano.package import entries, errors
+from glare_murano.package.entries import DEFAULT_LIMITS, Entry, Limits, refusal
 from glare_murano.package.manifest import FILE_NAME
 
 Source = str | os.PathLike[str] | IO[bytes]

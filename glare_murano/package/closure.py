@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Planning: which releases a set of requirements comes to, all the way down.
 
@@ -28,16 +18,11 @@ side.
 import collections
 import dataclasses
 import itertools
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from glare_murano.package.errors import GlareMuranoError
-from glare_murano.package.versions import Version
-from glare_murano.package.versions import VersionSpec
+from glare_murano.package.versions import Version, VersionSpec
 
 Requirements = Mapping[str, VersionSpec]
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a package says of itself: its manifest, and the classes in its files.
 
@@ -21,17 +11,12 @@ import collections
 import dataclasses
 from collections.abc import Mapping
 
-from glare_murano.package import documents
-from glare_murano.package import errors
+from glare_murano.package import documents, errors
 from glare_murano.package.archive import Archive
-from glare_murano.package.classes import ClassDefinition
-from glare_murano.package.classes import read_classes
-from glare_murano.package.documents import MAX_EXPANDED
-from glare_murano.package.documents import MAX_SIZE
+from glare_murano.package.classes import ClassDefinition, read_classes
+from glare_murano.package.documents import MAX_EXPANDED, MAX_SIZE
 from glare_murano.package.images import read_image
-from glare_murano.package.manifest import FILE_NAME
-from glare_murano.package.manifest import MURANO_PL
-from glare_murano.package.manifest import Manifest
+from glare_murano.package.manifest import FILE_NAME, MURANO_PL, Manifest
 
 CLASSES = "Classes"
 FORMS = "UI"

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The manifest of a package: what ``manifest.yaml`` says, checked.
 
@@ -23,20 +13,14 @@ import functools
 import importlib.metadata
 import re
 import types
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from typing import Any
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import yaml
 
-from glare_murano.package import documents
-from glare_murano.package import errors
+from glare_murano.package import documents, errors
 from glare_murano.package.errors import quoted
-from glare_murano.package.versions import Version
-from glare_murano.package.versions import VersionSpec
-from glare_murano.package.versions import parse_version
+from glare_murano.package.versions import Version, VersionSpec, parse_version
 
 FILE_NAME = "manifest.yaml"
 CORE_LIBRARY = "io.murano"

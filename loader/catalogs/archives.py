@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Archives that a catalogue has to download to know what they are.
 
 What was downloaded for that is kept for who fetches it next, so that it is not
@@ -19,15 +9,11 @@ when the process ends.
 import hashlib
 import tempfile
 import threading
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
-from glare_murano.package import Archive
-from glare_murano.package import Limits
-from glare_murano.package import read_contents
-from glare_murano.package.entries import DEFAULT_LIMITS
-from glare_murano.package.entries import check_size
+from glare_murano.package import Archive, Limits, read_contents
+from glare_murano.package.entries import DEFAULT_LIMITS, check_size
 from loader.catalogs.base import Release
 
 # Archives kept open at once; of more, the oldest is dropped.

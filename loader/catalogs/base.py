@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a catalogue is: the interface that the loader asks, and its answers."""
 
@@ -16,18 +6,10 @@ import abc
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Self
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
-from glare_murano.package import Manifest
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
+from glare_murano.package import Manifest, Version, VersionSpec, closure
 from glare_murano.package.contents import class_names
 from loader.counters import Counters
 

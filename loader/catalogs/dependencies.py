@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The wire form of a dependency query: ``POST /murano/dependencies``.
 
@@ -20,16 +10,10 @@ answer; who sends it is the catalogue's affair. The form is the document
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
-from glare_murano.package import parse_version
+from glare_murano.package import GlareMuranoError, VersionSpec, closure, parse_version
 from glare_murano.package.manifest import check_full_name
 from loader import errors
-from loader.catalogs.base import Answer
-from loader.catalogs.base import Query
-from loader.catalogs.base import Release
-from loader.catalogs.base import Undefined
+from loader.catalogs.base import Answer, Query, Release, Undefined
 
 PATH = "/murano/dependencies"
 

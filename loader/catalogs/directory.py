@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Releases that lie in a folder of this host, unpacked or as ZIP files.
 
 A package is any folder with a manifest, and any ZIP file, however deep below
@@ -27,23 +17,22 @@ import logging
 import os
 import pathlib
 import threading
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from oslo_config import cfg
 
-from glare_murano.package import Archive
-from glare_murano.package import InvalidPackage
-from glare_murano.package import InvalidVersion
-from glare_murano.package import Version
-from glare_murano.package import parse_version
-from glare_murano.package import read_contents
+from glare_murano.package import (
+    Archive,
+    InvalidPackage,
+    InvalidVersion,
+    Version,
+    parse_version,
+    read_contents,
+)
 from glare_murano.package.contents import CLASSES
 from glare_murano.package.manifest import FILE_NAME
 from loader import errors
-from loader.catalogs import archives
-from loader.catalogs import base
-from loader.catalogs import options
+from loader.catalogs import archives, base, options
 from loader.catalogs.snapshot import Snapshot
 
 LOG = logging.getLogger(__name__)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """What was learnt of files elsewhere, so that they are read once on this host.
 
 A fact is a JSON document, kept with what tells whether the file still stands.
@@ -24,9 +14,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import VersionSpec
-from glare_murano.package import parse_version
+from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
 from loader import files
 from loader.catalogs.base import Release
 

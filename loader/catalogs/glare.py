@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Releases in Glare, found by its own filters.
 
@@ -21,10 +11,7 @@ by the bounds of a range; the exact range is checked here.
 import itertools
 import logging
 import urllib.parse
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import requests
@@ -34,19 +21,10 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from glare_murano import fields
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import InvalidName
-from glare_murano.package import VersionSpec
-from glare_murano.package import parse_version
-from glare_murano.package.manifest import check_full_name
-from glare_murano.package.manifest import check_required_name
-from loader import errors
-from loader import transfer
-from loader.catalogs import base
-from loader.catalogs import batches
-from loader.catalogs import dependencies
-from loader.catalogs import keystone
-from loader.catalogs import options
+from glare_murano.package import GlareMuranoError, InvalidName, VersionSpec, parse_version
+from glare_murano.package.manifest import check_full_name, check_required_name
+from loader import errors, transfer
+from loader.catalogs import base, batches, dependencies, keystone, options
 
 LOG = logging.getLogger(__name__)
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Releases in a static repository: files on any web server, as Murano lays them out.
 
 ``apps/FQN.zip`` is a package, ``apps/FQN.VERSION.zip`` one of its versions, and
@@ -34,45 +24,32 @@ import time
 import urllib.parse
 import zipfile
 import zlib
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import Any
-from typing import Self
+from typing import Any, Self
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
-from glare_murano.package import InvalidName
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Limits
-from glare_murano.package import Manifest
-from glare_murano.package import Version
-from glare_murano.package import parse_version
+from glare_murano.package import (
+    InvalidName,
+    InvalidPackage,
+    Limits,
+    Manifest,
+    Version,
+    parse_version,
+)
 from glare_murano.package.documents import MAX_SIZE
-from glare_murano.package.entries import DEFAULT_LIMITS
-from glare_murano.package.entries import check_size
-from glare_murano.package.entries import refusal
+from glare_murano.package.entries import DEFAULT_LIMITS, check_size, refusal
 from glare_murano.package.errors import quoted
-from glare_murano.package.manifest import FILE_NAME
-from glare_murano.package.manifest import check_full_name
-from loader import errors
-from loader import transfer
-from loader.catalogs import base
-from loader.catalogs import options
-from loader.catalogs import sessions
+from glare_murano.package.manifest import FILE_NAME, check_full_name
+from loader import errors, transfer
+from loader.catalogs import base, options, sessions
 from loader.catalogs.archives import Archives
-from loader.catalogs.facts import Fact
-from loader.catalogs.facts import Facts
-from loader.catalogs.facts import from_document
-from loader.catalogs.facts import to_document
-from loader.catalogs.ranges import RangeFile
-from loader.catalogs.ranges import TooMuch
-from loader.catalogs.web import Answer
-from loader.catalogs.web import Web
-from loader.catalogs.web import checked_url
+from loader.catalogs.facts import Fact, Facts, from_document, to_document
+from loader.catalogs.ranges import RangeFile, TooMuch
+from loader.catalogs.web import Answer, Web, checked_url
 
 LOG = logging.getLogger(__name__)
 

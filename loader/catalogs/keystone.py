@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """How catalogues ask OpenStack services: by which session, for which project."""
 
 from typing import Any
@@ -20,8 +10,7 @@ from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
-from loader import errors
-from loader import transfer
+from loader import errors, transfer
 from loader.catalogs import sessions
 from loader.catalogs.base import Scope
 from loader.counters import Counters

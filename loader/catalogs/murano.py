@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Releases in Murano's own API, the storage of packages before Glare.
 
 It keeps one archive of each package for each project, and public ones. Its
@@ -24,8 +14,7 @@ import dataclasses
 import logging
 import urllib.parse
 from collections.abc import Iterator
-from typing import Any
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import requests
 from keystoneauth1 import adapter
@@ -33,16 +22,10 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from glare_murano.package import InvalidPackage
-from loader import errors
-from loader import transfer
-from loader.catalogs import base
-from loader.catalogs import keystone
-from loader.catalogs import options
+from loader import errors, transfer
+from loader.catalogs import base, keystone, options
 from loader.catalogs.archives import Archives
-from loader.catalogs.facts import Fact
-from loader.catalogs.facts import Facts
-from loader.catalogs.facts import from_document
-from loader.catalogs.facts import to_document
+from loader.catalogs.facts import Fact, Facts, from_document, to_document
 
 LOG = logging.getLogger(__name__)
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """The catalogues that are installed, and those that an operator has chosen.
 
 A catalogue is an entry point of the group ``glare_murano.catalogs``: a function
@@ -18,17 +8,14 @@ that are asked for are imported.
 
 import functools
 import importlib.metadata
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from oslo_config import cfg
 from stevedore import named
 
-from loader import errors
-from loader import plugins
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Scope
+from loader import errors, plugins
+from loader.catalogs.base import Catalog, Scope
 
 NAMESPACE = "glare_murano.catalogs"
 

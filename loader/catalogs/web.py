@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Files of a web server, asked for without trust: everything has a limit.
 
 No credentials are sent, neither the session's nor those of ``~/.netrc``. What
@@ -19,18 +9,14 @@ packages.
 import contextlib
 import functools
 import re
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import requests
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
 from glare_murano.package.errors import quoted
-from loader import errors
-from loader import transfer
+from loader import errors, transfer
 from loader.counters import Counters
 
 # For a whole file.

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The interface of a package, and the part of it that a manifest answers.
 
@@ -20,17 +10,11 @@ import abc
 import io
 import os
 import pathlib
-from collections.abc import Collection
-from collections.abc import Mapping
-from typing import Any
-from typing import ClassVar
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
-from glare_murano.package import Archive
-from glare_murano.package import Version
-from glare_murano.package import parse_version
-from loader.formats.source import Folder
-from loader.formats.source import Source
-from loader.formats.source import path_within
+from glare_murano.package import Archive, Version, parse_version
+from loader.formats.source import Folder, Source, path_within
 
 
 class Package(abc.ABC):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Packages that are a Heat template: one class, and its form, made up from it."""
 
@@ -16,16 +6,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Problem
-from glare_murano.package import Version
-from glare_murano.package import documents
-from loader.formats import hot_class
-from loader.formats import hot_form
-from loader.formats import hot_yaql
+from glare_murano.package import InvalidPackage, Problem, Version, documents
+from loader.formats import hot_class, hot_form, hot_yaql
 from loader.formats.base import PackageBase
-from loader.formats.hot_template import FILE_NAME
-from loader.formats.hot_template import Template
+from loader.formats.hot_template import FILE_NAME, Template
 
 
 class HOTPackage(PackageBase):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The MuranoPL class that deploys a HOT template, as plain data.
 
@@ -17,15 +7,12 @@ stack, are those of Murano's own class for such packages, so that an
 environment may change from the one to the other at any time.
 """
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from loader.formats.hot_parameter import Parameter
-from loader.formats.hot_parameter import Type
+from loader.formats.hot_parameter import Parameter, Type
 from loader.formats.hot_template import Template
-from loader.formats.hot_yaql import Yaql
-from loader.formats.hot_yaql import literal
+from loader.formats.hot_yaql import Yaql, literal
 
 FILES = "HotFiles"
 ENVIRONMENTS = "HotEnvironments"

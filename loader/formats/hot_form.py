@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The form in which a user fills in the parameters of a HOT template, as plain data.
 
@@ -21,15 +11,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from glare_murano.package import Version
-from loader.formats.hot_parameter import AllowedPattern
-from loader.formats.hot_parameter import Constraint
-from loader.formats.hot_parameter import Length
-from loader.formats.hot_parameter import Parameter
-from loader.formats.hot_parameter import Type
-from loader.formats.hot_parameter import truth_or_none
+from loader.formats.hot_parameter import (
+    AllowedPattern,
+    Constraint,
+    Length,
+    Parameter,
+    Type,
+    truth_or_none,
+)
 from loader.formats.hot_template import Template
-from loader.formats.hot_yaql import Yaql
-from loader.formats.hot_yaql import literal
+from loader.formats.hot_yaql import Yaql, literal
 
 _FIELD_TYPES = {Type.NUMBER: "integer", Type.BOOLEAN: "boolean"}
 _KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A HOT template, as far as a class and a form are made of it, checked.
 
@@ -17,19 +7,13 @@ of the resources no more is asked than that there is such a section.
 """
 
 import dataclasses
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
 
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Problem
-from glare_murano.package import documents
-from loader.formats.hot_parameter import Constraint
-from loader.formats.hot_parameter import Parameter
-from loader.formats.hot_parameter import Type
-from loader.formats.hot_parameter import read_constraints
+from glare_murano.package import InvalidPackage, Problem, documents
+from loader.formats.hot_parameter import Constraint, Parameter, Type, read_constraints
 
 FILE_NAME = "template.yaml"
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The package types that are installed, and how one is chosen.
 
@@ -20,19 +10,14 @@ import copy
 import importlib.metadata
 import logging
 import os
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from stevedore import named
 
 from glare_murano.package import InvalidManifest
-from glare_murano.package.manifest import PLUGIN_NAMESPACE
-from glare_murano.package.manifest import Format
-from glare_murano.package.manifest import registered_formats
-from loader import errors
-from loader import plugins
+from glare_murano.package.manifest import PLUGIN_NAMESPACE, Format, registered_formats
+from loader import errors, plugins
 from loader.formats.base import Package
 from loader.formats.source import Source
 

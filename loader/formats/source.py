@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Where the files of a package are: in a folder, or still in the package's archive.
 
@@ -23,17 +13,12 @@ import io
 import os
 import pathlib
 import posixpath
-from collections.abc import Callable
-from collections.abc import Iterator
-from typing import NamedTuple
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
-from glare_murano.package import Archive
-from glare_murano.package import Limits
-from glare_murano.package import read_manifest
+from glare_murano.package import Archive, Limits, read_manifest
 from glare_murano.package.entries import DEFAULT_LIMITS
-from glare_murano.package.manifest import FILE_NAME
-from glare_murano.package.manifest import Manifest
+from glare_murano.package.manifest import FILE_NAME, Manifest
 from loader import errors
 from loader.seeking import SeekableFile
 

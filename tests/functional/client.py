@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A client of Glare that says what was sent and shows what came back."""
 
@@ -17,16 +7,14 @@ import http.client
 import json
 import pathlib
 import urllib.parse
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import requests
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from openapi_core import OpenAPI
-from openapi_core.contrib.requests import RequestsOpenAPIRequest
-from openapi_core.contrib.requests import RequestsOpenAPIResponse
+from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
 ARTIFACTS = "/artifacts/murano"
 BATCHES = "/murano/archives"

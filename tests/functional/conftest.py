@@ -1,22 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The real Glare, inside the test process."""
 
 import itertools
 import pathlib
 import threading
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,11 +13,9 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from glare_murano import fields
-from glare_murano import server
+from glare_murano import fields, server
 from tests import packages
-from tests.functional.client import Client
-from tests.functional.client import Wire
+from tests.functional.client import Client, Wire
 from tests.waits import waits
 
 __all__ = ["waits"]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The real murano-api over SQLite, in a process of its own.
 
@@ -23,8 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -75,12 +64,9 @@ def main() -> None:
     folder = parser.parse_args().folder
 
     import waitress
-    from murano.api.middleware import context
-    from murano.api.middleware import fault
-    from murano.api.v1 import request_statistics
-    from murano.api.v1 import router
-    from murano.common import config
-    from murano.common import policy
+    from murano.api.middleware import context, fault
+    from murano.api.v1 import request_statistics, router
+    from murano.common import config, policy
     from murano.db.migration import migration
 
     conf = config.CONF

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Sites: one Glare each, made of a database, a store, and API processes.
 
@@ -21,20 +11,16 @@ import dataclasses
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy
 import yaml
 
 from glare_murano import server
-from tests import packages
-from tests import processes
-from tests.functional import databases
-from tests.functional import stores
+from tests import packages, processes
+from tests.functional import databases, stores
 from tests.functional.client import Client
-from tests.functional.conftest import CORE
-from tests.functional.conftest import CORE_VERSION
+from tests.functional.conftest import CORE, CORE_VERSION
 
 # Glare imports eventlet, which says at each start that it is to be replaced.
 _PYTHON = (sys.executable, "-W", "ignore", "-m")

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """OpenStack Swift, with Keystone before it, on this host.
 
@@ -25,8 +15,7 @@ from collections.abc import Iterator
 import swiftclient
 
 from tests import processes
-from tests.functional import keystone
-from tests.functional import stores
+from tests.functional import keystone, stores
 
 _CONTAINER = "glare"
 _UUID_LENGTH = 36

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The artifact type in the real Glare."""
 
@@ -21,19 +11,15 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from glare.common import exception
-from glare.common import store_api
+from glare.common import exception, store_api
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_utils import timeutils
 
-from glare_murano.package import Archive
-from glare_murano.package import InvalidPackage
-from glare_murano.package import read_contents
+from glare_murano.package import Archive, InvalidPackage, read_contents
 from tests import packages
-from tests.functional.client import Client
-from tests.functional.client import message
+from tests.functional.client import Client, message
 
 
 def _draft(glare: Client, name: str, version: str = "1.0.0") -> str:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Batches: the archives of several artifacts in one answer, asked of the real Glare."""
 
@@ -26,8 +16,7 @@ import urllib.parse
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import requests
@@ -37,16 +26,13 @@ from oslo_policy import _checks
 from oslo_policy import policy as oslo_policy
 
 import loader
-from glare_murano import api
-from glare_murano import batches
+from glare_murano import api, batches
 from glare_murano.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
 from loader import fetching
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
-from tests.functional.client import BATCHES
-from tests.functional.client import Client
-from tests.functional.client import Wire
+from tests.functional.client import BATCHES, Client, Wire
 
 
 def _archives(answer: Any) -> dict[str, bytes]:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Dependency queries, answered by the real Glare."""
 
@@ -23,14 +13,10 @@ import requests
 from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
 
-from glare_murano import answers
-from glare_murano import dependencies
-from glare_murano import details
+from glare_murano import answers, dependencies, details
 from tests import packages
 from tests.functional import statements
-from tests.functional.client import DEPENDENCIES
-from tests.functional.client import Client
-from tests.functional.client import message
+from tests.functional.client import DEPENDENCIES, Client, message
 
 
 def _closure(client: Client, **body: Any) -> dict[str, list[str]]:

@@ -1,29 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Every filter of the artifact type, as the document "artifact" tells them, in the real Glare."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from glare_murano.package import VersionSpec
-from glare_murano.package import parse_version
+from glare_murano.package import VersionSpec, parse_version
 from tests import packages
-from tests.functional.client import Client
-from tests.functional.client import Wire
-from tests.functional.client import message
+from tests.functional.client import Client, Wire, message
 
 Query = list[tuple[str, str]]
 

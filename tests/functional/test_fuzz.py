@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Odd requests to the real Glare, thousands of them: none is answered with 500.
 
@@ -24,20 +14,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from glare_murano import fields as table
 from tests import packages
-from tests.functional.client import ARTIFACTS
-from tests.functional.client import BATCHES
-from tests.functional.client import DEPENDENCIES
-from tests.functional.client import Answer
-from tests.functional.client import Client
-from tests.functional.client import Wire
+from tests.functional.client import ARTIFACTS, BATCHES, DEPENDENCIES, Answer, Client, Wire
 
 # A request takes longer than what other property tests try, so that more of
 # them take it slower.

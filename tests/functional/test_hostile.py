@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The hostile packages, sent to the real Glare: each is refused, and leaves nothing behind."""
 
@@ -16,8 +6,7 @@ import pathlib
 import socket
 import tempfile
 import urllib.parse
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -27,13 +16,9 @@ from oslo_config import cfg
 from glare_murano.package import Limits
 from tests import packages
 from tests.descriptors import open_files
-from tests.functional.client import ARTIFACTS
-from tests.functional.client import Client
-from tests.functional.client import message
+from tests.functional.client import ARTIFACTS, Client, message
 from tests.hostile import cases
-from tests.hostile.cases import CASES
-from tests.hostile.cases import HARMLESS
-from tests.hostile.cases import Case
+from tests.hostile.cases import CASES, HARMLESS, Case
 from tests.hostile.test_refused import LONGEST_TEXT
 
 GROUP = "artifact_type:murano"

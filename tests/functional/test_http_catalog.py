@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A static repository over a real web server."""
 
@@ -21,8 +11,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,19 +20,15 @@ from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
 import loader
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Limits
-from glare_murano.package import VersionSpec
+from glare_murano.package import InvalidPackage, Limits, VersionSpec
 from loader.catalogs import http as http_catalog
-from loader.catalogs import options
-from loader.catalogs import registry
+from loader.catalogs import options, registry
 from loader.catalogs.base import Scope
 from loader.catalogs.facts import Facts
 from loader.catalogs.http import HttpCatalog
 from tests import packages
 from tests.functional import static
-from tests.functional.static import Files
-from tests.functional.static import Server
+from tests.functional.static import Files, Server
 
 pytestmark = pytest.mark.usefixtures("waits")
 

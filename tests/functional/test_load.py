@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Many clients at once, and clients that die: nothing half done stays, or is seen."""
 
@@ -20,17 +10,13 @@ import socket
 import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests import packages
-from tests import processes
-from tests.functional import databases
-from tests.functional import sites
-from tests.functional import stores
+from tests import packages, processes
+from tests.functional import databases, sites, stores
 from tests.functional.client import Client
 from tests.functional.sites import Site
 

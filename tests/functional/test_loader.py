@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The loader over the real Glare."""
 
@@ -23,9 +13,7 @@ import pytest
 from oslo_config import cfg
 
 import loader
-from glare_murano.package import Archive
-from glare_murano.package import InvalidName
-from glare_murano.package import VersionSpec
+from glare_murano.package import Archive, InvalidName, VersionSpec
 from loader.catalogs import glare as glare_catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The API's document and the real answers: that neither says what the other does not.
 
@@ -21,15 +11,11 @@ from typing import Any
 import openapi_core.exceptions
 import pytest
 import requests
-from openapi_core.contrib.requests import RequestsOpenAPIRequest
-from openapi_core.contrib.requests import RequestsOpenAPIResponse
+from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
-from glare_murano import api
-from glare_murano import batches
-from glare_murano import queries
+from glare_murano import api, batches, queries
 from tests import packages
-from tests.functional.client import DOCUMENT
-from tests.functional.client import Client
+from tests.functional.client import DOCUMENT, Client
 
 
 def _without_prose(schema: Any) -> Any:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The loader behind a proxy, which the environment names."""
 
@@ -18,8 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,13 +20,11 @@ from glare_murano.package import VersionSpec
 from loader.catalogs.base import Catalog
 from loader.catalogs.glare import GlareCatalog
 from loader.catalogs.http import HttpCatalog
-from tests import packages
-from tests import processes
+from tests import packages, processes
 from tests.functional import proxy as proxies
 from tests.functional import static
 from tests.functional.client import Client
-from tests.functional.proxy import Handler
-from tests.functional.proxy import Proxy
+from tests.functional.proxy import Handler, Proxy
 
 # Names of hosts that nobody but the proxy can find.
 GLARE, REPOSITORY = "glare.test", "repository.test"

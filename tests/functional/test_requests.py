@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Malformed requests to the real Glare: refused in plain words, each in one line of the log."""
 
@@ -23,12 +13,7 @@ import webob.exc
 
 from glare_murano import requests as checks
 from tests import packages
-from tests.functional.client import ARTIFACTS
-from tests.functional.client import DEPENDENCIES
-from tests.functional.client import Answer
-from tests.functional.client import Client
-from tests.functional.client import Wire
-from tests.functional.client import message
+from tests.functional.client import ARTIFACTS, DEPENDENCIES, Answer, Client, Wire, message
 
 JSON = "application/json"
 PATCH = "application/json-patch+json"

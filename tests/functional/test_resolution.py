@@ -1,23 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Closures: planned by the real Glare in one answer, and by the loader a level at a time."""
 
 import itertools
 import os
 import pathlib
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import hypothesis
 import pytest
@@ -25,10 +13,8 @@ from hypothesis import strategies as st
 from keystoneauth1 import exceptions as ksa_exceptions
 
 from benchmarks import catalogue
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from loader import errors
-from loader import resolution
+from glare_murano.package import Version, VersionSpec
+from loader import errors, resolution
 from loader.catalogs.base import Query
 from loader.catalogs.glare import GlareCatalog
 from tests import packages

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Packages that nobody must accept, as data: what each is, and the rule that it breaks.
 
@@ -27,17 +17,19 @@ import tarfile
 from collections.abc import Callable
 
 from glare_murano.package import Limits
-from tests.hostile.zips import DOS
-from tests.hostile.zips import FOLDER
-from tests.hostile.zips import LINK
-from tests.hostile.zips import STORED
-from tests.hostile.zips import UTF_8
-from tests.hostile.zips import Member
-from tests.hostile.zips import closed
-from tests.hostile.zips import closed_64
-from tests.hostile.zips import gap_overlap
-from tests.hostile.zips import quoted_overlap
-from tests.hostile.zips import zipped
+from tests.hostile.zips import (
+    DOS,
+    FOLDER,
+    LINK,
+    STORED,
+    UTF_8,
+    Member,
+    closed,
+    closed_64,
+    gap_overlap,
+    quoted_overlap,
+    zipped,
+)
 
 NAME = "org.hostile"
 VERSION = "1.0.0"

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Every hostile package is refused by its rule: soon, in little memory, without a trace."""
 
@@ -16,22 +6,13 @@ import collections
 import io
 import pathlib
 import stat
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from glare_murano.package import Archive
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Limits
-from tests.hostile.cases import CASES
-from tests.hostile.cases import DATA
-from tests.hostile.cases import HARMLESS
-from tests.hostile.cases import Case
-from tests.hostile.reader import SECONDS
-from tests.hostile.reader import Job
-from tests.hostile.reader import Outcome
-from tests.hostile.reader import Reader
+from glare_murano.package import Archive, InvalidPackage, Limits
+from tests.hostile.cases import CASES, DATA, HARMLESS, Case
+from tests.hostile.reader import SECONDS, Job, Outcome, Reader
 
 # What an answer over HTTP, or one line of a log, can bear.
 LONGEST_TEXT = 32 * 1024

@@ -1,21 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The real Murano engine in the test process, the real Glare in another."""
 
 import itertools
 import pathlib
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,8 +12,7 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from murano.common import config as murano_config
 
-from examples import demo
-from examples import publish
+from examples import demo, publish
 from tests import packages
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The services around the engine's command, as tests run them.
 
@@ -36,8 +26,7 @@ from oslo_config import cfg
 
 from examples import publish
 from tests import processes
-from tests.processes import running
-from tests.processes import wait_until
+from tests.processes import running, wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
 CORE_LIBRARY = ROOT / ".cache/murano-16.0.0/meta"

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The real Murano engine, which loads every package through the loader."""
 
@@ -18,18 +8,15 @@ from typing import Any
 
 import pytest
 import semantic_version
-from keystoneauth1 import identity
-from keystoneauth1 import token_endpoint
+from keystoneauth1 import identity, token_endpoint
 from murano.common import engine as murano_engine
 from murano.dsl import exceptions as dsl_exceptions
 from murano.dsl import helpers
 from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
 
-from examples import demo
-from examples import publish
-from loader import engine
-from loader import transfer
+from examples import demo, publish
+from loader import engine, transfer
 from tests import packages
 
 Publish = Callable[..., None]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The package type ``Heat.HOT``, beside Murano's own in the real Murano engine.
 
@@ -21,8 +11,7 @@ import copy
 import dataclasses
 import pathlib
 import shutil
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import hypothesis
@@ -32,27 +21,19 @@ import yaml
 import yaql
 from hypothesis import strategies
 from murano.common import engine as murano_engine
-from murano.dsl import dsl
+from murano.dsl import dsl, helpers, schema_generator
 from murano.dsl import exceptions as dsl_exceptions
-from murano.dsl import helpers
-from murano.dsl import schema_generator
 from murano.dsl.contracts import contracts
 from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
-from murano.engine.system import heat_stack
-from murano.engine.system import status_reporter
+from murano.engine.system import heat_stack, status_reporter
 from murano.packages import exceptions as murano_exceptions
-from murano.packages import hot_package
-from murano.packages import load_utils
+from murano.packages import hot_package, load_utils
 from yaql import legacy
 from yaql.language import exceptions as yaql_exceptions
 
-from examples import demo
-from examples import publish
-from glare_murano.package import Archive
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Version
-from glare_murano.package import read_manifest
+from examples import demo, publish
+from glare_murano.package import Archive, InvalidPackage, Version, read_manifest
 from loader import engine
 from loader.formats.hot import HOTPackage
 from loader.formats.hot_yaql import literal

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Plug-ins in the real engine: package types and extensions written for Murano."""
 
@@ -17,9 +7,7 @@ from typing import Any
 
 import pytest
 from murano.common import engine as murano_engine
-from murano.dsl import dsl_exception
-from murano.dsl import executor
-from murano.dsl import helpers
+from murano.dsl import dsl_exception, executor, helpers
 from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
 
@@ -28,8 +16,7 @@ from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from loader import engine
 from loader.extensions import NAMESPACE
 from tests import packages
-from tests.plugins import Site
-from tests.plugins import site
+from tests.plugins import Site, site
 
 __all__ = ["site"]
 

@@ -1,27 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Random packages, and catalogues that hold them."""
 
 import hashlib
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
+from glare_murano.package import Version, VersionSpec
 from loader.catalogs import base
 
 VERSIONS = ("0.9.0", "1.0.0-rc.1", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.0.0+b.1")

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The package store on disk: what it keeps, mends, removes and refuses."""
 
@@ -27,23 +17,17 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pytest
 
 import loader
-from glare_murano.package import Archive
-from glare_murano.package import InvalidArchive
-from glare_murano.package import Limits
+from glare_murano.package import Archive, InvalidArchive, Limits
 from loader import cache as cache_module
-from loader import locks
-from loader import records
+from loader import locks, records
 from loader.workspaces import Workspaces
-from tests.descriptors import highest_descriptor
-from tests.descriptors import open_files
+from tests.descriptors import highest_descriptor, open_files
 from tests.unit.stored import Stored
 
 

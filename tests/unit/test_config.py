@@ -1,42 +1,25 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Loaders as a configuration describes them, while Keystone or a server fails."""
 
 import io
 import pathlib
 import re
-from collections.abc import Callable
-from collections.abc import Iterator
-from typing import Any
-from typing import cast
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
-from oslo_config import cfg
-from oslo_config import generator
+from oslo_config import cfg, generator
 
 import loader
 from examples import load
 from glare_murano.package import VersionSpec
-from loader import config
-from loader import transfer
-from loader.catalogs import glare
-from loader.catalogs import keystone
-from loader.catalogs import options
+from loader import config, transfer
+from loader.catalogs import glare, keystone, options
 from loader.catalogs.base import Scope
-from tests import configuration
-from tests import packages
+from tests import configuration, packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
 

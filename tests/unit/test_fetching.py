@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Several archives at once, by a request for each or one for all."""
 
@@ -19,17 +9,13 @@ import os
 import pathlib
 import random
 import threading
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 
 import loader
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Release
+from glare_murano.package import Version, VersionSpec
+from loader.catalogs.base import Catalog, Release
 from loader.resolution import Choice
 from tests import packages
 

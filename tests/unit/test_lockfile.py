@@ -1,42 +1,24 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Lock files of random closures: the same again, and no more changed than was asked for."""
 
 import pathlib
 import random
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import hypothesis
 import pytest
 import yaml
-from hypothesis import HealthCheck
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import loader
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
+from glare_murano.package import Version, VersionSpec, closure
 from loader import resolution
 from loader.catalogs.base import Query
 from tests.unit import published
-from tests.unit.published import Packages
-from tests.unit.published import catalog
-from tests.unit.published import ranges
+from tests.unit.published import Packages, catalog, ranges
 
 _MANY = settings(
     deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]

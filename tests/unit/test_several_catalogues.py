@@ -1,39 +1,19 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Several catalogues in the operator's order: random ones, against the rule itself."""
 
 import random
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import closure
+from glare_murano.package import Version, VersionSpec, closure
 from loader import resolution
 from loader.catalogs.base import Query
 from tests.unit import published
 from tests.unit.package.test_closure import cover_by_force
-from tests.unit.published import RANGES
-from tests.unit.published import VERSIONS
-from tests.unit.published import Packages
-from tests.unit.published import catalog
-from tests.unit.published import ranges
+from tests.unit.published import RANGES, VERSIONS, Packages, catalog, ranges
 
 LEAVES = tuple("xyz")
 

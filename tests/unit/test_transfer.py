@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Downloads and questions while the server, the network or the token fails."""
 
@@ -25,10 +15,8 @@ import socketserver
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable
-from collections.abc import Iterator
-from typing import Any
-from typing import cast
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 import requests
@@ -36,14 +24,12 @@ import urllib3
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
-from keystoneauth1.identity import generic
-from keystoneauth1.identity import v3
+from keystoneauth1.identity import generic, v3
 
 import loader
 from glare_murano.package import VersionSpec
 from loader import transfer
-from loader.catalogs.base import Catalog
-from loader.catalogs.base import Query
+from loader.catalogs.base import Catalog, Query
 from loader.catalogs.glare import GlareCatalog
 from loader.catalogs.http import HttpCatalog
 from loader.catalogs.murano import MuranoCatalog

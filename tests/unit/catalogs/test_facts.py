@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import io
@@ -16,14 +6,10 @@ import pathlib
 
 import pytest
 
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Limits
+from glare_murano.package import InvalidPackage, Limits
 from loader.catalogs import archives
 from loader.catalogs.archives import Archives
-from loader.catalogs.facts import Fact
-from loader.catalogs.facts import Facts
-from loader.catalogs.facts import from_document
-from loader.catalogs.facts import to_document
+from loader.catalogs.facts import Fact, Facts, from_document, to_document
 from tests import packages
 
 FACT = Fact({"a": [1, None, "ü"]}, {"ETag": '"x"'})

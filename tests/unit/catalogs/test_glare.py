@@ -1,22 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a Glare must not answer, and what the loader makes of it."""
 
 import itertools
 import json
 import pathlib
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,8 +17,7 @@ from glare_murano.package import VersionSpec
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.unit import faulty
-from tests.unit.faulty import Faulty
-from tests.unit.faulty import Handler
+from tests.unit.faulty import Faulty, Handler
 
 ANSWER: dict[str, Any] = {
     "id": "0",

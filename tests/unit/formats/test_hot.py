@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The package type ``Heat.HOT``: the class and the form as data, and what is refused.
 
@@ -24,8 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Version
+from glare_murano.package import InvalidPackage, Version
 from loader.formats import hot_yaql
 from loader.formats.hot import HOTPackage
 from loader.formats.hot_yaql import Yaql

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Package types, found among the plug-ins that are installed."""
 
@@ -22,16 +12,9 @@ import pytest
 import yaml
 
 import loader
-from glare_murano.package import Archive
-from glare_murano.package import InvalidArchive
-from glare_murano.package import InvalidManifest
-from glare_murano.package import Limits
-from glare_murano.package import parse_version
-from glare_murano.package.manifest import PLUGIN_NAMESPACE
-from glare_murano.package.manifest import Manifest
-from loader.formats import Archived
-from loader.formats import Folder
-from loader.formats import PackageTypes
+from glare_murano.package import Archive, InvalidArchive, InvalidManifest, Limits, parse_version
+from glare_murano.package.manifest import PLUGIN_NAMESPACE, Manifest
+from loader.formats import Archived, Folder, PackageTypes
 from loader.formats.muranopl import MuranoPLPackage
 from tests import packages
 from tests.plugins import Site

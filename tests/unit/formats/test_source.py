@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Packages that are read from their archives, as they lie in a cache."""
 
@@ -22,21 +12,15 @@ import re
 import resource
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import loader
-from glare_murano.package import Archive
-from glare_murano.package import InvalidArchive
-from glare_murano.package import InvalidPackage
+from glare_murano.package import Archive, InvalidArchive, InvalidPackage
 from loader import archives
-from loader.formats import Archived
-from loader.formats import Folder
-from loader.formats import PackageTypes
-from loader.formats import Source
+from loader.formats import Archived, Folder, PackageTypes, Source
 from loader.formats import source as source_module
 from loader.formats.hot import HOTPackage
 from tests import packages

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Archives and folders: read alike, unpacked whole or not at all, and never trusted."""
 
@@ -25,17 +15,18 @@ import zipfile
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glare_murano.package import Archive
-from glare_murano.package import InvalidArchive
-from glare_murano.package import InvalidManifest
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Limits
-from glare_murano.package import read_contents
-from glare_murano.package import read_manifest
+from glare_murano.package import (
+    Archive,
+    InvalidArchive,
+    InvalidManifest,
+    InvalidPackage,
+    Limits,
+    read_contents,
+    read_manifest,
+)
 
 MANIFEST = b"FullName: org.app\nType: Application\nClasses: {org.App: App.yaml}\n"
 FILES = {

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Class files: names and base classes as tables, and agreement with the engine."""
 
@@ -19,14 +9,11 @@ import sys
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from murano.dsl import namespace_resolver
 
-from glare_murano.package import Archive
-from glare_murano.package import InvalidPackage
-from glare_murano.package import read_contents
+from glare_murano.package import Archive, InvalidPackage, read_contents
 from glare_murano.package.classes import read_classes
 from glare_murano.package.documents import compose_all
 

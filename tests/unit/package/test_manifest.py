@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The manifest: the text as written, every problem at once, and hostile YAML."""
 
@@ -18,17 +8,18 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glare_murano.package import InvalidManifest
-from glare_murano.package import InvalidPackage
-from glare_murano.package import Manifest
-from glare_murano.package import Problem
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import manifest
+from glare_murano.package import (
+    InvalidManifest,
+    InvalidPackage,
+    Manifest,
+    Problem,
+    Version,
+    VersionSpec,
+    manifest,
+)
 from glare_murano.package.manifest import Format
 
 MINIMAL = "FullName: org.app\nType: Application\n"

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Versions and ranges: the grammar as tables, and agreement with the engine."""
 
@@ -17,18 +7,18 @@ import operator
 import time
 
 import pytest
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from murano.dsl import helpers
 
-from glare_murano.package import GlareMuranoError
-from glare_murano.package import InvalidRange
-from glare_murano.package import InvalidVersion
-from glare_murano.package import Version
-from glare_murano.package import VersionSpec
-from glare_murano.package import parse_version
+from glare_murano.package import (
+    GlareMuranoError,
+    InvalidRange,
+    InvalidVersion,
+    Version,
+    VersionSpec,
+    parse_version,
+)
 
 COMPARE = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
