@@ -20,9 +20,8 @@ from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import answers, batches, metrics, policies, requests, uploads
+from glare_murano import answers, batches, metrics, policies, requests, resolver, uploads
 from glare_murano.heirs import heirs
-from glare_murano.package import closure
 from glare_murano.rows import snapshot
 
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
@@ -72,7 +71,7 @@ def _dependencies(req: Any) -> webob.Response:
     with snapshot(session) as connection:
         try:
             return _json(answers.answer(connection, req.context, see_all, body))
-        except closure.Unplannable as error:
+        except resolver.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
 
 
@@ -90,7 +89,7 @@ def _heirs(req: Any) -> webob.Response:
             "class": name,
             "extends": sorted(heir.extends),
             "packages": {
-                fqn: [str(version) for version in closure.newest_first(versions)]
+                fqn: [str(version) for version in resolver.newest_first(versions)]
                 for fqn, versions in sorted(heir.packages.items())
             },
         }

@@ -27,7 +27,7 @@ from oslo_versionedobjects import fields as ovo_fields
 from glare_murano import checks, claims, metrics, package, uploads
 from glare_murano import fields as table
 from glare_murano import filters as filtering
-from glare_murano.package.entries import DEFAULT_LIMITS, Limits
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
 

@@ -23,7 +23,7 @@ from oslo_log import log as logging
 
 from glare_murano import fields, metrics
 from glare_murano.package import Version, VersionSpec
-from glare_murano.package.closure import newest_first
+from glare_murano.resolver import newest_first
 from glare_murano.rows import VERSION, among, checked, looked_up, version_of
 
 LOG = logging.getLogger(__name__)

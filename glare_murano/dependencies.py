@@ -18,7 +18,7 @@ from glare.db.sqlalchemy import models
 from glare_murano import details
 from glare_murano.details import Details
 from glare_murano.package import Version, VersionSpec
-from glare_murano.package.closure import Release, Requirements, newest_first
+from glare_murano.resolver import Release, Requirements, newest_first
 from glare_murano.rows import among, looked_up, usable, version_of
 
 # The table, since rows of mapped classes take longer.

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 from glare.common import exception
 
-from glare_murano import dependencies, requests
-from glare_murano.package import GlareMuranoError, VersionSpec, closure, parse_version
+from glare_murano import dependencies, requests, resolver
+from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
 
 _RANGE = {"type": ["string", "null"]}
 _RANGES = {"type": "object", "maxProperties": 1000, "additionalProperties": _RANGE}
@@ -84,7 +84,7 @@ def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
     """
     roots, missing = _roots(query, source)
     roots += [*query.requirements, *_package(query, source)]
-    planned = closure.plan(roots, query.pins, source)
+    planned = resolver.plan(roots, query.pins, source)
     details = source.details(planned.releases)
     return {
         "releases": [
@@ -117,7 +117,7 @@ def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
     }
 
 
-def _demand(demand: closure.Demand) -> dict[str, Any]:
+def _demand(demand: resolver.Demand) -> dict[str, Any]:
     requirer = demand.requirer
     return {
         "name": demand.fqn,
@@ -153,7 +153,7 @@ def _roots(
     roots, missing = [], []
     for class_name, spec in query.objects:
         releases = defining.get(class_name, ())
-        root = closure.choose_defining([releases], spec, query.pins)
+        root = resolver.choose_defining([releases], spec, query.pins)
         if root is not None:
             roots.append(root)
         else:
@@ -162,7 +162,7 @@ def _roots(
                     "class": class_name,
                     "range": spec.text,
                     "chain": [],
-                    "available": [str(release) for release in closure.one_of_each(releases)],
+                    "available": [str(release) for release in resolver.one_of_each(releases)],
                 }
             )
     return roots, missing

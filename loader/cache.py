@@ -53,7 +53,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from glare_murano.package import Archive, InvalidPackage, Limits
-from glare_murano.package.entries import DEFAULT_LIMITS, check_size
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from loader import errors
 from loader.archives import Archives
 from loader.counters import Counters

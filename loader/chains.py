@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from glare_murano.package import closure
+from glare_murano import resolver
 from glare_murano.package.errors import quoted
 
 # How much one message tells; a deployment that people write has less.
@@ -19,7 +19,7 @@ _MOST = 10
 _MOST_STEPS = 10
 _MOST_LENGTH = 100
 
-Chain = tuple[closure.Demand, ...]
+Chain = tuple[resolver.Demand, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Chains:
     @classmethod
     def of(
         cls,
-        demands: Sequence[closure.Demand],
-        reached_by: Callable[[closure.Release], closure.Demand | None],
+        demands: Sequence[resolver.Demand],
+        reached_by: Callable[[resolver.Release], resolver.Demand | None],
     ) -> Self:
         """The chains of demands, as many as a message tells.
 
         :param reached_by: see ``closure.chain_of``.
         """
-        told = tuple(closure.chain_of(demand, reached_by) for demand in demands[:_MOST])
+        told = tuple(resolver.chain_of(demand, reached_by) for demand in demands[:_MOST])
         return cls(told, len(demands) - len(told))
 
     @property
@@ -74,5 +74,5 @@ def _told(chain: Chain) -> str:
     return " -> ".join([*steps, _demanded(chain[-1])])
 
 
-def _demanded(demand: closure.Demand) -> str:
+def _demanded(demand: resolver.Demand) -> str:
     return f"{brief(demand.fqn)} {brief(str(demand.spec))}"

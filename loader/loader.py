@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Self
 
 import platformdirs
 
-from glare_murano.package import InvalidPackage, Version, VersionSpec, closure
+from glare_murano import resolver
+from glare_murano.package import InvalidPackage, Version, VersionSpec
 from glare_murano.package.manifest import check_full_name, check_required_name
 from loader import errors, resolution
 from loader.cache import Cache
@@ -177,7 +178,7 @@ class PackageLoader:
         What is pinned may be gone as well.
         """
         settled = (self.pins.table.get(fqn, ()), self._resolved.choices.get(fqn, ()))
-        sources = [*(closure.newest_first(set(there).intersection(s)) for s in settled), there]
+        sources = [*(resolver.newest_first(set(there).intersection(s)) for s in settled), there]
         for wanted in spec.with_fallbacks()[1:]:
             for versions in sources:
                 near = wanted.select(versions)
@@ -273,7 +274,7 @@ class PackageLoader:
                 for choice in resolved.chosen:
                     self._memory.remember(self._fetcher.identified(choice))
             return resolved
-        except (errors.CatalogError, closure.Unplannable) as error:
+        except (errors.CatalogError, resolver.Unplannable) as error:
             error.args = (f"{asked} cannot be found: {error}",)
             raise
         finally:
@@ -286,7 +287,7 @@ class PackageLoader:
             settled.setdefault(fqn, set()).update(choices)
         return settled
 
-    def _missing(self, fqn: str, *ranges: VersionSpec) -> closure.Unsatisfied | None:
+    def _missing(self, fqn: str, *ranges: VersionSpec) -> resolver.Unsatisfied | None:
         """What was found missing so far; of a pinned package that may be the pinned version."""
         found = (self._resolved.missing(fqn, spec) for spec in ranges)
         return next((missing for missing in found if missing is not None), None)
@@ -295,7 +296,7 @@ class PackageLoader:
         """Say why several versions of a package are used side by side."""
         versions = self._resolved.choices[fqn]
         if len(versions) > 1:
-            for version in closure.newest_first(versions):
+            for version in resolver.newest_first(versions):
                 LOG.info(
                     "No single version of %s serves: %s is used for %s",
                     fqn,

@@ -14,7 +14,8 @@ import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from glare_murano.package import Version, VersionSpec, closure, documents
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec, safe_yaml
 from glare_murano.package.errors import quoted
 from loader import errors, files, lockform, resolution
 from loader.catalogs.base import Answer, Catalog, Query, Release, newest_first
@@ -128,7 +129,7 @@ class Lock:
         file = pathlib.Path(path)
         try:
             with file.open("rb") as stream:
-                data = stream.read(documents.MAX_SIZE + 1)
+                data = stream.read(safe_yaml.MAX_SIZE + 1)
             requirements, releases = lockform.read(data, file.name)
         except OSError as error:
             raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
@@ -143,9 +144,9 @@ class Lock:
         """
         file = pathlib.Path(path)
         data = lockform.write(self.requirements, self.releases)
-        if len(data) > documents.MAX_SIZE:
+        if len(data) > safe_yaml.MAX_SIZE:
             raise errors.LockError(
-                f"the lock file {file} would be larger than {documents.MAX_SIZE} bytes"
+                f"the lock file {file} would be larger than {safe_yaml.MAX_SIZE} bytes"
             )
         try:
             files.replace(file, data)
@@ -214,7 +215,7 @@ class LockedCatalog(Catalog):
 
 
 def _missing(
-    missing: closure.Unsatisfied,
+    missing: resolver.Unsatisfied,
     resolved: resolution.Resolution,
     catalogs: Sequence[Catalog],
     pins: Mapping[str, Collection[Version]],

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from glare_murano.package import Version, VersionSpec, documents, parse_version
+from glare_murano.package import Version, VersionSpec, parse_version, safe_yaml
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name, check_required_name
 from loader.catalogs.base import Release
@@ -43,7 +43,7 @@ def read(data: bytes, name: str) -> tuple[dict[str, VersionSpec], list[Release]]
     :param name: the file's name, for messages.
     :raises ValueError: if it is no lock file; it tells what is wrong, and where.
     """
-    root = documents.compose(data, name)
+    root = safe_yaml.compose(data, name)
     if root is None:
         raise ValueError("it is empty")
     content = _mapping(root)
@@ -127,10 +127,10 @@ def _size(text: str) -> int:
 
 def _mapping(node: yaml.Node) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
-        raise ValueError(f"expected a mapping, found {documents.kind(node)}")
+        raise ValueError(f"expected a mapping, found {safe_yaml.kind(node)}")
     found: dict[str, yaml.Node] = {}
     for key_node, value in node.value:
-        key = documents.key_of(key_node)
+        key = safe_yaml.key_of(key_node)
         if key in found:
             raise ValueError(f"{quoted(key)} stands twice")
         found[key] = value
@@ -140,7 +140,7 @@ def _mapping(node: yaml.Node) -> dict[str, yaml.Node]:
 def _items(mapping: Mapping[str, yaml.Node], key: str) -> list[yaml.Node]:
     node = _node(mapping, key)
     if not isinstance(node, yaml.SequenceNode):
-        raise ValueError(f"{key}: expected a sequence, found {documents.kind(node)}")
+        raise ValueError(f"{key}: expected a sequence, found {safe_yaml.kind(node)}")
     return list(node.value)
 
 
@@ -157,10 +157,10 @@ def _node(mapping: Mapping[str, yaml.Node], key: str) -> yaml.Node:
 
 
 def _text(node: yaml.Node) -> str:
-    text = documents.texts(node)
+    text = safe_yaml.texts(node)
     # Nothing would be read as the version 0.0.0, or as the range 0.
     if not isinstance(text, str) or not text:
-        raise ValueError(f"expected a text, found {documents.kind(node) if text else 'nothing'}")
+        raise ValueError(f"expected a text, found {safe_yaml.kind(node) if text else 'nothing'}")
     return text
 
 

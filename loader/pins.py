@@ -11,7 +11,8 @@ change. The table's form is that of Murano's object model
 import collections
 from collections.abc import Collection, Iterable, Mapping
 
-from glare_murano.package import InvalidVersion, Version, VersionSpec, closure, parse_version
+from glare_murano import resolver
+from glare_murano.package import InvalidVersion, Version, VersionSpec, parse_version
 from glare_murano.package.errors import quoted
 from loader import errors
 
@@ -50,7 +51,7 @@ class Pins:
 
     def select(self, fqn: str, spec: VersionSpec) -> Version | None:
         """The newest pinned version of a package in a range, or None."""
-        return spec.select(closure.newest_first(self._pinned.get(fqn, ())))
+        return spec.select(resolver.newest_first(self._pinned.get(fqn, ())))
 
     def freeze(self) -> None:
         """Let nothing change the pins any more, neither use nor compaction."""

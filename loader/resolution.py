@@ -5,7 +5,7 @@
 It asks the catalogues and knows nothing of archives. Where there is one
 catalogue that can tell the closure by itself, one question is asked; else one
 for each level of the graph and each catalogue. Both come to the same, since both
-plan by ``glare_murano.package.closure``. A version that several catalogues have
+plan by ``glare_murano.resolver``. A version that several catalogues have
 is the first one's; where several versions do equally well, the first
 catalogue's are taken.
 """
@@ -16,7 +16,8 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from glare_murano.package import Version, VersionSpec, closure
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec
 from loader import errors
 from loader.catalogs.base import Answer, Catalog, Query, Release, Undefined
 from loader.chains import Chains
@@ -34,7 +35,7 @@ class Choice:
 
     catalog: Catalog
     release: Release
-    demands: tuple[closure.Demand, ...]
+    demands: tuple[resolver.Demand, ...]
 
     def joined(self, later: "Choice") -> "Choice":
         """The same release, as it was chosen in a later query."""
@@ -50,7 +51,7 @@ class Resolution:
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
-    unsatisfied: tuple[closure.Unsatisfied, ...] = ()
+    unsatisfied: tuple[resolver.Unsatisfied, ...] = ()
     undefined: tuple[Undefined, ...] = ()
 
     @property
@@ -58,7 +59,7 @@ class Resolution:
         """All that was chosen."""
         return [choice for versions in self.choices.values() for choice in versions.values()]
 
-    def missing(self, fqn: str, spec: VersionSpec) -> closure.Unsatisfied | None:
+    def missing(self, fqn: str, spec: VersionSpec) -> resolver.Unsatisfied | None:
         """What is known of a range upon a package that no version is in; else None."""
         of_range = (m for m in self.unsatisfied if (m.demand.fqn, m.demand.spec) == (fqn, spec))
         return next(of_range, None)
@@ -74,12 +75,12 @@ class Resolution:
         """
         demands = [m.demand for m in self.unsatisfied if m.demand.fqn == fqn]
         of_package = self.choices.get(fqn, {})
-        for version in closure.newest_first(of_package):
+        for version in resolver.newest_first(of_package):
             demands += of_package[version].demands
         demands.sort(key=lambda d: (d.spec != spec, str(d.requirer) != required_by))
         return self.chains(demands)
 
-    def chains(self, demands: Sequence[closure.Demand]) -> Chains:
+    def chains(self, demands: Sequence[resolver.Demand]) -> Chains:
         """Requirements of this closure, each with its chain."""
         return Chains.of(demands, self._reached_by)
 
@@ -100,7 +101,7 @@ class Resolution:
             tuple(dict.fromkeys((*self.undefined, *later.undefined))),
         )
 
-    def _reached_by(self, release: closure.Release) -> closure.Demand | None:
+    def _reached_by(self, release: resolver.Release) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
         return choice.demands[0] if choice is not None and choice.demands else None
 
@@ -123,7 +124,7 @@ def by_level(catalogs: Sequence[Catalog], query: Query) -> Resolution:
     """Plan the closure of a query from what catalogues know, a level at a time."""
     source = _Source(catalogs)
     roots, undefined = _classes(catalogs, query)
-    planned = closure.plan([*roots, *query.requirements], query.pins, source)
+    planned = resolver.plan([*roots, *query.requirements], query.pins, source)
     answer = Answer(
         tuple((source.found[key][1], demands) for key, demands in planned.releases.items()),
         planned.unsatisfied,
@@ -140,7 +141,7 @@ class _Source:
 
     def __init__(self, catalogs: Sequence[Catalog]) -> None:
         self._catalogs = catalogs
-        self.found: dict[closure.Release, tuple[Catalog, Release]] = {}
+        self.found: dict[resolver.Release, tuple[Catalog, Release]] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
@@ -150,20 +151,20 @@ class _Source:
             # A database may compare names without regard to case.
             asked = (release for release in known if release.fqn in versions)
             for release in sorted(asked, key=lambda r: r.version.precedence_key, reverse=True):
-                key = closure.Release(release.fqn, release.version)
+                key = resolver.Release(release.fqn, release.version)
                 self.found.setdefault(key, (catalog, release))
                 versions[release.fqn][release.version] = None
         return {fqn: tuple(found) for fqn, found in versions.items()}
 
     def requirements(
-        self, releases: Collection[closure.Release]
-    ) -> Mapping[closure.Release, closure.Requirements]:
+        self, releases: Collection[resolver.Release]
+    ) -> Mapping[resolver.Release, resolver.Requirements]:
         """See the protocol ``Source``."""
         return {release: self.found[release][1].requirements for release in releases}
 
     def catalog_of(self, release: Release) -> Catalog:
         """The catalogue that a release was found in."""
-        return self.found[closure.Release(release.fqn, release.version)][0]
+        return self.found[resolver.Release(release.fqn, release.version)][0]
 
 
 def _classes(
@@ -173,14 +174,14 @@ def _classes(
     roots, undefined = [], []
     for class_name, spec in query.classes:
         defining = [
-            [closure.Release(r.fqn, r.version) for r in _defining(catalog, class_name)]
+            [resolver.Release(r.fqn, r.version) for r in _defining(catalog, class_name)]
             for catalog in catalogs
         ]
-        root = closure.choose_defining(defining, spec, query.pins)
+        root = resolver.choose_defining(defining, spec, query.pins)
         if root is not None:
             roots.append(root)
         else:
-            there = closure.one_of_each(itertools.chain(*defining))
+            there = resolver.one_of_each(itertools.chain(*defining))
             undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
     return roots, tuple(undefined)
 

@@ -8,8 +8,8 @@ code and in the same words.
 """
 
 from glare_murano.package.archive import Archive
+from glare_murano.package.archive_rules import Limits
 from glare_murano.package.contents import Contents, read_contents, read_manifest
-from glare_murano.package.entries import Limits
 from glare_murano.package.errors import (
     GlareMuranoError,
     InvalidArchive,

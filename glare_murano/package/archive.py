@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import IO, Self
 
-from glare_murano.package import entries, errors
-from glare_murano.package.entries import DEFAULT_LIMITS, Entry, Limits, refusal
+from glare_murano.package import archive_rules, errors
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, Entry, Limits, refusal
 from glare_murano.package.manifest import FILE_NAME
 
 Source = str | os.PathLike[str] | IO[bytes]
@@ -221,7 +221,7 @@ class _Container(abc.ABC):
 class _Zip(_Container):
     def __init__(self, source: Source, limits: Limits) -> None:
         size = _size(source)
-        entries.check_size(size, limits)
+        archive_rules.check_size(size, limits)
         self._zip = _opened(source, limits)
         try:
             infos = self._zip.infolist()
@@ -230,7 +230,7 @@ class _Zip(_Container):
             self.entries = tuple(map(_zip_entry, files))
             if self._zip.fp is not None:
                 _check_layout(infos, self._zip.start_dir, self._zip.fp)
-            entries.check_entries(self.entries, folders, size, limits)
+            archive_rules.check_entries(self.entries, folders, size, limits)
             self._infos = {info.filename: info for info in files}
             for info in files:
                 # Declared one byte larger, a file shows if there is more to it.
@@ -268,7 +268,7 @@ class _Folder(_Container):
             if len(files) + len(folders) > limits.entries:
                 break
         total = sum(entry.size for entry in files)
-        entries.check_entries(files, folders, total, limits)
+        archive_rules.check_entries(files, folders, total, limits)
         self.entries = tuple(files)
 
     def stream(self, entry: Entry) -> IO[bytes]:

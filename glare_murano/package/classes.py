@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 
 import yaml
 
-from glare_murano.package import documents, errors
-from glare_murano.package.documents import kind
+from glare_murano.package import errors, safe_yaml
 from glare_murano.package.errors import quoted
+from glare_murano.package.safe_yaml import kind
 
 _MAX_NAME = 255
 _MAX_BASES = 64
@@ -119,18 +119,18 @@ def _is_nothing(node: yaml.Node | None) -> bool:
 
 def _merged(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
     """The pairs of a mapping, those that it merges first."""
-    if not any(key.tag == documents.MERGE for key, _ in node.value):
+    if not any(key.tag == safe_yaml.MERGE for key, _ in node.value):
         return list(node.value)
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
     for key, value in node.value:
-        if key.tag != documents.MERGE:
+        if key.tag != safe_yaml.MERGE:
             continue
         merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
         for base in reversed(merged):
             if not isinstance(base, yaml.MappingNode):
                 raise ValueError(f"<<: expected a mapping, found {kind(base)}")
             pairs += _merged(base)
-    return pairs + [pair for pair in node.value if pair[0].tag != documents.MERGE]
+    return pairs + [pair for pair in node.value if pair[0].tag != safe_yaml.MERGE]
 
 
 def _listed(node: yaml.Node | None) -> list[yaml.Node]:
@@ -166,7 +166,7 @@ def _resolve(node: yaml.Node | None, namespaces: Mapping[str, str]) -> str:
     if kind(node) == "nothing":
         raise ValueError("a class: expected a text, found nothing")
     name = _text(node, "a class")
-    if node is not None and node.tag not in (documents.STR, documents.YAQL):
+    if node is not None and node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
         # The engine would take the value, such as True for yes.
         raise ValueError(f"{quoted(name)} is no text for YAML; write it in quotes")
     if not _TYPE_NAME.match(name):
@@ -194,4 +194,4 @@ def _text(node: yaml.Node | None, what: str) -> str:
 
 
 def _problem(file: str, message: str, node: yaml.Node) -> errors.Problem:
-    return errors.Problem("class-syntax", file, message, documents.line_of(node.start_mark))
+    return errors.Problem("class-syntax", file, message, safe_yaml.line_of(node.start_mark))

@@ -11,12 +11,12 @@ import collections
 import dataclasses
 from collections.abc import Mapping
 
-from glare_murano.package import documents, errors
+from glare_murano.package import errors, safe_yaml
 from glare_murano.package.archive import Archive
 from glare_murano.package.classes import ClassDefinition, read_classes
-from glare_murano.package.documents import MAX_EXPANDED, MAX_SIZE
 from glare_murano.package.images import read_image
 from glare_murano.package.manifest import FILE_NAME, MURANO_PL, Manifest
+from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
 
 CLASSES = "Classes"
 FORMS = "UI"
@@ -140,7 +140,7 @@ def _read_class_files(
             problems.append(_too_much(file, f"{MAX_CLASSES_SIZE} bytes"))
             break
         try:
-            nodes, count = documents.compose_all(data, file)
+            nodes, count = safe_yaml.compose_all(data, file)
         except errors.InvalidPackage as error:
             problems += error.problems
             # As many as it can have had: each takes two bytes at least.

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from glare_murano.package import documents, errors
+from glare_murano.package import errors, safe_yaml
 from glare_murano.package.errors import quoted
 from glare_murano.package.versions import Version, VersionSpec, parse_version
 
@@ -141,11 +141,11 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._problems: list[errors.Problem] = []
         try:
-            node = documents.compose(data, FILE_NAME)
+            node = safe_yaml.compose(data, FILE_NAME)
         except errors.InvalidPackage as error:
             raise errors.InvalidManifest(error.problems) from error
         if not isinstance(node, yaml.MappingNode):
-            found = documents.kind(node)
+            found = safe_yaml.kind(node)
             self._complain(
                 "manifest-mapping", FILE_NAME, f"expected a mapping, found {found}", node
             )
@@ -197,7 +197,7 @@ class _Reader:
         self, key: str, rule: str, convert: Callable[[str], T], required: bool = False
     ) -> T | None:
         node = self._nodes.get(key)
-        if node is None or node.tag == documents.NULL:
+        if node is None or node.tag == safe_yaml.NULL:
             if required:
                 self._complain(rule, key, "is missing", node)
             return None
@@ -207,7 +207,7 @@ class _Reader:
         self, node: yaml.Node, key: str, rule: str, convert: Callable[[str], T]
     ) -> T | None:
         if not isinstance(node, yaml.ScalarNode):
-            self._complain(rule, key, f"expected a text, found {documents.kind(node)}", node)
+            self._complain(rule, key, f"expected a text, found {safe_yaml.kind(node)}", node)
             return None
         try:
             return convert(node.value)
@@ -217,12 +217,12 @@ class _Reader:
 
     def _list(self, key: str, rule: str) -> tuple[str, ...]:
         node = self._nodes.get(key)
-        if node is None or node.tag == documents.NULL:
+        if node is None or node.tag == safe_yaml.NULL:
             return ()
         if not isinstance(node, yaml.SequenceNode):
-            self._complain(rule, key, f"expected a list, found {documents.kind(node)}", node)
+            self._complain(rule, key, f"expected a list, found {safe_yaml.kind(node)}", node)
             return ()
-        items = [item for item in node.value if item.tag != documents.NULL]
+        items = [item for item in node.value if item.tag != safe_yaml.NULL]
         values = [self._convert(item, key, rule, str) for item in items]
         return tuple(dict.fromkeys(value for value in values if value is not None))
 
@@ -230,10 +230,10 @@ class _Reader:
         self, key: str, rule: str, convert_key: Callable[[str], str], convert: Callable[[str], T]
     ) -> dict[str, T]:
         node = self._nodes.get(key)
-        if node is None or node.tag == documents.NULL:
+        if node is None or node.tag == safe_yaml.NULL:
             return {}
         if not isinstance(node, yaml.MappingNode):
-            self._complain(rule, key, f"expected a mapping, found {documents.kind(node)}", node)
+            self._complain(rule, key, f"expected a mapping, found {safe_yaml.kind(node)}", node)
             return {}
         result = {}
         for name, value_node in self._pairs(node, key):
@@ -242,8 +242,8 @@ class _Reader:
             except ValueError as error:
                 self._complain(rule, key, str(error), value_node)
                 continue
-            if value_node.tag == documents.NULL:
-                value_node = yaml.ScalarNode(documents.NULL, "", value_node.start_mark)
+            if value_node.tag == safe_yaml.NULL:
+                value_node = yaml.ScalarNode(safe_yaml.NULL, "", value_node.start_mark)
             value = self._convert(value_node, f"{key}.{name}", rule, convert)
             if value is not None:
                 result[name] = value
@@ -271,7 +271,7 @@ class _Reader:
         texts = {
             name: self._convert(value, f"Supplier.{name}", "manifest-supplier", str)
             for name, value in flat.items()
-            if value.tag != documents.NULL
+            if value.tag != safe_yaml.NULL
         }
         return {name: text for name, text in texts.items() if text is not None}
 
@@ -293,7 +293,7 @@ class _Reader:
                 "manifest-key",
                 quoted(key),
                 f"is unknown; known are {', '.join(sorted(_KEYS))}",
-                documents.line_of(node.start_mark),
+                safe_yaml.line_of(node.start_mark),
             )
             for key, node in self._nodes.items()
             if key not in _KEYS
@@ -304,7 +304,7 @@ class _Reader:
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._complain("manifest-key", where, "a key is no text", key_node)
-            elif key_node.tag == documents.MERGE:
+            elif key_node.tag == safe_yaml.MERGE:
                 message = "merge keys are not understood; write out what is merged"
                 self._complain("manifest-key", where, message, key_node)
             elif key_node.value in seen:
@@ -319,16 +319,16 @@ class _Reader:
         """The manifest for plug-ins: what it says as text stays text; null is left out."""
         document = {}
         for key, node in self._nodes.items():
-            if node.tag == documents.NULL:
+            if node.tag == safe_yaml.NULL:
                 continue
             try:
-                document[key] = documents.texts(node) if key in _TEXTS else documents.plain(node)
+                document[key] = safe_yaml.texts(node) if key in _TEXTS else safe_yaml.plain(node)
             except ValueError as error:
                 self._complain("manifest-value", key, str(error), node)
         return document
 
     def _complain(self, rule: str, where: str, message: str, node: yaml.Node | None) -> None:
-        line = documents.line_of(node.start_mark) if node is not None else 0
+        line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         self._problems.append(errors.Problem(rule, where, message, line))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from glare_murano.package import Archive, Limits, read_contents
-from glare_murano.package.entries import DEFAULT_LIMITS, check_size
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from loader.catalogs.base import Release
 
 # Archives kept open at once; of more, the oldest is dropped.

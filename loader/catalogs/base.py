@@ -9,7 +9,8 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from glare_murano.package import Manifest, Version, VersionSpec, closure
+from glare_murano import resolver
+from glare_murano.package import Manifest, Version, VersionSpec
 from glare_murano.package.contents import class_names
 from loader.counters import Counters
 
@@ -117,8 +118,8 @@ class Answer:
     :param undefined: classes that no package defines.
     """
 
-    releases: tuple[tuple[Release, tuple[closure.Demand, ...]], ...]
-    unsatisfied: tuple[closure.Unsatisfied, ...] = ()
+    releases: tuple[tuple[Release, tuple[resolver.Demand, ...]], ...]
+    unsatisfied: tuple[resolver.Unsatisfied, ...] = ()
     undefined: tuple[Undefined, ...] = ()
 
 
@@ -179,7 +180,7 @@ class Catalog(abc.ABC):
         return itertools.chain.from_iterable(map(self.releases, fqns))
 
     def resolve(self, query: Query) -> Answer | None:
-        """The whole closure of a query, by the rule of ``glare_murano.package.closure``.
+        """The whole closure of a query, by the rule of ``glare_murano.resolver``.
 
         :returns: None if the catalogue cannot tell it by itself, and is to be
             asked a level at a time.

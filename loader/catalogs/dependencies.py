@@ -10,7 +10,8 @@ answer; who sends it is the catalogue's affair. The form is the document
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import GlareMuranoError, VersionSpec, closure, parse_version
+from glare_murano import resolver
+from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
 from glare_murano.package.manifest import check_full_name
 from loader import errors
 from loader.catalogs.base import Answer, Query, Release, Undefined
@@ -90,21 +91,21 @@ def _release(item: Mapping[str, Any]) -> Release:
     )
 
 
-def _demand(item: Mapping[str, Any]) -> closure.Demand:
+def _demand(item: Mapping[str, Any]) -> resolver.Demand:
     requirer = item["requirer"]
-    return closure.Demand(
+    return resolver.Demand(
         item["name"],
         VersionSpec.of(item["range"]),
         None
         if requirer is None
-        else closure.Release(requirer["name"], parse_version(requirer["version"])),
+        else resolver.Release(requirer["name"], parse_version(requirer["version"])),
     )
 
 
-def _unsatisfied(item: Mapping[str, Any]) -> closure.Unsatisfied:
+def _unsatisfied(item: Mapping[str, Any]) -> resolver.Unsatisfied:
     chain = tuple(map(_demand, item["chain"]))
     available = tuple(map(parse_version, item["available"]))
-    return closure.Unsatisfied(chain[-1], chain, available)
+    return resolver.Unsatisfied(chain[-1], chain, available)
 
 
 def _undefined(item: Mapping[str, Any]) -> Undefined:

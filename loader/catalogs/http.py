@@ -40,10 +40,10 @@ from glare_murano.package import (
     Version,
     parse_version,
 )
-from glare_murano.package.documents import MAX_SIZE
-from glare_murano.package.entries import DEFAULT_LIMITS, check_size, refusal
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size, refusal
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import FILE_NAME, check_full_name
+from glare_murano.package.safe_yaml import MAX_SIZE
 from loader import errors, transfer
 from loader.catalogs import base, options, sessions
 from loader.catalogs.archives import Archives

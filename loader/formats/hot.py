@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import InvalidPackage, Problem, Version, documents
+from glare_murano.package import InvalidPackage, Problem, Version, safe_yaml
 from loader.formats import hot_class, hot_form, hot_yaql
 from loader.formats.base import PackageBase
 from loader.formats.hot_template import FILE_NAME, Template
@@ -84,7 +84,7 @@ def _read(path: pathlib.Path) -> bytes:
     try:
         with path.open("rb") as stream:
             # One byte more than a document may have, so that it is refused.
-            return stream.read(documents.MAX_SIZE + 1)
+            return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
         message = "is not at the top of the package; it holds the Heat template"
         raise InvalidPackage([Problem("template-missing", FILE_NAME, message)]) from error

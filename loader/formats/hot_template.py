@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from glare_murano.package import InvalidPackage, Problem, documents
+from glare_murano.package import InvalidPackage, Problem, safe_yaml
 from loader.formats.hot_parameter import Constraint, Parameter, Type, read_constraints
 
 FILE_NAME = "template.yaml"
@@ -50,7 +50,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []
-        root = documents.compose(data, FILE_NAME)
+        root = safe_yaml.compose(data, FILE_NAME)
         self._sections = {name: node for name, (_, node) in self._entries(root, "").items()}
         if not self._problems and "resources" not in self._sections:
             self._complain("template-resources", "", "there is no section 'resources'", root)
@@ -72,7 +72,7 @@ class _Reader:
     def _parameter(self, name: str, key: yaml.Node, node: yaml.Node) -> Parameter | None:
         where = f"parameters.{name}"
         if not isinstance(node, yaml.MappingNode):
-            found = documents.kind(node)
+            found = safe_yaml.kind(node)
             self._complain("template-mapping", where, f"expected a mapping, found {found}", key)
             return None
         values = self._value(node, where)
@@ -140,12 +140,12 @@ class _Reader:
 
     def _section(self, name: str) -> _Entries:
         node = self._sections.get(name)
-        return self._entries(node, name) if node is not None and node.tag != documents.NULL else {}
+        return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
         """The entries of a mapping; of those with one name, the last."""
         if not isinstance(node, yaml.MappingNode):
-            found = documents.kind(node)
+            found = safe_yaml.kind(node)
             self._complain("template-mapping", where, f"expected a mapping, found {found}", node)
             return {}
         entries: _Entries = {}
@@ -167,13 +167,13 @@ class _Reader:
     def _value(self, node: yaml.Node, where: str) -> Any:
         """A node as plain values; None if it is wrong."""
         level = [node]
-        for _ in range(documents.MAX_DEPTH):
+        for _ in range(safe_yaml.MAX_DEPTH):
             level = [child for inner in level for child in self._children(inner, where)]
         if level:
             self._complain("yaml-depth", where, "aliases nest too deep", node)
             return None
         try:
-            return documents.plain(node)
+            return safe_yaml.plain(node)
         except ValueError as error:
             self._complain("template-value", where, str(error), node)
             return None
@@ -184,6 +184,6 @@ class _Reader:
         return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
     def _complain(self, rule: str, where: str, message: str, node: yaml.Node | None) -> None:
-        line = documents.line_of(node.start_mark) if node is not None else 0
+        line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         place = f"{FILE_NAME}: {where}" if where else FILE_NAME
         self._problems.append(Problem(rule, place, message, line))

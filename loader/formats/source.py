@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from glare_murano.package import Archive, Limits, read_manifest
-from glare_murano.package.entries import DEFAULT_LIMITS
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import FILE_NAME, Manifest
 from loader import errors
 from loader.seeking import SeekableFile

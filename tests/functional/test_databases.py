@@ -12,7 +12,7 @@ from sqlalchemy import orm
 from glare_murano import rows
 from glare_murano.dependencies import GlareSource
 from glare_murano.package import Version
-from glare_murano.package.closure import Release
+from glare_murano.resolver import Release
 from tests import packages
 from tests.functional import databases, sites, stores
 from tests.functional.client import Client

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import loader
-from glare_murano.package import Version, VersionSpec, closure
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec
 from loader import resolution
 from loader.catalogs.base import Query
 from tests.unit import published
@@ -88,7 +89,7 @@ def _planned(lock: loader.Lock, *later: published.Shelf) -> set[str]:
     return {choice.release.digest for choice in resolved.chosen}
 
 
-def _answers(resolved: resolution.Resolution) -> dict[closure.Demand, str]:
+def _answers(resolved: resolution.Resolution) -> dict[resolver.Demand, str]:
     """Which release each requirement gets."""
     return {d: str(choice.release) for choice in resolved.chosen for d in choice.demands}
 
@@ -133,7 +134,7 @@ def test_a_lock_comes_to_what_it_was_made_of(
     for demand in answers:
         alone = Query(((demand.fqn, demand.spec),))
         loaded = _answers(resolution.resolve([loader.LockedCatalog(lock)], alone))
-        root = closure.Demand(demand.fqn, demand.spec, None)
+        root = resolver.Demand(demand.fqn, demand.spec, None)
         assert loaded.pop(root) == answers[demand]
         assert loaded.items() <= answers.items()
 
@@ -249,7 +250,7 @@ def test_an_update_takes_the_newest_that_the_range_allows(
     updated = lock.update([catalog(now)], ["a"])
 
     a, b = updated.releases
-    newest = closure.newest_first(map(Version, now["a"]))
+    newest = resolver.newest_first(map(Version, now["a"]))
     assert a.version == next(filter(VersionSpec.of(text).match, newest))
     assert str(b.version) == "1.0.0"
 

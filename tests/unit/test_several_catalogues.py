@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glare_murano.package import Version, VersionSpec, closure
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec
 from loader import resolution
 from loader.catalogs.base import Query
 from tests.unit import published
@@ -38,7 +39,7 @@ class _Together:
     def __init__(self, several: Sequence[Packages]) -> None:
         self.several = several
 
-    def place(self, release: closure.Release) -> int:
+    def place(self, release: resolver.Release) -> int:
         """The first catalogue that has a version."""
         return next(
             number
@@ -51,24 +52,24 @@ class _Together:
         found: dict[Version, None] = {}
         for packages in self.several:
             in_this = map(Version, packages.get(fqn, ()))
-            found |= dict.fromkeys(closure.newest_first(in_this))
+            found |= dict.fromkeys(resolver.newest_first(in_this))
         return list(found)
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         return {fqn: self.of(fqn) for fqn in fqns}
 
     def requirements(
-        self, releases: Iterable[closure.Release]
-    ) -> Mapping[closure.Release, closure.Requirements]:
+        self, releases: Iterable[resolver.Release]
+    ) -> Mapping[resolver.Release, resolver.Requirements]:
         return {
             release: ranges(self.several[self.place(release)][release.fqn][str(release.version)])
             for release in releases
         }
 
 
-def _chosen(resolved: resolution.Resolution) -> dict[closure.Release, tuple[closure.Demand, ...]]:
+def _chosen(resolved: resolution.Resolution) -> dict[resolver.Release, tuple[resolver.Demand, ...]]:
     return {
-        closure.Release(choice.release.fqn, choice.release.version): choice.demands
+        resolver.Release(choice.release.fqn, choice.release.version): choice.demands
         for choice in resolved.chosen
     }
 
@@ -89,16 +90,16 @@ def test_they_come_to_what_the_rule_makes_of_them_together(
     together = _Together(several)
     defining = {
         fqn: [
-            [closure.Release(fqn, Version(version)) for version in packages.get(fqn, ())]
+            [resolver.Release(fqn, Version(version)) for version in packages.get(fqn, ())]
             for packages in several
         ]
         for fqn in classes
     }
     of_classes = [
-        closure.choose_defining(defining[fqn], VersionSpec.of(text), query.pins)
+        resolver.choose_defining(defining[fqn], VersionSpec.of(text), query.pins)
         for fqn, text in classes.items()
     ]
-    planned = closure.plan(
+    planned = resolver.plan(
         [*(root for root in of_classes if root is not None), *query.requirements],
         query.pins,
         together,
@@ -107,7 +108,7 @@ def test_they_come_to_what_the_rule_makes_of_them_together(
     assert resolved.unsatisfied == planned.unsatisfied
     assert len(resolved.undefined) == of_classes.count(None)
     for choice in resolved.chosen:
-        key = closure.Release(choice.release.fqn, choice.release.version)
+        key = resolver.Release(choice.release.fqn, choice.release.version)
         assert choice.catalog is catalogs[together.place(key)]
         assert choice.release in choice.catalog.releases(key.fqn)
 
@@ -121,15 +122,15 @@ def test_every_range_is_kept_and_only_what_none_has_is_missing(
 
     resolved = resolution.resolve(catalogs, _query(roots, {}))
 
-    asked = {closure.Demand(fqn, spec, None) for fqn, spec in ranges(roots).items()}
+    asked = {resolver.Demand(fqn, spec, None) for fqn, spec in ranges(roots).items()}
     for choice in resolved.chosen:
-        release = closure.Release(choice.release.fqn, choice.release.version)
+        release = resolver.Release(choice.release.fqn, choice.release.version)
         for fqn, spec in choice.release.requirements.items():
             # What a package requires of itself, and is, is not asked for.
             if fqn != release.fqn or not (
                 spec.match(release.version) or spec.text == str(release.version.major)
             ):
-                asked.add(closure.Demand(fqn, spec, release))
+                asked.add(resolver.Demand(fqn, spec, release))
     answered = {d: release for release, demands in _chosen(resolved).items() for d in demands}
     missing = {m.demand for m in resolved.unsatisfied}
     assert answered.keys() | missing == asked
@@ -173,12 +174,12 @@ def test_pins_come_first_then_few_versions_then_the_order_then_the_newest(
     for fqn in LEAVES:
         available = _Together(leaves).of(fqn)
         specs = {ranges(texts)[fqn] for texts in applications if fqn in texts}
-        pinned = closure.newest_first(query.pins.get(fqn, ()))
+        pinned = resolver.newest_first(query.pins.get(fqn, ()))
         in_pins = {spec: spec.select(pinned) for spec in specs}
         free = [spec for spec, pin in in_pins.items() if pin is None]
         # combinations() gives the first catalogue's newest first.
         taken = {*cover_by_force(available, free), *in_pins.values()}.intersection(available)
-        of_free = {spec.select(closure.newest_first(taken)) for spec in free}
+        of_free = {spec.select(resolver.newest_first(taken)) for spec in free}
         expected = {*of_free, *in_pins.values()}.intersection(available)
         assert set(found.get(fqn, {})) == expected
 

@@ -15,7 +15,7 @@ from murano.dsl import namespace_resolver
 
 from glare_murano.package import Archive, InvalidPackage, read_contents
 from glare_murano.package.classes import read_classes
-from glare_murano.package.documents import compose_all
+from glare_murano.package.safe_yaml import compose_all
 
 CORE_LIBRARY = pathlib.Path(__file__).parents[3] / ".cache" / "murano-16.0.0" / "meta"
 ROOT_CLASS = "io.murano.Object"

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glare_murano.package import VersionSpec, closure, parse_version
+from glare_murano import resolver
+from glare_murano.package import VersionSpec, parse_version
 
 
 class Catalogue:
@@ -29,7 +30,7 @@ class Catalogue:
     def versions(self, fqns):
         self.asked.append(list(fqns))
         return {
-            fqn: closure.newest_first(self._packages[fqn]) for fqn in fqns if fqn in self._packages
+            fqn: resolver.newest_first(self._packages[fqn]) for fqn in fqns if fqn in self._packages
         }
 
     def requirements(self, releases):
@@ -42,7 +43,7 @@ class Catalogue:
 def planned(packages, roots, pins=None):
     """The closure, and the catalogue that was asked for it."""
     catalogue = Catalogue(packages)
-    found = closure.plan(
+    found = resolver.plan(
         [(fqn, VersionSpec.of(text)) for fqn, text in roots.items()],
         {fqn: [parse_version(v) for v in versions] for fqn, versions in (pins or {}).items()},
         catalogue,
@@ -142,10 +143,10 @@ class TestPlan:
         assert taken(packages, {"a": "2"}) == {"a": ["2.0.0", "1.0.0"]}
 
     def test_a_closure_has_an_end(self):
-        chain = closure.MAX_PACKAGES + 2
+        chain = resolver.MAX_PACKAGES + 2
         packages = {f"p{i}": {"1": {f"p{i + 1}": "1"}} for i in range(2, chain)}
         packages["p1"] = {"1": dict.fromkeys(list(packages)[::2], "*")}
-        with pytest.raises(closure.TooManyPackages, match="5000"):
+        with pytest.raises(resolver.TooManyPackages, match="5000"):
             planned(packages, {"p1": "1"})
 
     def test_what_is_missing_is_told_with_the_chain_and_what_there_is(self):
@@ -157,11 +158,11 @@ class TestPlan:
         assert [str(v) for v in missing.available] == ["2.0.0", "1.3.0", "1.2.0", "1.0.0"]
 
     def test_the_chain_of_an_answer_that_goes_round_or_leads_nowhere_has_an_end(self):
-        a, b = (closure.Release(fqn, parse_version("1")) for fqn in "ab")
-        of_a, of_b = (closure.Demand(r.fqn, VersionSpec.of("1"), by) for r, by in ((a, b), (b, a)))
+        a, b = (resolver.Release(fqn, parse_version("1")) for fqn in "ab")
+        of_a, of_b = (resolver.Demand(r.fqn, VersionSpec.of("1"), by) for r, by in ((a, b), (b, a)))
 
-        assert closure.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)
-        assert closure.chain_of(of_a, {}.get) == (of_a,)
+        assert resolver.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)
+        assert resolver.chain_of(of_a, {}.get) == (of_a,)
 
     def test_everybody_who_requires_a_release_is_told(self):
         packages = {"a": {"1": {"db": "1"}}, "b": {"1": {"db": "1.3"}}, "db": DB}
@@ -207,16 +208,16 @@ class TestFewestNewest:
         st.sets(st.sampled_from(VERSIONS), max_size=8), st.lists(RANGES, max_size=5, unique=True)
     )
     def test_is_what_trying_all_sets_finds(self, texts, ranges):
-        versions = closure.newest_first(map(parse_version, texts))
+        versions = resolver.newest_first(map(parse_version, texts))
         specs = tuple(map(VersionSpec.of, ranges))
         # combinations() gives the newest first, so that its first is the greatest.
-        assert closure.fewest_newest(versions, specs) == cover_by_force(versions, specs)
+        assert resolver.fewest_newest(versions, specs) == cover_by_force(versions, specs)
 
     def test_many_ranges_of_one_version_are_decided_at_once(self):
         texts = [f"1.{minor}.0" for minor in range(60)]
         specs = tuple(VersionSpec.of(f"=={text}") for text in texts)
-        versions = closure.newest_first(map(parse_version, texts))
-        assert closure.fewest_newest(versions, specs) == versions
+        versions = resolver.newest_first(map(parse_version, texts))
+        assert resolver.fewest_newest(versions, specs) == versions
 
     def test_what_cannot_be_decided_is_refused(self):
         texts = [f"1.{minor}.0" for minor in range(24)]
@@ -224,10 +225,10 @@ class TestFewestNewest:
             ",".join(f"!={text}" for text in texts if hash((text, seed)) % 3) for seed in range(40)
         ]
         specs = tuple(VersionSpec.of(f">=1,{text}") for text in excluded)
-        versions = closure.newest_first(map(parse_version, texts))
+        versions = resolver.newest_first(map(parse_version, texts))
         try:
-            found = closure.fewest_newest(versions, specs)
-        except closure.TooManyVersions:
+            found = resolver.fewest_newest(versions, specs)
+        except resolver.TooManyVersions:
             return
         assert all(any(map(spec.match, found)) for spec in specs)
 
@@ -252,11 +253,11 @@ class TestRandomGraphs:
         found, catalogue = planned(packages, roots, pins)
         answered = {demand: release for release, upon in found.releases.items() for demand in upon}
         told = {missing.demand for missing in found.unsatisfied}
-        expected = {closure.Demand(fqn, VersionSpec.of(text), None) for fqn, text in roots.items()}
+        expected = {resolver.Demand(fqn, VersionSpec.of(text), None) for fqn, text in roots.items()}
         for release in found.releases:
             for fqn, spec in catalogue.requirements([release])[release].items():
                 if fqn != release.fqn or not spec.match(release.version):
-                    expected.add(closure.Demand(fqn, spec, release))
+                    expected.add(resolver.Demand(fqn, spec, release))
         assert expected == answered.keys() | told
         assert not answered.keys() & told
         for demand, release in answered.items():
@@ -275,7 +276,7 @@ class TestRandomGraphs:
         answered = {demand: release for release, upon in found.releases.items() for demand in upon}
         told = {missing.demand: missing.chain for missing in found.unsatisfied}
         for demand in (*answered, *told):
-            chain = closure.chain_of(demand, lambda release: found.releases[release][0])
+            chain = resolver.chain_of(demand, lambda release: found.releases[release][0])
             assert told.get(demand, chain) == chain
             assert chain[-1] == demand
             assert chain[0].requirer is None
