@@ -51,7 +51,7 @@ def running(*types: str, settings: str = "") -> Iterator[Server]:
         folder = pathlib.Path(name)
         enabled = f"[DEFAULT]\nenabled_artifact_types = {','.join(types)}\n"
         (folder / "local.conf").write_text(enabled + settings)
-        command = [sys.executable, "-m", "glare_murano.server"]
+        command = [sys.executable, "-m", "glare_murano.glare.server"]
         with subprocess.Popen(
             [*command, "--state-dir", name, "--port", "0"], stdout=subprocess.PIPE, text=True
         ) as process:

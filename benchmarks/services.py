@@ -19,7 +19,7 @@ from keystoneauth1 import session as ksa_session
 
 from benchmarks import closure, server
 from glare_murano import fields
-from glare_murano.server import _NEGOTIATION, _PASTE
+from glare_murano.glare.server import _NEGOTIATION, _PASTE
 from tests import processes
 from tests.functional import keystone
 from tests.functional.client import Client

@@ -179,7 +179,7 @@ function use_glare_murano_venv {
 function configure_glare_murano_type {
     local types
     glare_murano_add "$GLARE_CONF_FILE" DEFAULT \
-        custom_artifact_types_modules glare_murano.artifact
+        custom_artifact_types_modules glare_murano.glare.artifact
     # The option replaces Glare's default, so the default is written out.
     types=$(iniget "$GLARE_CONF_FILE" DEFAULT enabled_artifact_types)
     if [[ -z "$types" ]]; then
@@ -212,9 +212,9 @@ function configure_glare_murano_paste {
     iniset "$file" filter:requestid paste.filter_factory \
         oslo_middleware:RequestId.factory
     iniset "$file" filter:murano-requests paste.filter_factory \
-        glare_murano.requests:RequestsFilter.factory
+        glare_murano.glare.api.validation:RequestsFilter.factory
     iniset "$file" filter:murano paste.filter_factory \
-        glare_murano.api:MuranoFilter.factory
+        glare_murano.glare.api.middleware:MuranoFilter.factory
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"
 }
 
@@ -435,7 +435,7 @@ function stop_glare_murano {
 function unconfigure_glare_murano_type {
     if [[ -f "${GLARE_CONF_FILE:-}" ]]; then
         glare_murano_remove "$GLARE_CONF_FILE" DEFAULT \
-            custom_artifact_types_modules glare_murano.artifact
+            custom_artifact_types_modules glare_murano.glare.artifact
         glare_murano_remove "$GLARE_CONF_FILE" DEFAULT \
             enabled_artifact_types murano
         inidelete "$GLARE_CONF_FILE" paste_deploy config_file

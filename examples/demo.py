@@ -194,7 +194,7 @@ class EmbeddedGlare:
     """``glare-murano-server`` in a process of its own; enter it for its URL."""
 
     def __init__(self, work: pathlib.Path) -> None:
-        self._command = [sys.executable, "-W", "ignore", "-m", "glare_murano.server"]
+        self._command = [sys.executable, "-W", "ignore", "-m", "glare_murano.glare.server"]
         self._command += ["--port", "0", "--state-dir", str(work / "glare")]
         self._server: subprocess.Popen[str] | None = None
 

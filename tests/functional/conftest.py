@@ -13,7 +13,8 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from glare_murano import fields, server
+from glare_murano import fields
+from glare_murano.glare import server
 from tests import packages
 from tests.functional.client import Client, Wire
 from tests.waits import waits

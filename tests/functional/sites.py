@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import sqlalchemy
 import yaml
 
-from glare_murano import server
+from glare_murano.glare import server
 from tests import packages, processes
 from tests.functional import databases, stores
 from tests.functional.client import Client
@@ -27,7 +27,7 @@ _PYTHON = (sys.executable, "-W", "ignore", "-m")
 
 _CONF = """\
 [DEFAULT]
-custom_artifact_types_modules = glare_murano.artifact
+custom_artifact_types_modules = glare_murano.glare.artifact
 enabled_artifact_types = murano
 log_file = {folder}/glare.log
 transport_url = fake://
@@ -127,7 +127,7 @@ def _api(folder: pathlib.Path, index: int) -> Iterator[str]:
 def embedded(folder: pathlib.Path) -> Iterator[Site]:
     """The embedded server, which has SQLite and a folder of files."""
     port = processes.free_port()
-    command = (*_PYTHON, "glare_murano.server", "--state-dir", folder, "--port", port)
+    command = (*_PYTHON, "glare_murano.glare.server", "--state-dir", folder, "--port", port)
     with (
         _listening(command, folder, port) as url,
         databases.sqlite(folder) as connection,

@@ -11,7 +11,7 @@ from typing import Any
 import cachetools
 import pytest
 
-from glare_murano import answers
+from glare_murano.glare.api import answers
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import Client

@@ -26,8 +26,8 @@ from oslo_policy import _checks
 from oslo_policy import policy as oslo_policy
 
 import loader
-from glare_murano import api, batches
-from glare_murano.artifact import MuranoPackageArtifact
+from glare_murano.glare.api import archives, middleware
+from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
 from loader import fetching
 from loader.catalogs.glare import GlareCatalog
@@ -312,15 +312,15 @@ def test_what_is_gone_while_a_batch_is_sent_is_left_out(
     place: int,
 ) -> None:
     ids = []
-    for number in range(batches._SHARE + 4):
+    for number in range(archives._SHARE + 4):
         archive = packages.package(f"{name}{number}", Author="somebody")
         ids.append(glare.publish(f"{name}{number}", "1.0.0", archive)["id"])
     if rule is not None:
         policy("artifact:download", rule)
     # Each piece is sent by itself.
-    monkeypatch.setattr(batches, "_PIECE", 1)
+    monkeypatch.setattr(archives, "_PIECE", 1)
     context = RequestContext(user_id="user", project_id=project, roles=["member"])
-    pieces = batches.stream(context, ids)
+    pieces = archives.stream(context, ids)
 
     sent = next(pieces)
     change(admin, ids[place])
@@ -348,8 +348,8 @@ def test_an_artifact_is_given_once(glare: Client, name: str) -> None:
 
 
 def test_a_loader_asks_for_no_more_than_is_given() -> None:
-    assert fetching._TOGETHER <= batches.MAX_ARCHIVES
-    assert fetching._TOGETHER * fetching._SMALL <= batches.MAX_SIZE
+    assert fetching._TOGETHER <= archives.MAX_ARCHIVES
+    assert fetching._TOGETHER * fetching._SMALL <= archives.MAX_SIZE
 
 
 @pytest.mark.parametrize("change", [lambda data: data + b"more", lambda data: data[:-1]])
@@ -382,7 +382,7 @@ def test_a_batch_that_ends_too_early_brings_all_that_came_before(
 
 def test_a_batch_has_a_limit(glare: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     published = _published(glare, name, 4)
-    monkeypatch.setattr(batches, "MAX_SIZE", 250_000)
+    monkeypatch.setattr(archives, "MAX_SIZE", 250_000)
 
     first, second, third, _ = published
 
@@ -518,7 +518,7 @@ def test_without_the_filter_archives_are_fetched_one_by_one(
     glare: Client, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _chain(glare, name, 3)
-    monkeypatch.delitem(api._QUERIES, "/murano/archives")
+    monkeypatch.delitem(middleware._QUERIES, "/murano/archives")
 
     with loader.Cache(tmp_path) as cache:
         catalog = _catalog(glare)

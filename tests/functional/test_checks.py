@@ -332,7 +332,7 @@ def test_each_check_is_the_operators_choice(
     rule: str,
     mode: str,
 ) -> None:
-    caplog.set_level(logging.INFO, "glare_murano.checks")
+    caplog.set_level(logging.INFO, "glare_murano.glare.integrity")
     db, wiki = f"{name}.db", f"{name}.wiki"
     require = {db.replace(".", "__"): "1"}
     breaking: dict[str, Callable[[], requests.Response]] = {
@@ -348,7 +348,7 @@ def test_each_check_is_the_operators_choice(
     logged = [
         record
         for record in caplog.records
-        if record.name == "glare_murano.checks" and f"[{rule}]" in record.getMessage()
+        if record.name == "glare_murano.glare.integrity" and f"[{rule}]" in record.getMessage()
     ]
     levels = {"enforce": ["INFO"], "warn": ["WARNING"], "off": []}
     assert [record.levelname for record in logged] == levels[mode]

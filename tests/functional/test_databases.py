@@ -9,8 +9,8 @@ import pytest
 from glare.api.middleware.context import RequestContext
 from sqlalchemy import orm
 
-from glare_murano import rows
-from glare_murano.dependencies import GlareSource
+from glare_murano.glare.db import queries
+from glare_murano.glare.db.source import GlareSource
 from glare_murano.package import Version
 from glare_murano.resolver import Release
 from tests import packages
@@ -166,7 +166,7 @@ def test_a_query_sees_one_state_of_the_database(
     artifact_id = _publish(glare, name)["id"]
     release = Release(name, Version("1.0.0"))
 
-    with orm.Session(site.database) as session, rows.snapshot(session) as connection:
+    with orm.Session(site.database) as session, queries.snapshot(session) as connection:
         context = RequestContext(is_admin=True)
         source = GlareSource(
             connection, context, see_all=True, project_id=project, prereleases=True

@@ -13,7 +13,8 @@ import requests
 from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
 
-from glare_murano import answers, dependencies, details
+from glare_murano.glare.api import answers
+from glare_murano.glare.db import metadata, source
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import DEPENDENCIES, Client, message
@@ -284,7 +285,7 @@ def test_a_release_is_told_by_the_artifact_that_is_chosen_in_the_end(
 
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
-    details._kept.clear()
+    metadata._kept.clear()
     answers._kept.clear()
     with statements.recorded() as found:
         assert client.ask(**body).status_code == 200
@@ -344,7 +345,7 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         connection = session.connection()
         raw = connection.connection.dbapi_connection
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
-        source = dependencies.GlareSource(
+        source = source.GlareSource(
             connection,
             RequestContext(project_id=found["owner"]),
             see_all=False,

@@ -9,7 +9,8 @@ from typing import Any
 import cachetools
 import pytest
 
-from glare_murano import answers, details
+from glare_murano.glare.api import answers
+from glare_murano.glare.db import metadata
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import Client
@@ -73,7 +74,7 @@ def test_nothing_of_it_can_change(glare: Client, admin: Client, name: str, statu
         assert admin.set(artifact_id, "status", "active").ok
 
     assert _releases(glare, name) == before
-    details._kept.clear()
+    metadata._kept.clear()
     assert _releases(glare, name) == before
 
 
@@ -117,8 +118,8 @@ def test_more_is_read_than_is_kept(
 ) -> None:
     _application(glare, name)
     expected = _releases(glare, name)
-    few: cachetools.LRUCache[str, details.Details] = cachetools.LRUCache(10, details._weight)
-    monkeypatch.setattr(details, "_kept", few)
+    few: cachetools.LRUCache[str, metadata.Details] = cachetools.LRUCache(10, metadata._weight)
+    monkeypatch.setattr(metadata, "_kept", few)
 
     for _ in range(3):
         assert _releases(glare, name) == expected
@@ -135,7 +136,7 @@ def test_many_who_ask_at_once_get_the_same(glare: Client, name: str) -> None:
         client = Client(glare.url, glare.token)
         for _ in range(10):
             barrier.wait()
-            details._kept.clear()
+            metadata._kept.clear()
             if _releases(client, name) != expected:
                 wrong.append(name)
 

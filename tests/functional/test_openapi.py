@@ -13,7 +13,7 @@ import pytest
 import requests
 from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
-from glare_murano import api, batches, queries
+from glare_murano.glare.api import archives, dependencies, middleware
 from tests import packages
 from tests.functional.client import DOCUMENT, Client
 
@@ -25,7 +25,7 @@ def _without_prose(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"), [("Batch", batches.REQUEST_SCHEMA), ("Query", queries.REQUEST_SCHEMA)]
+    ("name", "schema"), [("Batch", archives.REQUEST_SCHEMA), ("Query", dependencies.REQUEST_SCHEMA)]
 )
 def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:
     documented = DOCUMENT.spec["components"]["schemas"][name].read_value()
@@ -37,7 +37,7 @@ def test_the_document_tells_every_path_and_its_method() -> None:
     paths = DOCUMENT.spec["paths"].read_value()
 
     documented = {path: [method.upper() for method in item] for path, item in paths.items()}
-    assert documented == {path: [method] for path, (method, _) in api._QUERIES.items()}
+    assert documented == {path: [method] for path, (method, _) in middleware._QUERIES.items()}
 
 
 @pytest.mark.parametrize("field", ["sha256", "required_by", "visibility"])

@@ -11,7 +11,7 @@ import pytest
 import webob
 import webob.exc
 
-from glare_murano import requests as checks
+from glare_murano.glare.api import validation as checks
 from tests import packages
 from tests.functional.client import ARTIFACTS, DEPENDENCIES, Answer, Client, Wire, message
 

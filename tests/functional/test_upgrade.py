@@ -16,7 +16,7 @@ import shutil
 import pytest
 from glare.db.sqlalchemy import api as database
 
-from glare_murano.artifact import MuranoPackageArtifact
+from glare_murano.glare.artifact import MuranoPackageArtifact
 from tests.functional.client import Client
 
 _STORED = pathlib.Path(__file__).parent / "data" / "version-1.0"

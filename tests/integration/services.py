@@ -48,7 +48,7 @@ _ANSWER_SECONDS = 60
 @contextlib.contextmanager
 def embedded_glare(work: pathlib.Path) -> Iterator[str]:
     """Run the embedded Glare, and give its URL."""
-    command = [sys.executable, "-m", "glare_murano.server", "--port", "0"]
+    command = [sys.executable, "-m", "glare_murano.glare.server", "--port", "0"]
     command += ["--state-dir", work / "glare"]
     output = work / "glare.out"
     with running(command, output) as process:

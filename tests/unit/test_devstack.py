@@ -322,7 +322,7 @@ class TestStack:
 
     def test_glare_offers_the_artifact_type(self, host: Host) -> None:
         assert host.glare["DEFAULT"] == {
-            "custom_artifact_types_modules": "glare_murano.artifact",
+            "custom_artifact_types_modules": "glare_murano.glare.artifact",
             "enabled_artifact_types": "heat_templates,heat_environments,murano_packages,"
             "tosca_templates,images,murano",
         }
@@ -344,9 +344,11 @@ class TestStack:
             "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
             "filter:requestid": {"paste.filter_factory": "oslo_middleware:RequestId.factory"},
             "filter:murano-requests": {
-                "paste.filter_factory": "glare_murano.requests:RequestsFilter.factory"
+                "paste.filter_factory": "glare_murano.glare.api.validation:RequestsFilter.factory"
             },
-            "filter:murano": {"paste.filter_factory": "glare_murano.api:MuranoFilter.factory"},
+            "filter:murano": {
+                "paste.filter_factory": "glare_murano.glare.api.middleware:MuranoFilter.factory"
+            },
         }
         assert (host.top / "etc/glare/glare-paste.ini").read_text() == STOCK_PASTE
 
@@ -435,7 +437,7 @@ def test_the_types_that_glare_has_stay(host: Host, before: str, after: str) -> N
     host.run(*PREPARED)
     assert host.glare["DEFAULT"] == {
         "enabled_artifact_types": after,
-        "custom_artifact_types_modules": "their.own,glare_murano.artifact",
+        "custom_artifact_types_modules": "their.own,glare_murano.glare.artifact",
     }
 
 
@@ -584,7 +586,13 @@ def test_clean_leaves_a_folder_of_programs_that_is_murano_s(host: Host) -> None:
 def glare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Glare, which lives as long as this module's tests."""
     state = tmp_path_factory.mktemp("glare")
-    command = [sys.executable, "-m", "glare_murano.server", f"--state-dir={state}", "--port=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "glare_murano.glare.server",
+        f"--state-dir={state}",
+        "--port=0",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         url = server.stdout.readline().split()[-1]

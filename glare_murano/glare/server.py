@@ -38,7 +38,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from waitress import wasyncore
 
-from glare_murano import fields, uploads
+from glare_murano import fields
+from glare_murano.glare import uploads
 from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ _CONF = """\
 # Written anew at every start. Settings of your own belong in local.conf beside
 # this file, which is read after it.
 [DEFAULT]
-custom_artifact_types_modules = glare_murano.artifact
+custom_artifact_types_modules = glare_murano.glare.artifact
 enabled_artifact_types = {type_name}
 log_file = {state}/glare.log
 transport_url = fake://
@@ -88,7 +89,7 @@ paste.app_factory = oslo_middleware:Healthcheck.app_factory
 backends = glare_database
 
 [app:metrics]
-paste.app_factory = glare_murano.metrics:app_factory
+paste.app_factory = glare_murano.glare.metrics:app_factory
 
 [pipeline:api]
 pipeline = requestid faultwrapper murano-requests proxy versionnegotiation \
@@ -110,10 +111,10 @@ paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
 paste.filter_factory = {negotiation}:GlareVersionNegotiationFilter.factory
 
 [filter:murano-requests]
-paste.filter_factory = glare_murano.requests:RequestsFilter.factory
+paste.filter_factory = glare_murano.glare.api.validation:RequestsFilter.factory
 
 [filter:murano]
-paste.filter_factory = glare_murano.api:MuranoFilter.factory
+paste.filter_factory = glare_murano.glare.api.middleware:MuranoFilter.factory
 
 [filter:trustedauth]
 paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factory

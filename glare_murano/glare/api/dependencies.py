@@ -12,7 +12,9 @@ from typing import Any
 import jsonschema
 from glare.common import exception
 
-from glare_murano import dependencies, requests, resolver
+from glare_murano import resolver
+from glare_murano.glare.api import validation
+from glare_murano.glare.db import source
 from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
 
 _RANGE = {"type": ["string", "null"]}
@@ -56,7 +58,7 @@ class Query:
     def __init__(self, body: Any) -> None:
         """Check a request's body."""
         try:
-            requests.check_form(_VALIDATOR, body)
+            validation.check_form(_VALIDATOR, body)
             self.requirements = [
                 (fqn, VersionSpec.of(text)) for fqn, text in body.get("requirements", {}).items()
             ]
@@ -75,7 +77,7 @@ class Query:
         self.package: str | None = body.get("package")
 
 
-def answer(query: Query, source: dependencies.GlareSource) -> dict[str, Any]:
+def answer(query: Query, source: source.GlareSource) -> dict[str, Any]:
     """What a query comes to.
 
     :raises glare.common.exception.NotFound: if its package is not there.
@@ -128,7 +130,7 @@ def _demand(demand: resolver.Demand) -> dict[str, Any]:
     }
 
 
-def _package(query: Query, source: dependencies.GlareSource) -> list[tuple[str, VersionSpec]]:
+def _package(query: Query, source: source.GlareSource) -> list[tuple[str, VersionSpec]]:
     """The package that is asked about, as a root: just this version of it."""
     if query.package is None:
         return []
@@ -141,7 +143,7 @@ def _package(query: Query, source: dependencies.GlareSource) -> list[tuple[str, 
 
 
 def _roots(
-    query: Query, source: dependencies.GlareSource
+    query: Query, source: source.GlareSource
 ) -> tuple[list[tuple[str, VersionSpec]], list[dict[str, Any]]]:
     """The packages of an object model's types, each in one version that defines the type.
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import cachetools
 
-from glare_murano import queries
-from glare_murano.dependencies import Evidence, GlareSource
+from glare_murano.glare.api import dependencies
+from glare_murano.glare.db.source import Evidence, GlareSource
 
 # Bytes, and how many of them an answer takes beside its texts, an artifact that was
 # looked at, and a name that was asked for.
@@ -69,7 +69,7 @@ def answer(connection: Any, context: Any, sees_all: bool, body: Any) -> bytes:
         kept = _kept.get(key)
     if kept is not None and _is_current(kept, connection, context, sees_all):
         return kept.data
-    query = queries.Query(body)
+    query = dependencies.Query(body)
     source = GlareSource(
         connection,
         context,
@@ -78,7 +78,7 @@ def answer(connection: Any, context: Any, sees_all: bool, body: Any) -> bytes:
         prereleases=query.prereleases,
         given=query.package,
     )
-    data = json.dumps(queries.answer(query, source)).encode()
+    data = json.dumps(dependencies.answer(query, source)).encode()
     # A draft can change what it says.
     if query.package is None:
         # Where one is too large for all, it is not kept.

@@ -15,11 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 from glare.db.sqlalchemy import models
 
-from glare_murano import details
-from glare_murano.details import Details
+from glare_murano.glare.db import metadata
+from glare_murano.glare.db.metadata import Details
+from glare_murano.glare.db.queries import among, looked_up, usable, version_of
 from glare_murano.package import Version, VersionSpec
 from glare_murano.resolver import Release, Requirements, newest_first
-from glare_murano.rows import among, looked_up, usable, version_of
 
 # The table, since rows of mapped classes take longer.
 _properties = models.ArtifactProperty.__table__.c
@@ -153,10 +153,10 @@ class GlareSource:
         return {release: self._details[id_] for release, id_ in ids.items() if id_ in self._details}
 
     def _read(self, ids: Collection[str]) -> None:
-        self._details.update(details.of_active(self._connection, set(ids) - {self._given}))
+        self._details.update(metadata.of_active(self._connection, set(ids) - {self._given}))
         if self._given is not None and self._given in ids:
             # It may be a draft, which can change.
-            self._details.update(details.read(self._connection, [self._given]))
+            self._details.update(metadata.read(self._connection, [self._given]))
 
     def _learn(self, column: str, values: Iterable[str]) -> dict[str, set[Version]]:
         """Find artifacts that can be used, and remember the best of each release."""

@@ -20,9 +20,11 @@ from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import answers, batches, metrics, policies, requests, resolver, uploads
-from glare_murano.heirs import heirs
-from glare_murano.rows import snapshot
+from glare_murano import resolver
+from glare_murano.glare import metrics, policies, uploads
+from glare_murano.glare.api import answers, archives, validation
+from glare_murano.glare.db.queries import snapshot
+from glare_murano.glare.db.subclasses import heirs
 
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
@@ -65,7 +67,7 @@ def _json(data: bytes) -> webob.Response:
 
 
 def _dependencies(req: Any) -> webob.Response:
-    body = requests.json_body(req)
+    body = validation.json_body(req)
     see_all = _sees_all(req.context)
     session = database.get_session()
     with snapshot(session) as connection:
@@ -79,7 +81,7 @@ def _heirs(req: Any) -> webob.Response:
     class_name = req.GET.get("class")
     if not class_name or len(req.GET) > 1:
         raise exception.BadRequest(message="the query takes one parameter: class=NAME")
-    requests.check_characters(class_name, is_name=True)
+    validation.check_characters(class_name, is_name=True)
     see_all = _sees_all(req.context)
     session = database.get_session()
     with snapshot(session) as connection:
@@ -99,7 +101,7 @@ def _heirs(req: Any) -> webob.Response:
 
 
 def _archives(req: Any) -> webob.Response:
-    pieces = batches.stream(req.context, batches.requested(requests.json_body(req)))
+    pieces = archives.stream(req.context, archives.requested(validation.json_body(req)))
     # What goes wrong before there is anything to send is told as any other error.
     first = next(pieces)
     return webob.Response(

@@ -22,9 +22,10 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_log import log as logging
 
-from glare_murano import fields, requests
-from glare_murano.artifact import MuranoPackageArtifact
-from glare_murano.rows import among, checked, looked_up, snapshot, usable
+from glare_murano import fields
+from glare_murano.glare.api import validation
+from glare_murano.glare.artifact import MuranoPackageArtifact
+from glare_murano.glare.db.queries import among, checked, looked_up, snapshot, usable
 
 LOG = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ def requested(body: Any) -> list[str]:
 
     :raises glare.common.exception.BadRequest: telling what is wrong where.
     """
-    requests.check_form(_VALIDATOR, body)
+    validation.check_form(_VALIDATOR, body)
     return list(dict.fromkeys(body["artifacts"]))
 
 

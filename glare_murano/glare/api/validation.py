@@ -25,7 +25,8 @@ from glare.common import exception
 from oslo_log import log as logging
 from webob import dec, exc
 
-from glare_murano import artifact, fields
+from glare_murano import fields
+from glare_murano.glare import artifact
 from glare_murano.package.errors import quoted
 
 LOG = logging.getLogger(__name__)

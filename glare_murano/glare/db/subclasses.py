@@ -15,8 +15,8 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 
 from glare_murano import fields
+from glare_murano.glare.db.queries import VERSION, among, looked_up, version_of
 from glare_murano.package import Version
-from glare_murano.rows import VERSION, among, looked_up, version_of
 
 
 @dataclasses.dataclass

@@ -21,10 +21,11 @@ from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from glare_murano import fields, metrics
+from glare_murano import fields
+from glare_murano.glare import metrics
+from glare_murano.glare.db.queries import VERSION, among, checked, looked_up, version_of
 from glare_murano.package import Version, VersionSpec
 from glare_murano.resolver import newest_first
-from glare_murano.rows import VERSION, among, checked, looked_up, version_of
 
 LOG = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from glare.db.sqlalchemy import models
 
 from glare_murano import fields
-from glare_murano.rows import among, checked, looked_up
+from glare_murano.glare.db.queries import among, checked, looked_up
 
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"

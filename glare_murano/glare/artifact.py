@@ -24,9 +24,10 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 from oslo_versionedobjects import fields as ovo_fields
 
-from glare_murano import checks, claims, metrics, package, uploads
 from glare_murano import fields as table
-from glare_murano import filters as filtering
+from glare_murano import package
+from glare_murano.glare import consistency, integrity, metrics, uploads
+from glare_murano.glare import filter_limits as filtering
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
@@ -39,7 +40,7 @@ _CHUNK = 128 * 1024
 
 # Options of the group [artifact_type:murano], with those of the checks.
 OPTIONS = [
-    *checks.OPTIONS,
+    *integrity.OPTIONS,
     cfg.IntOpt(
         "max_archive_size",
         min=1,
@@ -309,7 +310,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Keep what was claimed at creation, and what the package says."""
         super().pre_update_hook_with_patch(context, af, json_patch)
         _check_characters(list(json_patch))
-        claims.check_patch(af, json_patch)
+        consistency.check_patch(af, json_patch)
         af.before_patch = af.to_dict()
 
     def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
@@ -330,34 +331,34 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def pre_activate_hook(cls, context: Any, af: Any) -> None:
         """Hold that everything that the package requires is there."""
         super().pre_activate_hook(context, af)
-        checks.check_activation(context, af)
+        integrity.check_activation(context, af)
 
     @classmethod
     def pre_reactivate_hook(cls, context: Any, af: Any) -> None:
         """Hold that everything that the package requires is there again."""
         super().pre_reactivate_hook(context, af)
-        checks.check_activation(context, af)
+        integrity.check_activation(context, af)
         if af.visibility == "public":
-            checks.check_publication(context, af)
+            integrity.check_publication(context, af)
 
     @classmethod
     def pre_publish_hook(cls, context: Any, af: Any) -> None:
         """Hold that everything that the package requires is public."""
         super().pre_publish_hook(context, af)
         if af.visibility != "public":
-            checks.check_publication(context, af)
+            integrity.check_publication(context, af)
 
     @classmethod
     def pre_deactivate_hook(cls, context: Any, af: Any) -> None:
         """Hold that no active package needs this one."""
         super().pre_deactivate_hook(context, af)
-        checks.check_removal(context, af)
+        integrity.check_removal(context, af)
 
     @classmethod
     def pre_delete_hook(cls, context: Any, af: Any) -> None:
         """Hold that no active package needs this one."""
         super().pre_delete_hook(context, af)
-        checks.check_removal(context, af)
+        integrity.check_removal(context, af)
 
     @classmethod
     def pre_add_location_hook(
@@ -459,7 +460,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
                 contents = package.read_contents(archive)
                 # What nobody could unpack is refused here, not at every engine.
                 archive.verify()
-            claims.check_upload(af, contents)
+            consistency.check_upload(af, contents)
             cls._check_values(context, contents)
         except package.InvalidPackage as error:
             rules = sorted({problem.rule for problem in error.problems})
