@@ -28,13 +28,13 @@ from murano.engine import package_loader as murano_package_loader
 
 from benchmarks import closure
 from benchmarks.measure import ratio, wall
-from loader import engine
+from loader.engine import adapter
 
 CONF = murano_config.CONF
 
 _MakeLoader = Callable[[Any], Any]
 
-_OURS: _MakeLoader = engine.EnginePackageLoader
+_OURS: _MakeLoader = adapter.EnginePackageLoader
 # What install() puts another in the place of.
 _THEIRS: _MakeLoader = murano_package_loader.CombinedPackageLoader
 
@@ -104,7 +104,7 @@ def main() -> None:
     murano_config.parse_args(["--config-file", configuration])
     # Murano's loader asks Glare, if it is glare; ours does not look.
     CONF.set_override("packages_service", "murano", "engine")
-    engine.install()
+    adapter.install()
     auth_utils.get_client_session = functools.cache(auth_utils.get_client_session)
     task = _Task(pathlib.Path(folder), token, project_id)
 

@@ -29,7 +29,7 @@ from benchmarks.measure import Figure, ratio, scratch, wall
 from benchmarks.package import write_big
 from glare_murano import fields
 from loader.catalogs.glare import GlareCatalog
-from loader.fetching import DEFAULT_WORKERS
+from loader.fetcher import DEFAULT_WORKERS
 from tests.functional.client import Client
 
 _PROJECT = "demo"

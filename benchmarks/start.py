@@ -9,15 +9,15 @@ import sys
 
 from oslo_config import cfg
 
-import loader
 from benchmarks import closure
+from loader import config
 
 
 def main() -> None:
     """Load the application through the loader that a file configures."""
     conf = cfg.ConfigOpts()
     conf(["--config-file", sys.argv[1]], project="loader")
-    with loader.PackageLoader.from_config(conf) as packages:
+    with config.package_loader(conf) as packages:
         print("ready", flush=True)
         sys.stdin.readline()
         closure.load(packages)

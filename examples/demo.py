@@ -31,7 +31,8 @@ from murano.common import engine as murano_engine
 from oslo_log import log as logging
 
 from examples import publish
-from loader import Counters, engine
+from loader import Counters
+from loader.engine import adapter
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -160,11 +161,11 @@ class Measured:
 
     def run(self, name: str, action: Callable[[], str]) -> None:
         """Run a step; the action returns what to say of its packages."""
-        before = dataclasses.replace(engine.totals)
+        before = dataclasses.replace(adapter.totals)
         start = time.monotonic()
         packages = action()
         cost = {
-            field.name: getattr(engine.totals, field.name) - getattr(before, field.name)
+            field.name: getattr(adapter.totals, field.name) - getattr(before, field.name)
             for field in dataclasses.fields(Counters)
         }
         self.steps.append(Step(name, packages, Counters(**cost), time.monotonic() - start))
@@ -223,7 +224,7 @@ def configure_engine(work: pathlib.Path, url: str) -> None:
     file.write_text(MURANO_CONF.format(work=work, url=url))
     murano_config.parse_args(args=["--config-file", str(file)])
     logging.setup(murano_config.CONF, "murano")
-    engine.install()
+    adapter.install()
 
 
 def publish_all(glare: Any, folders: Iterable[pathlib.Path]) -> str:

@@ -14,7 +14,7 @@ import sys
 from oslo_config import cfg
 
 from glare_murano.package import GlareMuranoError, VersionSpec
-from loader import PackageLoader
+from loader import PackageLoader, config
 from loader.formats.base import Package
 
 OPTIONS = [
@@ -48,7 +48,7 @@ def main() -> int:
     conf.register_cli_opts(OPTIONS)
     try:
         conf(sys.argv[1:], project="loader")
-        with PackageLoader.from_config(conf) as package_loader:
+        with config.package_loader(conf) as package_loader:
             for package in load_all(package_loader, conf.package, VersionSpec.of(conf.range)):
                 print(
                     f"{package.full_name} {package.version}: {', '.join(sorted(package.classes))}"

@@ -6,7 +6,7 @@
 Glare nor Murano.
 """
 
-from loader.cache import Cache
+from loader.cache.store import Cache
 from loader.counters import Counters
 from loader.errors import (
     CacheError,
@@ -22,10 +22,10 @@ from loader.errors import (
     UnknownCatalog,
     UnsupportedFormat,
 )
-from loader.fetching import Fetcher, Progress
+from loader.fetcher import Fetcher, Progress
 from loader.loader import PackageLoader
 from loader.lockfile import Lock, LockedCatalog
-from loader.memory import Memory
+from loader.offline import Memory
 from loader.pins import Pins
 
 __all__ = [

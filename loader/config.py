@@ -17,14 +17,16 @@ from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from loader import fetching
-from loader.cache import Cache, TemporaryCache
-from loader.catalogs import directory, glare, http, murano, options, registry, sessions
-from loader.catalogs.base import Catalog, Scope
-from loader.fetching import Fetcher
+from loader import fetcher
+from loader.cache.store import Cache, TemporaryCache
+from loader.catalogs import directory, glare, http, murano, options, registry
+from loader.catalogs.base import Catalog
+from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader
-from loader.memory import Memory
+from loader.offline import Memory
+from loader.transport import sessions
+from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ OPTIONS: options.Options = {
             "fetch_workers",
             min=1,
             max=64,
-            default=fetching.DEFAULT_WORKERS,
+            default=fetcher.DEFAULT_WORKERS,
             help="How many archives are fetched at once.",
         ),
         cfg.BoolOpt(

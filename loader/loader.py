@@ -20,19 +20,18 @@ from glare_murano import resolver
 from glare_murano.package import InvalidPackage, Version, VersionSpec
 from glare_murano.package.manifest import check_full_name, check_required_name
 from loader import errors, resolution
-from loader.cache import Cache
+from loader.cache.store import Cache
 from loader.catalogs.base import Catalog, Query, Release
 from loader.counters import Counters
-from loader.fetching import Fetcher
+from loader.fetcher import Fetcher
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
-from loader.memory import Memory
+from loader.offline import Memory
 from loader.pins import Pins
 from loader.resolution import Choice, Resolution
 
 if TYPE_CHECKING:
     from keystoneauth1 import session as ksa_session
-    from oslo_config import cfg
 
 LOG = logging.getLogger(__name__)
 
@@ -86,19 +85,6 @@ class PackageLoader:
         self._resolving = threading.Lock()
         self._of_headers: dict[tuple[str, VersionSpec], Package] = {}
         self._seconds = 0.0
-
-    @classmethod
-    def from_config(cls, conf: "cfg.ConfigOpts") -> "PackageLoader":
-        """The loader that a configuration describes; close it at the end.
-
-        :param conf: a configuration that has been read. Its group ``glare``
-            holds the credentials, by the options of keystoneauth.
-        :raises LoaderError: if it cannot be made.
-        """
-        # oslo.config is for those who use it.
-        from loader import config
-
-        return config.package_loader(conf)
 
     def close(self) -> None:
         """Give up the cache: nothing more can be read of what was loaded."""

@@ -17,7 +17,7 @@ from typing import Any
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec, safe_yaml
 from glare_murano.package.errors import quoted
-from loader import errors, files, lockform, resolution
+from loader import errors, fs, lockform, resolution
 from loader.catalogs.base import Answer, Catalog, Query, Release, newest_first
 
 
@@ -149,7 +149,7 @@ class Lock:
                 f"the lock file {file} would be larger than {safe_yaml.MAX_SIZE} bytes"
             )
         try:
-            files.replace(file, data)
+            fs.replace(file, data)
         except OSError as error:
             raise errors.LockError(f"cannot write the lock file {file}: {error}") from error
 

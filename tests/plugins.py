@@ -11,7 +11,7 @@ import pytest
 from stevedore import _cache, extension
 
 from glare_murano.package import manifest
-from loader import plugins
+from loader import entry_points
 from loader.catalogs import registry
 
 
@@ -66,6 +66,6 @@ def _forget() -> None:
     extension.ExtensionManager.ENTRY_POINT_CACHE.clear()
     _cache._c._internal.clear()
     manifest.registered_formats.cache_clear()
-    plugins.owners.cache_clear()
+    entry_points.owners.cache_clear()
     registry._factory.cache_clear()
     importlib.invalidate_caches()

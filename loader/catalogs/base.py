@@ -7,31 +7,12 @@ import dataclasses
 import itertools
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from glare_murano import resolver
 from glare_murano.package import Manifest, Version, VersionSpec
 from glare_murano.package.contents import class_names
 from loader.counters import Counters
-
-if TYPE_CHECKING:
-    from keystoneauth1 import session as ksa_session
-
-
-@dataclasses.dataclass(frozen=True)
-class Scope:
-    """For whom a catalogue is asked.
-
-    :param session: a keystoneauth session that authenticates; None if there
-        is none.
-    :param project_id: the project whose private packages may be used; None
-        for the one that the session is scoped to.
-    :param region_name: the region whose services are asked; None for any.
-    """
-
-    session: "ksa_session.Session | None" = None
-    project_id: str | None = None
-    region_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

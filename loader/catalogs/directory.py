@@ -32,8 +32,9 @@ from glare_murano.package import (
 from glare_murano.package.contents import CLASSES
 from glare_murano.package.manifest import FILE_NAME
 from loader import errors
-from loader.catalogs import archives, base, options
-from loader.catalogs.snapshot import Snapshot
+from loader.catalogs import base, options, spool
+from loader.catalogs.file_stamps import Snapshot
+from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
@@ -251,7 +252,7 @@ def _read_folder(folder: pathlib.Path) -> base.Release:
 
 def _read_zip(path: pathlib.Path) -> base.Release:
     with open(path, "rb") as stream:
-        return archives.read(stream, str(path))
+        return spool.read(stream, str(path))
 
 
 def _disagreement(folder: pathlib.Path, root: pathlib.Path, release: base.Release) -> str:
@@ -273,7 +274,7 @@ def _catalog(folder: pathlib.Path) -> DirectoryCatalog:
     return DirectoryCatalog(folder)
 
 
-def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> list[base.Catalog]:
+def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[base.Catalog]:
     """The catalogues of the entry point ``directory``, one a folder."""
     options.register(conf, OPTIONS)
     return [_catalog(pathlib.Path(folder).absolute()) for folder in conf.engine.load_packages_from]

@@ -23,8 +23,10 @@ from oslo_config import cfg
 from glare_murano import fields
 from glare_murano.package import GlareMuranoError, InvalidName, VersionSpec, parse_version
 from glare_murano.package.manifest import check_full_name, check_required_name
-from loader import errors, transfer
-from loader.catalogs import base, batches, dependencies, keystone, options
+from loader import errors
+from loader.catalogs import base, batches, dependencies, options
+from loader.transport import adapter, download
+from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ _NAMES_LENGTH = 4000
 _BATCH_TIMEOUT = 60
 
 OPTIONS: options.Options = {
-    "glare": keystone.options_of("Glare", SERVICE_TYPE),
+    "glare": adapter.options_of("Glare", SERVICE_TYPE),
     "DEFAULT": [options.HOME_REGION],
 }
 
@@ -65,7 +67,7 @@ class GlareCatalog(base.Catalog):
         endpoint: str | None = None,
         interface: str | None = None,
         region_name: str | None = None,
-        attempts: int = transfer.DEFAULT_ATTEMPTS,
+        attempts: int = download.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a catalogue; nothing is asked yet.
 
@@ -80,7 +82,7 @@ class GlareCatalog(base.Catalog):
         :param attempts: how often a request is made that fails for a passing
             reason.
         """
-        super().__init__(keystone.named("Glare", endpoint, region_name))
+        super().__init__(adapter.named("Glare", endpoint, region_name))
         self._project_id = project_id
         self._answers_queries = True
         self._attempts = attempts
@@ -120,8 +122,8 @@ class GlareCatalog(base.Catalog):
                 return dependencies.answer(found)
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             pass
-        except (*transfer.FAILURES, ValueError, RecursionError) as error:
-            raise transfer.failed(error, f"{self.name} did not answer") from error
+        except (*download.FAILURES, ValueError, RecursionError) as error:
+            raise download.failed(error, f"{self.name} did not answer") from error
         LOG.info("%s answers no dependency queries; it is asked a level at a time", self.name)
         self._answers_queries = False
         return None
@@ -139,14 +141,14 @@ class GlareCatalog(base.Catalog):
             return self._send("GET", path, headers=headers, stream=True)
 
         try:
-            for piece in transfer.Download(open_at, self._attempts):
+            for piece in download.Download(open_at, self._attempts):
                 self.counters.count(bytes=len(piece))
                 yield piece
-        except transfer.FAILURES as error:
+        except download.FAILURES as error:
             message = (
                 f"{self.name} did not give the archive of {release} (artifact {release.reference})"
             )
-            raise transfer.failed(error, message) from error
+            raise download.failed(error, message) from error
 
     def batch(self, releases: Collection[base.Release]) -> Iterator[tuple[base.Release, bytes]]:
         """See the interface; a Glare without the filter of ``glare_murano`` gives none."""
@@ -154,7 +156,7 @@ class GlareCatalog(base.Catalog):
         sizes = {release.reference: release.size or 0 for release in releases}
         try:
             with self._send("POST", batches.PATH, json=batches.body(by_id), stream=True) as answer:
-                pieces = transfer.within(_BATCH_TIMEOUT, transfer.pieces(answer))
+                pieces = download.within(_BATCH_TIMEOUT, download.pieces(answer))
                 for artifact_id, archive in batches.read(pieces, sizes):
                     self.counters.count(bytes=len(archive))
                     yield by_id[artifact_id], archive
@@ -162,11 +164,11 @@ class GlareCatalog(base.Catalog):
                 next(pieces, b"")
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             self.gives_batches = False
-        except (*transfer.FAILURES, *batches.MALFORMED) as error:
-            raise transfer.failed(error, f"{self.name} did not give archives together") from error
+        except (*download.FAILURES, *batches.MALFORMED) as error:
+            raise download.failed(error, f"{self.name} did not give archives together") from error
 
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
-        return keystone.send(self._client, self.counters, method, path, **arguments)
+        return adapter.send(self._client, self.counters, method, path, **arguments)
 
     def _called(self, fqn: str, filters: _Filters) -> Iterable[base.Release]:
         # Longer ones Glare cannot keep, and refuses to look for.
@@ -207,7 +209,7 @@ class GlareCatalog(base.Catalog):
 
     def _project(self) -> str | None:
         if self._project_id is None:
-            self._project_id = keystone.project_id(self._client, self.name, self._attempts)
+            self._project_id = adapter.project_id(self._client, self.name, self._attempts)
         return self._project_id
 
     def _json(self, method: str, path: str, **arguments: Any) -> Any:
@@ -216,17 +218,17 @@ class GlareCatalog(base.Catalog):
         def ask() -> Any:
             response = self._send(method, path, stream=True, **arguments)
             is_answer = response.status_code == requests.codes.ok
-            return transfer.document(response) if is_answer else None
+            return download.document(response) if is_answer else None
 
-        return transfer.retrying(self._attempts)(ask)
+        return download.retrying(self._attempts)(ask)
 
     def _get(self, query: _Filters) -> tuple[list[Mapping[str, Any]], bool]:
         """A page of artifacts, and whether it is the last one."""
         path = f"{_PATH}?{urllib.parse.urlencode(query)}"
         try:
             answer = self._json("GET", path)
-        except (*transfer.FAILURES, ValueError, RecursionError) as error:
-            raise transfer.failed(error, f"{self.name} did not answer") from error
+        except (*download.FAILURES, ValueError, RecursionError) as error:
+            raise download.failed(error, f"{self.name} did not answer") from error
         page = answer.get("artifacts") if isinstance(answer, dict) else None
         if not isinstance(page, list):
             raise errors.CatalogError(f"{self.name} answered with no list of artifacts")
@@ -288,14 +290,14 @@ def _release(artifact: Mapping[str, Any]) -> base.Release:
         ) from error
 
 
-def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
+def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> Iterator[base.Catalog]:
     """The catalogue of the entry point ``glare``.
 
     :raises CatalogError: if there is no session to ask with.
     """
     options.register(conf, OPTIONS)
     yield GlareCatalog(
-        keystone.session(conf, "glare", scope),
+        adapter.session(conf, "glare", scope),
         project_id=scope.project_id,
         endpoint=conf.glare.url,
         interface=conf.glare.endpoint_type,

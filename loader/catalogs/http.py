@@ -44,12 +44,14 @@ from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size, refus
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import FILE_NAME, check_full_name
 from glare_murano.package.safe_yaml import MAX_SIZE
-from loader import errors, transfer
-from loader.catalogs import base, options, sessions
-from loader.catalogs.archives import Archives
-from loader.catalogs.facts import Fact, Facts, from_document, to_document
+from loader import errors
+from loader.catalogs import base, options
+from loader.catalogs.metadata_cache import Fact, Facts, from_document, to_document
 from loader.catalogs.ranges import RangeFile, TooMuch
+from loader.catalogs.spool import Archives
 from loader.catalogs.web import Answer, Web, checked_url
+from loader.transport import download, sessions
+from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
@@ -149,7 +151,7 @@ class HttpCatalog(base.Catalog):
         bundles: Iterable[str] = (),
         facts: Facts | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        attempts: int = transfer.DEFAULT_ATTEMPTS,
+        attempts: int = download.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a catalogue; nothing is asked yet.
 
@@ -412,7 +414,7 @@ def _read_manifest(file: RangeFile) -> bytes | None:
     return data if len(data) <= MAX_SIZE else None
 
 
-def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
+def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> Iterator[base.Catalog]:
     """The catalogue of the entry point ``http``: it is the same for every scope.
 
     :raises CatalogError: if no URL is configured, or one that is none, or if an

@@ -17,22 +17,24 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 import requests
-from keystoneauth1 import adapter
+from keystoneauth1 import adapter as ksa_adapter
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from glare_murano.package import InvalidPackage
-from loader import errors, transfer
-from loader.catalogs import base, keystone, options
-from loader.catalogs.archives import Archives
-from loader.catalogs.facts import Fact, Facts, from_document, to_document
+from loader import errors
+from loader.catalogs import base, options
+from loader.catalogs.metadata_cache import Fact, Facts, from_document, to_document
+from loader.catalogs.spool import Archives
+from loader.transport import adapter, download
+from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = "application-catalog"
 
 OPTIONS: options.Options = {
-    "murano": keystone.options_of("Murano's API", SERVICE_TYPE),
+    "murano": adapter.options_of("Murano's API", SERVICE_TYPE),
     "DEFAULT": [options.HOME_REGION],
     **options.FACTS,
 }
@@ -55,7 +57,7 @@ class MuranoCatalog(base.Catalog):
         interface: str | None = None,
         region_name: str | None = None,
         facts: Facts | None = None,
-        attempts: int = transfer.DEFAULT_ATTEMPTS,
+        attempts: int = download.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a catalogue; nothing is asked yet.
 
@@ -71,12 +73,12 @@ class MuranoCatalog(base.Catalog):
         :param attempts: how often a request is made that fails for a passing
             reason.
         """
-        super().__init__(keystone.named("Murano's API", endpoint, region_name))
+        super().__init__(adapter.named("Murano's API", endpoint, region_name))
         self._project_id = project_id
         self._facts = facts or Facts()
         self._archives = Archives()
         self._attempts = attempts
-        self._client = adapter.Adapter(
+        self._client = ksa_adapter.Adapter(
             session,
             service_type=SERVICE_TYPE,
             endpoint_override=endpoint,
@@ -138,9 +140,9 @@ class MuranoCatalog(base.Catalog):
 
     def _page(self, query: dict[str, str]) -> dict[str, Any]:
         try:
-            page = transfer.retrying(self._attempts)(self._listed, query)
-        except (*transfer.FAILURES, ValueError, RecursionError) as error:
-            raise transfer.failed(error, f"{self.name} did not answer") from error
+            page = download.retrying(self._attempts)(self._listed, query)
+        except (*download.FAILURES, ValueError, RecursionError) as error:
+            raise download.failed(error, f"{self.name} did not answer") from error
         if not isinstance(page, dict) or not isinstance(page.get("packages"), list):
             raise errors.CatalogError(f"{self.name} answered with no list of packages")
         return page
@@ -152,22 +154,22 @@ class MuranoCatalog(base.Catalog):
             return self._get(path, headers=headers, stream=True)
 
         try:
-            for piece in transfer.Download(open_at, self._attempts):
+            for piece in download.Download(open_at, self._attempts):
                 self.counters.count(bytes=len(piece))
                 yield piece
-        except transfer.FAILURES as error:
+        except download.FAILURES as error:
             message = f"{self.name} did not give the archive of package {reference}"
-            raise transfer.failed(error, message) from error
+            raise download.failed(error, message) from error
 
     def _listed(self, query: dict[str, str]) -> Any:
-        return transfer.document(self._get(_PATH, params=query, stream=True))
+        return download.document(self._get(_PATH, params=query, stream=True))
 
     def _get(self, path: str, **arguments: Any) -> requests.Response:
-        return keystone.send(self._client, self.counters, "GET", path, **arguments)
+        return adapter.send(self._client, self.counters, "GET", path, **arguments)
 
     def _project(self) -> str | None:
         if self._project_id is None:
-            self._project_id = keystone.project_id(self._client, self.name, self._attempts)
+            self._project_id = adapter.project_id(self._client, self.name, self._attempts)
         return self._project_id
 
 
@@ -180,14 +182,14 @@ def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
     return project is not None and package.get("owner_id") == project
 
 
-def catalogs(conf: cfg.ConfigOpts, scope: base.Scope) -> Iterator[base.Catalog]:
+def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> Iterator[base.Catalog]:
     """The catalogue of the entry point ``murano``.
 
     :raises CatalogError: if there is no session to ask with.
     """
     options.register(conf, OPTIONS)
     yield MuranoCatalog(
-        keystone.session(conf, "murano", scope),
+        adapter.session(conf, "murano", scope),
         project_id=scope.project_id,
         endpoint=conf.murano.url,
         interface=conf.murano.endpoint_type,

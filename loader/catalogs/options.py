@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from oslo_config import cfg
 
-from loader.catalogs.facts import Facts
+from loader.catalogs.metadata_cache import Facts
 
 # Group -> options.
 Options = Mapping[str, Sequence[cfg.Opt]]

@@ -14,8 +14,9 @@ from typing import Any
 from oslo_config import cfg
 from stevedore import named
 
-from loader import errors, plugins
-from loader.catalogs.base import Catalog, Scope
+from loader import entry_points, errors
+from loader.catalogs.base import Catalog
+from loader.transport.sessions import Scope
 
 NAMESPACE = "glare_murano.catalogs"
 
@@ -35,7 +36,7 @@ def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[C
 
 @functools.cache
 def _factory(name: str) -> Factory:
-    installed = plugins.owners(NAMESPACE)
+    installed = entry_points.owners(NAMESPACE)
     if name not in installed:
         raise errors.UnknownCatalog(
             f"there is no catalogue {name!r}; installed are "

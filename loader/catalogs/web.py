@@ -16,8 +16,9 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
 from glare_murano.package.errors import quoted
-from loader import errors, transfer
+from loader import errors
 from loader.counters import Counters
+from loader.transport import download
 
 # For a whole file.
 _WHOLE_TIMEOUT = 600
@@ -56,17 +57,17 @@ class Answer:
     """
 
     def __init__(
-        self, url: str, response: requests.Response, download: Callable[[], transfer.Download]
+        self, url: str, response: requests.Response, body: Callable[[], download.Download]
     ) -> None:
         """Take an answer.
 
-        :param download: what reads its body.
+        :param body: reads its body.
         """
         self.status = 404 if response.status_code == 410 else response.status_code
-        self.validator = transfer.validator(response)
+        self.validator = download.validator(response)
         self._url = url
         self._response = response
-        self._download = download
+        self._download = body
 
     @property
     def part(self) -> tuple[int, int, int]:
@@ -74,7 +75,7 @@ class Answer:
 
         :raises CatalogError: if the server does not say so.
         """
-        found = transfer.part(self._response)
+        found = download.part(self._response)
         if found is None:
             raise errors.CatalogError(f"{self._url}: the server gave no part of the file")
         return found
@@ -85,9 +86,9 @@ class Answer:
         :raises CatalogError: if it cannot, or takes too long.
         """
         try:
-            yield from transfer.within(_WHOLE_TIMEOUT, self._download())
-        except transfer.FAILURES as error:
-            raise transfer.failed(error, self._url) from error
+            yield from download.within(_WHOLE_TIMEOUT, self._download())
+        except download.FAILURES as error:
+            raise download.failed(error, self._url) from error
 
     def content(self, limit: int) -> bytes:
         """The whole content.
@@ -109,7 +110,7 @@ class Web:
         self,
         session: ksa_session.Session,
         counters: Counters,
-        attempts: int = transfer.DEFAULT_ATTEMPTS,
+        attempts: int = download.DEFAULT_ATTEMPTS,
     ) -> None:
         """Make a client.
 
@@ -141,13 +142,13 @@ class Web:
             headers["Range"] = f"bytes={wanted}"
         expected = {200, 404, 410} | ({206, 416} if wanted else set()) | ({304} if known else set())
         try:
-            response = transfer.retrying(self._attempts)(self._send, url, expected, headers)
-        except transfer.FAILURES as error:
-            raise transfer.failed(error, url) from error
+            response = download.retrying(self._attempts)(self._send, url, expected, headers)
+        except download.FAILURES as error:
+            raise download.failed(error, url) from error
         with response:
             again = functools.partial(self._send, url, _FILE)
-            download = functools.partial(transfer.Download, again, self._attempts, response)
-            yield Answer(url, response, download)
+            body = functools.partial(download.Download, again, self._attempts, response)
+            yield Answer(url, response, body)
 
     def _send(
         self, url: str, expected: Collection[int], headers: Mapping[str, str]
@@ -165,7 +166,7 @@ class Web:
             log=False,
             headers=dict(headers),
             stream=True,
-            **transfer.with_timeout(self._session, {}),
+            **download.with_timeout(self._session, {}),
         )
         try:
             _check(response, url, expected)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from glare_murano.package import InvalidPackage, Problem, Version, safe_yaml
-from loader.formats import hot_class, hot_form, hot_yaql
+from glare_murano.package.hot import class_code, form, yaql
+from glare_murano.package.hot.template import FILE_NAME, Template
 from loader.formats.base import PackageBase
-from loader.formats.hot_template import FILE_NAME, Template
 
 
 class HOTPackage(PackageBase):
@@ -52,8 +52,8 @@ class HOTPackage(PackageBase):
         own = self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
         if own is not None:
             return own
-        form = hot_form.make_form(self.full_name, self.version, self.description, self._template)
-        return hot_yaql.dump(form)
+        made = form.make_form(self.full_name, self.version, self.description, self._template)
+        return yaql.dump(made)
 
     def get_class(self, name: str) -> str:
         """See ``Package``; the class is made from the template.
@@ -62,13 +62,13 @@ class HOTPackage(PackageBase):
         """
         if name != self.full_name:
             raise KeyError(name)
-        definition = hot_class.make_class(
+        definition = class_code.make_class(
             name,
             self._template,
-            self._files(hot_class.FILES),
-            bool(self._files(hot_class.ENVIRONMENTS)),
+            self._files(class_code.FILES),
+            bool(self._files(class_code.ENVIRONMENTS)),
         )
-        return hot_yaql.dump(definition)
+        return yaql.dump(definition)
 
     def get_resource(self, name: str) -> str:
         """See ``Package``; the template is the resource with the package's name."""

@@ -17,7 +17,7 @@ from stevedore import named
 
 from glare_murano.package import InvalidManifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, Format, registered_formats
-from loader import errors, plugins
+from loader import entry_points, errors
 from loader.formats.base import Package
 from loader.formats.source import Source
 
@@ -98,7 +98,9 @@ class PackageTypes:
         if self._enabled is None:
             return True
         allowed = {_OURS, *self._enabled}
-        return any(owner.name in allowed for owner in plugins.owners(PLUGIN_NAMESPACE)[entry_point])
+        return any(
+            owner.name in allowed for owner in entry_points.owners(PLUGIN_NAMESPACE)[entry_point]
+        )
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from oslo_config import cfg
 import loader
 from glare_murano.package import VersionSpec
 from loader import config
-from loader.catalogs.base import Scope
+from loader.transport.sessions import Scope
 from tests import configuration, packages
 from tests.functional.client import Client
 from tests.unit import faulty
@@ -65,7 +65,7 @@ def test_a_configuration_makes_a_loader(
 ) -> None:
     name = publish("db")
 
-    with loader.PackageLoader.from_config(configured()) as package_loader:
+    with config.package_loader(configured()) as package_loader:
         package = package_loader.load_package(name, VersionSpec.of("1"))
 
     assert str(package.version) == "1.2.0"
@@ -83,7 +83,7 @@ def test_catalogues_come_in_the_operators_order(
 
     def loaded(catalogs: str, text: str) -> str:
         conf = configured(engine=engine, package_loader={"catalogs": catalogs})
-        with loader.PackageLoader.from_config(conf) as package_loader:
+        with config.package_loader(conf) as package_loader:
             return str(package_loader.load_package(name, VersionSpec.of(text)).version)
 
     assert loaded("directory,glare", "1") == "1.1.0"
@@ -98,7 +98,7 @@ def test_without_a_cache_nothing_is_kept(
     name = publish("db")
 
     conf = configured(engine={"enable_packages_cache": False})
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         package = package_loader.load_package(name, VersionSpec.of("1"))
         assert list((tmp_path / "cache").rglob("archives/*"))
         assert pathlib.Path(package.get_resource("large")).is_file()
@@ -120,12 +120,12 @@ def test_the_cache_keeps_to_its_size(
 
     # Three archives, but not a fourth.
     for name in names:
-        with loader.PackageLoader.from_config(conf) as package_loader:
+        with config.package_loader(conf) as package_loader:
             package_loader.load_package(name, VersionSpec.of("1"))
     assert 900_000 < size() <= 1024**2
 
     # For the files of one, the two others give way.
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         package = package_loader.load_package(names[-1], VersionSpec.of("1"))
         assert pathlib.Path(package.get_resource("small")).parent.is_dir()
         assert 900_000 < size() <= 1024**2
@@ -140,7 +140,7 @@ def test_offline_loading_is_the_operators_choice(
     chosen = {"use_cache_when_offline": True}
 
     def load(**options: Any) -> str:
-        with loader.PackageLoader.from_config(configured(**options)) as package_loader:
+        with config.package_loader(configured(**options)) as package_loader:
             return str(package_loader.load_package(name, VersionSpec.of("1")).version)
 
     assert load(package_loader=chosen) == "1.2.0"
@@ -174,7 +174,7 @@ def test_offline_credentials_are_kept_apart_as_projects_are(
             glare=credentials,
             package_loader={"use_cache_when_offline": True, "catalogs": "glare"},
         )
-        with loader.PackageLoader.from_config(conf) as package_loader:
+        with config.package_loader(conf) as package_loader:
             return package_loader.load_package("org.faulty", VersionSpec.of("1")).full_name
 
     with faulty.serving(packages.package("org.faulty")) as server:
@@ -197,7 +197,7 @@ def test_what_cannot_work_is_told_at_once(
     configured: Callable[..., cfg.ConfigOpts], groups: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(loader.LoaderError, match=words):
-        loader.PackageLoader.from_config(configured(**groups))
+        config.package_loader(configured(**groups))
 
 
 def test_a_program_needs_only_a_session(

@@ -345,7 +345,7 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         connection = session.connection()
         raw = connection.connection.dbapi_connection
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
-        source = source.GlareSource(
+        asked = source.GlareSource(
             connection,
             RequestContext(project_id=found["owner"]),
             see_all=False,
@@ -353,6 +353,6 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
             prereleases=True,
         )
 
-        versions = source.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])
+        versions = asked.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])
 
     assert {fqn: list(map(str, of)) for fqn, of in versions.items()} == {"org.one": ["1.0.0"]}

@@ -21,11 +21,12 @@ from oslo_config import cfg
 
 import loader
 from glare_murano.package import InvalidPackage, Limits, VersionSpec
+from loader import config
 from loader.catalogs import http as http_catalog
 from loader.catalogs import options, registry
-from loader.catalogs.base import Scope
-from loader.catalogs.facts import Facts
 from loader.catalogs.http import HttpCatalog
+from loader.catalogs.metadata_cache import Facts
+from loader.transport.sessions import Scope
 from tests import packages
 from tests.functional import static
 from tests.functional.static import Files, Server
@@ -738,7 +739,7 @@ def test_a_configured_url_that_is_none_is_told_with_its_option(tmp_path: pathlib
     conf(["--config-file", str(file)])
 
     with pytest.raises(loader.CatalogError, match=r"^\[package_loader\] http_url: .*'http://\[x'"):
-        loader.PackageLoader.from_config(conf)
+        config.package_loader(conf)
 
 
 def test_a_bundle_that_the_operator_names_must_be_there(ranges: Server) -> None:

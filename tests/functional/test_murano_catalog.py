@@ -18,9 +18,9 @@ import loader
 from glare_murano.package import VersionSpec
 from loader.catalogs import murano as murano_catalog
 from loader.catalogs import registry
-from loader.catalogs.base import Scope
-from loader.catalogs.facts import Facts
+from loader.catalogs.metadata_cache import Facts
 from loader.catalogs.murano import MuranoCatalog
+from loader.transport.sessions import Scope
 from tests import packages
 from tests.functional import murano_api
 

@@ -16,7 +16,8 @@ from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
 
 from examples import demo, publish
-from loader import engine, transfer
+from loader.engine import adapter
+from loader.transport import download
 from tests import packages
 
 Publish = Callable[..., None]
@@ -221,10 +222,10 @@ def test_packages_are_kept_for_the_next_task(
     fetched = []
 
     for _ in range(2):
-        before = engine.totals.downloads
+        before = adapter.totals.downloads
         with murano_package_loader.CombinedPackageLoader(_session()) as loader:
             loader.load_package(name, helpers.parse_version_spec("1"))
-        fetched.append(engine.totals.downloads - before)
+        fetched.append(adapter.totals.downloads - before)
 
     # The package, and the core library, which it requires.
     assert fetched == [2, 0]
@@ -253,7 +254,7 @@ def test_the_operator_chooses_the_loader(conf: Any, service: str, ours: bool) ->
     conf.set_override("packages_service", service, "engine")
 
     with murano_package_loader.CombinedPackageLoader(_session()) as loader:
-        assert isinstance(loader, engine.EnginePackageLoader) is ours
+        assert isinstance(loader, adapter.EnginePackageLoader) is ours
 
 
 def test_a_range_is_read_once_and_as_the_engine_reads_it(conf: Any) -> None:
@@ -262,7 +263,7 @@ def test_a_range_is_read_once_and_as_the_engine_reads_it(conf: Any) -> None:
 
     for written in (*texts, *versions):
         found = helpers.parse_version_spec(written)
-        assert str(found) == str(engine._murano_parse(written))
+        assert str(found) == str(adapter._murano_parse(written))
     assert helpers.parse_version_spec(">=1,<2") is helpers.parse_version_spec(">=1,<2")
     for _ in range(2):
         with pytest.raises(ValueError, match="Invalid"):
@@ -297,7 +298,7 @@ def test_a_task_reads_no_range_that_another_has_read(
 def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> None:
     conf.set_override("www_authenticate_uri", "http://127.0.0.1:5000", "murano_auth")
 
-    auth = engine._session(_session()).auth
+    auth = adapter._session(_session()).auth
 
     assert isinstance(auth, identity.Token)
     assert auth.auth_url == "http://127.0.0.1:5000/v3"
@@ -307,11 +308,11 @@ def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> Non
 def test_no_session_waits_without_end(conf: Any, keystone: str | None) -> None:
     conf.set_override("www_authenticate_uri", keystone, "murano_auth")
 
-    assert engine._session(_session()).timeout == transfer.DEFAULT_TIMEOUT
+    assert adapter._session(_session()).timeout == download.DEFAULT_TIMEOUT
 
 
 def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:
-    auth = engine._session(_session()).auth
+    auth = adapter._session(_session()).auth
 
     assert isinstance(auth, token_endpoint.Token)
     assert auth.token == demo.USER_TOKEN

@@ -34,9 +34,9 @@ from yaql.language import exceptions as yaql_exceptions
 
 from examples import demo, publish
 from glare_murano.package import Archive, InvalidPackage, Version, read_manifest
-from loader import engine
+from glare_murano.package.hot.yaql import literal
+from loader.engine import adapter
 from loader.formats.hot import HOTPackage
-from loader.formats.hot_yaql import literal
 
 OWN = pathlib.Path(__file__).with_name("hot")
 MURANOS = pathlib.Path(murano.tests.__file__).parent / "unit" / "packages"
@@ -206,8 +206,8 @@ class Host:
             session = execution_session.ExecutionSession()
             session.token = demo.USER_TOKEN
             session.project_id = demo.PROJECT
-        with engine.EnginePackageLoader(session) as loader:
-            loader.register_package(engine.EnginePackage(loader, self.package))
+        with adapter.EnginePackageLoader(session) as loader:
+            loader.register_package(adapter.EnginePackage(loader, self.package))
             yield loader
 
     @contextlib.contextmanager

@@ -16,9 +16,10 @@ from oslo_config import cfg, generator
 import loader
 from examples import load
 from glare_murano.package import VersionSpec
-from loader import config, transfer
-from loader.catalogs import glare, keystone, options
-from loader.catalogs.base import Scope
+from loader import config
+from loader.catalogs import glare, options
+from loader.transport import adapter, download
+from loader.transport.sessions import Scope
 from tests import configuration, packages
 from tests.unit import faulty
 from tests.unit.faulty import Faulty
@@ -57,7 +58,7 @@ def _credentials(server: Faulty) -> dict[str, Any]:
 
 
 def _loaded(conf: cfg.ConfigOpts) -> str:
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         return str(package_loader.load_package("org.faulty", VersionSpec.of("1")))
 
 
@@ -112,7 +113,7 @@ def test_a_mistake_is_told_by_the_name_of_the_option(
     configured: Configured, groups: dict[str, dict[str, Any]], words: str
 ) -> None:
     with pytest.raises(loader.CatalogError, match=words):
-        loader.PackageLoader.from_config(configured(**groups))
+        config.package_loader(configured(**groups))
 
 
 def test_the_example_tells_a_mistake_in_one_line(
@@ -136,7 +137,7 @@ def test_the_example_tells_a_mistake_in_one_line(
 def test_a_file_that_nobody_reads_may_be_missing(
     configured: Configured, unused: dict[str, str]
 ) -> None:
-    loader.PackageLoader.from_config(configured(package_loader={**_HTTP, **unused})).close()
+    config.package_loader(configured(package_loader={**_HTTP, **unused})).close()
 
 
 def test_a_folder_may_hold_the_certificates_of_authorities(
@@ -144,7 +145,7 @@ def test_a_folder_may_hold_the_certificates_of_authorities(
 ) -> None:
     conf = configured(package_loader={**_HTTP, "cafile": tmp_path})
 
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         (static,) = cast(Any, package_loader)._catalogs
 
     assert static._web._session.verify == str(tmp_path)
@@ -157,13 +158,13 @@ def test_every_option_of_a_session_makes_one(
     scope = Scope(session=ksa_session.Session())
     conf = configured()
     options.register(conf, glare.OPTIONS)
-    assert keystone.session(conf, "glare", scope) is scope.session
+    assert adapter.session(conf, "glare", scope) is scope.session
 
     (tmp_path / "some.pem").touch()
     values = {"timeout": 5.0, "tls_ciphers": "ECDHE+AESGCM", "tls_min_version": "1.3"}
     value = True if isinstance(option, cfg.BoolOpt) else str(tmp_path / "some.pem")
     conf.set_override(option.dest, values.get(option.dest, value), "glare")
-    assert keystone.session(conf, "glare", scope) is not scope.session
+    assert adapter.session(conf, "glare", scope) is not scope.session
 
 
 def test_what_is_configured_reaches_what_it_is_for(
@@ -180,7 +181,7 @@ def test_what_is_configured_reaches_what_it_is_for(
         package_loader={**_HTTP, **files, "catalogs": "glare,murano,http", "fetch_workers": 7},
     )
 
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         inside = cast(Any, package_loader)
 
     own, other, static = inside._catalogs
@@ -224,7 +225,7 @@ def _in_sample() -> set[str]:
 def test_a_keystone_that_hangs_is_not_waited_for_without_end(
     server: Faulty, configured: Configured, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "DEFAULT_TIMEOUT", (0.2, 0.2))
+    monkeypatch.setattr(download, "DEFAULT_TIMEOUT", (0.2, 0.2))
     server.tokens, server.identity_faults = set(), [faulty.hang] * 20
     groups = {"glare": _credentials(server), "package_loader": {"catalogs": catalog}}
     groups.setdefault(catalog, {})["url"] = server.url
@@ -243,8 +244,8 @@ def test_sessions_have_the_timeout_that_is_configured_or_the_usual_one(
         package_loader={"http_url": "http://x", "catalogs": "glare,murano,http", **option},
     )
 
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         own, other, static = cast(Any, package_loader)._catalogs
 
     for session in (own._client.session, other._client.session, static._web._session):
-        assert session.timeout == (expected or transfer.DEFAULT_TIMEOUT)
+        assert session.timeout == (expected or download.DEFAULT_TIMEOUT)

@@ -13,7 +13,7 @@ import pytest
 
 import loader
 from glare_murano.package import VersionSpec
-from loader.catalogs import archives, directory
+from loader.catalogs import directory, spool
 from loader.catalogs.directory import DirectoryCatalog
 from tests import packages
 
@@ -52,7 +52,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(f"{contents.manifest.full_name} {contents.manifest.version}")
         return contents
 
-    for module in (directory, archives):
+    for module in (directory, spool):
         monkeypatch.setattr(module, "read_contents", counting)
     return names
 

@@ -12,8 +12,10 @@ from oslo_config import cfg
 
 import loader
 from glare_murano.package import VersionSpec
-from loader.catalogs import glare, keystone, options, registry
-from loader.catalogs.base import Scope
+from loader import config
+from loader.catalogs import glare, options, registry
+from loader.transport import adapter
+from loader.transport.sessions import Scope
 from tests import packages
 from tests.plugins import Site
 
@@ -56,7 +58,7 @@ BOX = """
 import hashlib
 import pathlib
 from oslo_config import cfg
-from loader.catalogs import archives
+from loader.catalogs import spool
 from loader.catalogs import base
 
 class Box(base.Catalog):
@@ -139,7 +141,7 @@ def test_a_package_is_loaded_from_a_third_partys_catalogue(
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[str(tmp_path / "loader.conf")])
 
-    with loader.PackageLoader.from_config(conf) as package_loader:
+    with config.package_loader(conf) as package_loader:
         wiki = package_loader.load_package("org.wiki", VersionSpec.of("1"))
         db = package_loader.load_class_package("org.db.Thing", VersionSpec.of("1"))
 
@@ -223,10 +225,10 @@ def test_the_groups_own_tls_options_are_used_where_they_are_set(conf: cfg.Config
     options.register(conf, glare.OPTIONS)
     scope = Scope(_session())
 
-    assert keystone.session(conf, "glare", scope) is scope.session
+    assert adapter.session(conf, "glare", scope) is scope.session
     conf.set_override("insecure", True, "glare")
     conf.set_override("timeout", 7, "glare")
-    session = keystone.session(conf, "glare", scope)
+    session = adapter.session(conf, "glare", scope)
     assert (session.verify, session.timeout) == (False, 7)
     assert scope.session is not None
     assert session.auth is scope.session.auth

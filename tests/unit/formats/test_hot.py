@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glare_murano.package import InvalidPackage, Version
-from loader.formats import hot_yaql
+from glare_murano.package.hot import yaql
+from glare_murano.package.hot.yaql import Yaql
 from loader.formats.hot import HOTPackage
-from loader.formats.hot_yaql import Yaql
 
 MANIFEST = {
     "Format": "Heat.HOT/1.0",
@@ -472,10 +472,10 @@ def test_a_package_without_a_template_is_refused(tmp_path: pathlib.Path) -> None
     )
 )
 def test_what_is_written_is_read_back(document: Any) -> None:
-    assert _read(hot_yaql.dump(document)) == document
+    assert _read(yaql.dump(document)) == document
 
 
 def test_what_stands_twice_is_written_twice() -> None:
     shared = {"a": Yaql("$")}
 
-    assert hot_yaql.dump([shared, shared]).count("!yaql") == 2
+    assert yaql.dump([shared, shared]).count("!yaql") == 2

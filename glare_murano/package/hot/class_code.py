@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The MuranoPL class that deploys a HOT template, as plain data.
+
+The names of its properties, and the attribute that keeps the name of the
+stack, are those of Murano's own class for such packages, so that an
+environment may change from the one to the other at any time.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from glare_murano.package.hot.parameter import Parameter, Type
+from glare_murano.package.hot.template import Template
+from glare_murano.package.hot.yaql import Yaql, literal
+
+FILES = "HotFiles"
+ENVIRONMENTS = "HotEnvironments"
+
+_CONVERSIONS = {
+    Type.STRING: "$.string()",
+    Type.NUMBER: "$.int()",
+    Type.BOOLEAN: "$.bool()",
+    Type.LIST: "$.string()",
+    Type.JSON: "$.string()",
+}
+
+# Heat gives back lists and mappings as well, which string() refuses.
+_OUTPUT = "(isString($) or isInteger($) or isBoolean($)) and $.string() or $"
+
+_STACK_NAME = "$.getAttr(generatedHeatStackName)"
+_ENVIRONMENT = {Yaql("$environment"): Yaql("$.find('io.murano.Environment').require()")}
+_STACK = {
+    Yaql("$stack"): Yaql(f"new('io.murano.system.HeatStack', $environment, name => {_STACK_NAME})")
+}
+
+
+def make_class(
+    name: str, template: Template, files: Iterable[str], has_environments: bool
+) -> dict[str, Any]:
+    """Make the class.
+
+    :param name: the FQN of the package, which names both the class and the
+        resource that is the template.
+    :param files: paths below ``Resources/HotFiles``.
+    :param has_environments: whether the package has Heat environments. One
+        of them may give the parameters, and what the class converts to its
+        contract would win over it; so the class takes them as they come.
+    """
+    contracts = {} if has_environments else _contracts(template.parameters.values())
+    outputs = {output: Yaql(_OUTPUT) for output in template.outputs}
+    return {
+        "Name": name,
+        "Extends": "io.murano.Application",
+        "Properties": {
+            "name": _property("In", Yaql("$.string().notNull()")),
+            "hotEnvironment": _property("In", Yaql("$.string()")),
+            "templateParameters": {**_property("In", contracts), "Default": {}},
+            "templateOutputs": {**_property("Out", outputs), "Default": {}},
+            "generatedHeatStackName": _property("Out", Yaql("$.string()")),
+        },
+        "Methods": {
+            "deploy": {"Body": _deploy(name, files)},
+            "destroy": {"Body": _destroy()},
+        },
+    }
+
+
+def _property(usage: str, contract: Any) -> dict[str, Any]:
+    return {"Usage": usage, "Contract": contract}
+
+
+def _contracts(parameters: Iterable[Parameter]) -> Mapping[str, Yaql]:
+    return {parameter.name: Yaql(_contract(parameter)) for parameter in parameters}
+
+
+def _contract(parameter: Parameter) -> str:
+    # A parameter that is left out is null here. Where Heat has a default for
+    # it, no constraint is asked.
+    step = "?." if parameter.has_default else "."
+    predicates = filter(None, (constraint.predicate for constraint in parameter.constraints))
+    checks = (f"check({predicate})" for predicate in predicates)
+    return step.join([_CONVERSIONS[parameter.kind], *checks])
+
+
+def _deploy(name: str, files: Iterable[str]) -> list[Any]:
+    contents = {file: Yaql(_resource(literal(f"{FILES}/{file}"))) for file in files}
+    environment = _resource(f"'{ENVIRONMENTS}/' + $.hotEnvironment")
+    reporter = "new('io.murano.system.StatusReporter', environment => $environment)"
+    return [
+        _ENVIRONMENT,
+        {
+            "If": Yaql(f"{_STACK_NAME} = null"),
+            "Then": Yaql(
+                "$.setAttr(generatedHeatStackName, randomName() + '_' + id($environment))"
+            ),
+        },
+        _STACK,
+        {Yaql("$reporter"): Yaql(reporter)},
+        {Yaql("$resources"): Yaql("new('io.murano.system.Resources')")},
+        {Yaql("$files"): contents},
+        Yaql(f"$stack.setTemplate($resources.yaml({literal(name)}))"),
+        Yaql("$stack.setParameters($.templateParameters)"),
+        Yaql("$stack.setFiles($files)"),
+        {
+            "If": Yaql("$.hotEnvironment"),
+            "Then": Yaql(f"$stack.setHotEnvironment({environment})"),
+        },
+        Yaql("$reporter.report($this, 'Heat is working on the stack')"),
+        {
+            "Try": Yaql("$stack.push()"),
+            "Catch": {
+                "As": "error",
+                "Do": [
+                    Yaql("$reporter.report_error($this, $error.message)"),
+                    {"Rethrow": None},
+                ],
+            },
+        },
+        {Yaql("$.templateOutputs"): Yaql("$stack.output()")},
+        Yaql("$reporter.report($this, 'The stack is complete')"),
+    ]
+
+
+def _destroy() -> list[Any]:
+    return [
+        {
+            "If": Yaql(f"{_STACK_NAME} != null"),
+            "Then": [_ENVIRONMENT, _STACK, Yaql("$stack.delete()")],
+        }
+    ]
+
+
+def _resource(path: str) -> str:
+    return f"$resources.string({path})"

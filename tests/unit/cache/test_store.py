@@ -1,0 +1,1433 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The package store on disk: what it keeps, mends, removes and refuses."""
+
+import contextlib
+import errno
+import fcntl
+import gc
+import hashlib
+import itertools
+import logging
+import os
+import pathlib
+import random
+import resource
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import pytest
+
+import loader
+from glare_murano.package import Archive, InvalidArchive, Limits
+from loader.cache import store as cache_module
+from loader.cache.staging import Workspaces
+from loader.cache.store import checksums, locks
+from tests.descriptors import highest_descriptor, open_files
+from tests.unit.stored import Stored
+
+
+@pytest.fixture
+def stored() -> Stored:
+    return Stored.named("org.stored", resources=5)
+
+
+def _archive(cache: loader.Cache, stored: Stored) -> pathlib.Path:
+    return cache.folder / "archives" / stored.digest
+
+
+def _note(cache: loader.Cache, stored: Stored) -> pathlib.Path:
+    return cache.folder / "notes" / stored.digest
+
+
+def _folder(cache: loader.Cache, stored: Stored) -> pathlib.Path:
+    return cache.folder / "packages" / stored.digest
+
+
+def _use(cache: loader.Cache, *some: Stored) -> None:
+    """Use packages for a while, one after the other."""
+    for stored in some:
+        with loader.Cache(cache.folder) as other:
+            stored.take(other)
+
+
+def _names(folder: pathlib.Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def _unpacked(cache: loader.Cache) -> set[str]:
+    return _names(cache.folder / "packages")
+
+
+def _there(cache: loader.Cache) -> set[str]:
+    """Whatever has an archive, a note or files."""
+    return _names(cache.folder / "archives") | _names(cache.folder / "notes") | _unpacked(cache)
+
+
+def _leftovers(cache: loader.Cache) -> list[pathlib.Path]:
+    return list((cache.folder / "partial").iterdir())
+
+
+# What is kept
+
+
+def test_a_package_is_fetched_once_and_found_later(cache: loader.Cache, stored: Stored) -> None:
+    archive = stored.take_archive(cache)
+    folder = cache.package(stored.digest, stored.nothing)
+    with loader.Cache(cache.folder) as another:
+        assert another.archive(stored.digest, stored.nothing) == archive
+        assert another.package(stored.digest, stored.nothing) == folder
+
+    assert archive.read_bytes() == stored.data
+    assert stored.is_in(folder)
+    # However often it is used, it was downloaded or found once.
+    assert (cache.counters.downloads, cache.counters.hits) == (1, 0)
+    assert (another.counters.downloads, another.counters.hits) == (0, 1)
+    assert _leftovers(cache) == []
+
+
+def test_only_who_asks_for_files_has_a_package_unpacked(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    other = Stored.named("org.other")
+    stored.take_archive(cache)
+    Stored.store(cache, other)
+    assert cache.has(stored.digest)
+    assert cache.verify() == {}
+    assert cache.prune(0).removed == ()
+
+    assert _unpacked(cache) == set()
+    assert stored.is_in(stored.take(cache))
+    assert _unpacked(cache) == {stored.digest}
+
+
+def test_a_package_is_unpacked_once(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = stored.take(cache)
+    made = folder.stat()
+    monkeypatch.setattr(Archive, "unpack", None)
+
+    assert stored.take(cache) == folder
+    with loader.Cache(cache.folder) as another:
+        assert stored.take(another) == folder
+    assert folder.stat() == made
+
+
+@pytest.fixture(params=[0o022, 0o002, 0o077, 0])
+def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("_umask")
+def test_nobody_else_can_read_or_change_what_is_kept(tmp_path: pathlib.Path) -> None:
+    cache = loader.Cache(tmp_path / "cache")
+    stored = Stored({**Stored.named("org.deep").files, "Resources/a/b/c/d": b"d"})
+    stored.take(cache)
+
+    folders = [path for path in cache.folder.iterdir() if path.is_dir()]
+    assert {folder.name for folder in folders} == {"archives", "notes", "packages", "partial"}
+    for folder in (cache.folder, _folder(cache, stored), *folders):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for path in cache.folder.rglob("*"):
+        assert not path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    for path in (_archive(cache, stored), _note(cache, stored)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+
+    with pytest.raises(loader.CacheError, match="others can write to it"):
+        loader.Cache(tmp_path / "cache")
+
+
+def test_a_folder_of_another_user_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader.Cache(tmp_path / "cache").close()
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "cache", 54321, 54321)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+    with pytest.raises(loader.CacheError, match="others can write to it"):
+        loader.Cache(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 63, "A" * 64, "../" + "0" * 61, "0" * 64 + "\n"])
+def test_what_is_no_digest_is_refused(cache: loader.Cache, stored: Stored, digest: str) -> None:
+    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+        cache.package(digest, stored.nothing)
+    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+        cache.archive(digest, stored.nothing)
+    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+        cache.store([digest], lambda digests: [])
+    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+        cache.verify(digest)
+
+
+def test_a_closed_cache_gives_nothing(cache: loader.Cache, stored: Stored) -> None:
+    stored.take(cache)
+    cache.close()
+    cache.close()
+
+    with pytest.raises(loader.CacheError, match="closed"):
+        stored.take(cache)
+    with pytest.raises(loader.CacheError, match="closed"):
+        stored.take_archive(cache)
+    with pytest.raises(loader.CacheError, match="closed"):
+        Stored.store(cache, stored)
+
+
+# Downloads
+
+
+def test_a_flipped_byte_in_a_download_is_refused(cache: loader.Cache, stored: Stored) -> None:
+    for position in range(0, len(stored.data), 97):
+        broken = bytearray(stored.data)
+        broken[position] ^= 1
+        with pytest.raises(loader.DigestMismatch, match=stored.digest):
+            cache.package(stored.digest, lambda data=bytes(broken): [data])
+
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+    assert stored.is_in(stored.take(cache))
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [ConnectionResetError("reset"), TimeoutError("slow"), loader.CatalogError("500")],
+)
+def test_a_failed_download_keeps_its_own_words(
+    cache: loader.Cache, stored: Stored, failure: Exception
+) -> None:
+    def fetch() -> Iterator[bytes]:
+        yield stored.data[:100]
+        raise failure
+
+    with pytest.raises(type(failure)) as told:
+        cache.package(stored.digest, fetch)
+
+    assert told.value is failure
+    assert _leftovers(cache) == []
+    assert stored.is_in(stored.take(cache))
+
+
+def test_an_archive_without_end_is_not_written_to_the_disk(tmp_path: pathlib.Path) -> None:
+    written = 0
+
+    def fetch() -> Iterator[bytes]:
+        nonlocal written
+        while True:
+            written += 100
+            yield b"\0" * 100
+
+    with loader.Cache(tmp_path, Limits(archive_size=1000)) as cache:
+        with pytest.raises(InvalidArchive, match="archive-size"):
+            cache.package("0" * 64, fetch)
+        assert written <= 1100
+        assert _there(cache) == set()
+        assert _leftovers(cache) == []
+
+
+def test_an_archive_that_breaks_a_rule_leaves_nothing(cache: loader.Cache) -> None:
+    hostile = Stored({"manifest.yaml": b"", "../escaped": b"x"})
+
+    with pytest.raises(InvalidArchive, match="path-escape"):
+        hostile.take(cache)
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+
+
+# Packages that arrive together
+
+
+@pytest.fixture
+def some() -> list[Stored]:
+    return [Stored.named(f"org.some{number}", resources=5) for number in range(4)]
+
+
+def test_packages_are_stored_together(cache: loader.Cache, some: list[Stored]) -> None:
+    assert Stored.store(cache, *some) == {stored.digest for stored in some}
+
+    assert _unpacked(cache) == set()
+    for stored in some:
+        archive = cache.archive(stored.digest, stored.nothing)
+        assert archive.read_bytes() == stored.data
+        assert stored.is_in(cache.package(stored.digest, stored.nothing))
+    assert (cache.counters.downloads, cache.counters.hits) == (len(some), 0)
+    assert _leftovers(cache) == []
+    with loader.Cache(cache.folder) as other:
+        assert Stored.store(other, *some) == set()
+        assert other.prune(0).removed == ()
+
+
+def test_what_is_wrong_among_them_is_left_out(cache: loader.Cache, some: list[Stored]) -> None:
+    first, second, third, fourth = some
+    hostile = Stored({"manifest.yaml": b"", "../escaped": b"x"})
+    arriving = [
+        (first.digest, first.data),
+        (second.digest, third.data),
+        (hostile.digest, hostile.data),
+        (first.digest, first.data),
+        ("0" * 64, first.data),
+        (third.digest, third.data),
+    ]
+
+    digests = [stored.digest for stored in (*some, hostile)]
+    cache.store(digests, lambda _: arriving)
+
+    assert _there(cache) == {first.digest, third.digest}
+    assert _leftovers(cache) == []
+    assert second.is_in(second.take(cache))
+    assert fourth.is_in(fourth.take(cache))
+    with pytest.raises(InvalidArchive, match="path-escape"):
+        hostile.take(cache)
+
+
+class _Second:
+    """Somebody else who stores packages, in a thread."""
+
+    def __init__(self, cache: loader.Cache, some: list[Stored]) -> None:
+        self.asked: list[set[str]] = []
+        self._by_digest = {stored.digest: stored.data for stored in some}
+        self._cache = cache
+        self._thread = threading.Thread(target=self._store)
+
+    def start(self) -> None:
+        """Begin, and come to where it waits for what the first fetches."""
+        self._thread.start()
+        deadline = time.monotonic() + 30
+        while not self.asked and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._thread.join(0.1)
+        assert self._thread.is_alive(), "it does not wait"
+
+    def finish(self) -> None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def _store(self) -> None:
+        with loader.Cache(self._cache.folder) as own:
+            own.store(self._by_digest, self._fetch)
+            for digest in self._by_digest:
+                assert own.has(digest)
+            assert own.prune(0).removed == ()
+
+    def _fetch(self, digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        self.asked.append(set(digests))
+        yield from ((digest, self._by_digest[digest]) for digest in digests)
+
+
+def test_what_others_fetch_is_waited_for(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = some
+    second = _Second(cache, some)
+    looks = []
+    lock = Workspaces.lock_those_free
+
+    def look(workspaces: Workspaces, names: list[str]) -> Any:
+        looks.append(len(names))
+        return lock(workspaces, names)
+
+    monkeypatch.setattr(Workspaces, "lock_those_free", look)
+
+    def fetch() -> Iterator[bytes]:
+        second.start()
+        assert not cache.has(first.digest)
+        yield first.data
+
+    assert first.is_in(cache.package(first.digest, fetch))
+    second.finish()
+
+    assert second.asked == [{stored.digest for stored in others}]
+    # Once for all, and no more than once when the other has ended.
+    assert looks == [len(some), 1]
+    assert _there(cache) == {stored.digest for stored in some}
+
+
+def test_what_others_fail_to_fetch_is_asked_for(cache: loader.Cache, some: list[Stored]) -> None:
+    *others, last = some
+    second = _Second(cache, some)
+
+    def fetch(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        yield some[0].digest, some[0].data
+        second.start()
+        raise ConnectionResetError("reset")
+
+    with pytest.raises(ConnectionResetError):
+        cache.store([stored.digest for stored in others], fetch)
+    second.finish()
+
+    assert second.asked == [{last.digest}, {stored.digest for stored in others}]
+    assert _there(cache) == {stored.digest for stored in some}
+    assert _leftovers(cache) == []
+
+
+def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored]) -> None:
+    def fetch(digests: object) -> Iterator[tuple[str, bytes]]:
+        yield some[0].digest, some[0].data
+        raise ConnectionResetError("reset")
+
+    with pytest.raises(ConnectionResetError):
+        cache.store([stored.digest for stored in some], fetch)
+
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+    assert Stored.store(cache, *some) == {stored.digest for stored in some}
+
+
+def test_what_others_have_stored_meanwhile_is_not_fetched(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = Workspaces.lock_those_free
+
+    def lock_late(workspaces: Workspaces, names: list[str]) -> Any:
+        monkeypatch.undo()
+        _use(cache, *some[:2])
+        return lock(workspaces, names)
+
+    monkeypatch.setattr(Workspaces, "lock_those_free", lock_late)
+
+    assert Stored.store(cache, *some) == {stored.digest for stored in some[2:]}
+
+
+def test_one_open_file_locks_all(cache: loader.Cache, some: list[Stored]) -> None:
+    before = len(open_files(cache.folder))
+    most = 0
+
+    def fetch(digests: object) -> Iterator[tuple[str, bytes]]:
+        nonlocal most
+        for stored in some:
+            most = max(most, len(open_files(cache.folder)) - before)
+            yield stored.digest, stored.data
+
+    cache.store([stored.digest for stored in some], fetch)
+
+    # The other one locks the folder in which all are made.
+    assert most == 2
+
+
+def test_to_be_stored_together_is_a_use(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third, _ = some
+    # So that the times of new files count for nothing.
+    future = time.time_ns() + 10**17
+    monkeypatch.setattr(time, "time_ns", lambda: future)
+    _use(cache, first)
+    with loader.Cache(cache.folder) as other:
+        Stored.store(other, second, third)
+    with loader.Cache(cache.folder) as other:
+        second.take_archive(other)
+
+    assert cache.prune(cache.size - 1).removed == (first.digest,)
+    assert cache.prune(0).removed == (third.digest, second.digest)
+
+
+def test_packages_that_were_stored_together_make_room(
+    tmp_path: pathlib.Path, some: list[Stored]
+) -> None:
+    with loader.Cache(tmp_path, max_size=1) as cache:
+        Stored.store(cache, *some[:2])
+        assert cache.prune(0).removed == ()
+    with loader.Cache(tmp_path, max_size=1) as cache:
+        Stored.store(cache, *some[2:])
+        assert _there(cache) == {stored.digest for stored in some[2:]}
+
+
+# What the disk is told, and when
+
+
+class _Disk:
+    """What is written out to the disk, and what appears below a folder, in this order."""
+
+    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.synced: set[pathlib.Path] = set()
+        self.appeared: list[pathlib.Path] = []
+        self.needed: list[set[pathlib.Path]] = []
+        self._folder = folder
+        self._sync, self._rename = os.fsync, os.rename
+        monkeypatch.setattr(os, "fsync", self._record_sync)
+        monkeypatch.setattr(os, "rename", self._record_rename)
+
+    def _record_sync(self, file: int) -> None:
+        self._sync(file)
+        self.synced.add(pathlib.Path(f"/proc/self/fd/{file}").readlink())
+
+    def _record_rename(self, source: pathlib.Path, target: pathlib.Path) -> None:
+        if pathlib.Path(target).parent == self._folder:
+            if not self.appeared:
+                # The folder of all that is made is nothing that appears.
+                made = set(pathlib.Path(source).parent.rglob("*"))
+                assert made <= self.synced
+                self.needed.append(made)
+                self.synced.clear()
+            self.appeared.append(pathlib.Path(target))
+        self._rename(source, target)
+
+
+def test_all_of_several_is_on_the_disk_before_the_first_appears(
+    cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut between any two of these calls leaves whole archives, or none."""
+    archives = cache.folder / "archives"
+    disk = _Disk(archives, monkeypatch)
+    Stored.store(cache, *some)
+
+    assert [len(needed) for needed in disk.needed] == [len(some)]
+    assert set(disk.appeared) == {archives / stored.digest for stored in some}
+    assert disk.synced == {archives}
+
+
+def test_an_archive_is_on_the_disk_before_it_appears(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archives = cache.folder / "archives"
+    disk = _Disk(archives, monkeypatch)
+    stored.take_archive(cache)
+
+    assert disk.needed == [{cache.folder / "partial" / stored.digest / stored.digest}]
+    assert disk.appeared == [archives / stored.digest]
+    assert disk.synced == {archives}
+
+
+def test_all_files_are_on_the_disk_before_they_appear(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    packages = cache.folder / "packages"
+    disk = _Disk(packages, monkeypatch)
+    stored.take(cache)
+
+    made = cache.folder / "partial" / stored.digest
+    (needed,) = disk.needed
+    assert {made, made / "record", made / "files" / "Resources" / "4"} <= needed
+    assert len(needed) > len(stored.files)
+    assert disk.appeared == [packages / stored.digest]
+    assert disk.synced == {packages}
+
+
+def _break_the_disk(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have one write to the disk fail, after so many others."""
+    sync = os.fsync
+    count = itertools.count()
+
+    def fail_once(file: int) -> None:
+        if next(count) == number:
+            raise OSError(errno.EIO, "the disk is broken")
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", fail_once)
+
+
+@pytest.mark.parametrize("take", [Stored.take_archive, lambda one, cache: one.store(cache, one)])
+def test_an_archive_that_cannot_be_written_out_is_none(
+    cache: loader.Cache,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    take: Callable[[Stored, loader.Cache], object],
+) -> None:
+    with monkeypatch.context() as patch:
+        _break_the_disk(patch, 0)
+        with pytest.raises(loader.CacheError, match=r"store package.*the disk is broken"):
+            take(stored, cache)
+
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+    assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
+
+
+def test_files_that_cannot_be_written_out_are_none(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    # The files, three folders, and the record in another.
+    for number in range(len(stored.files) + 5):
+        with monkeypatch.context() as patch:
+            _break_the_disk(patch, number)
+            with pytest.raises(loader.CacheError, match=f"{stored.digest}.*the disk is broken"):
+                stored.take(cache)
+        assert _unpacked(cache) == set()
+        assert _leftovers(cache) == []
+
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
+# Damage
+
+
+def _flip(path: pathlib.Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _flip_and_hide(path: pathlib.Path) -> None:
+    before = path.stat()
+    _flip(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _link(path: pathlib.Path) -> None:
+    copy = path.parent.parent.parent / "elsewhere"
+    path.rename(copy)
+    path.symlink_to(copy)
+
+
+def _replace_by_folder(path: pathlib.Path) -> None:
+    path.unlink()
+    (path / "something").mkdir(parents=True)
+
+
+def _wait_for_a_tick() -> None:
+    # The kernel's times of change are as coarse as its ticks, of which there are 100 a second.
+    time.sleep(0.02)
+
+
+# What is done to an archive, and the words that tell it.
+ARCHIVE_DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
+    "flipped": (_flip, "its archive is not what was downloaded"),
+    "hidden": (_flip_and_hide, "its archive is not what was downloaded"),
+    "truncated": (lambda path: os.truncate(path, 1), "its archive is not what was downloaded"),
+    "emptied": (lambda path: os.truncate(path, 0), "its archive is not what was downloaded"),
+    "linked": (_link, "its archive is no file"),
+    "a folder": (_replace_by_folder, "its archive is no file"),
+}
+
+# What is done to a note, be its archive damaged or not.
+NOTE_DAMAGES: dict[str, Callable[[pathlib.Path], object]] = {
+    "kept": lambda path: path,
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: os.truncate(path, 0),
+    "of another": lambda path: path.write_text("1 2 3"),
+    "binary": lambda path: path.write_bytes(bytes(range(256))),
+    "long": lambda path: path.write_bytes(path.read_bytes() * 1000),
+    "a folder": _replace_by_folder,
+}
+
+
+@pytest.mark.parametrize("note", NOTE_DAMAGES)
+@pytest.mark.parametrize("damage", ARCHIVE_DAMAGES)
+def test_a_damaged_archive_is_fetched_again(
+    cache: loader.Cache, stored: Stored, damage: str, note: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _use(cache, stored)
+    _wait_for_a_tick()
+    break_it, told = ARCHIVE_DAMAGES[damage]
+    break_it(_archive(cache, stored))
+    NOTE_DAMAGES[note](_note(cache, stored))
+
+    assert cache.size >= 0
+    archive = stored.take_archive(cache)
+
+    assert not archive.is_symlink()
+    assert archive.read_bytes() == stored.data
+    assert stored.digest in caplog.text
+    assert told in caplog.text
+    assert (cache.counters.downloads, cache.counters.hits) == (1, 0)
+    # The files are not: they are what was unpacked.
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+    assert cache.verify() == {}
+    assert _leftovers(cache) == []
+
+
+@pytest.mark.parametrize("damage", ARCHIVE_DAMAGES)
+def test_verifying_finds_and_removes_a_damaged_archive(
+    cache: loader.Cache, stored: Stored, damage: str
+) -> None:
+    sound = Stored.named("org.sound")
+    _use(cache, stored, sound)
+    _wait_for_a_tick()
+    break_it, told = ARCHIVE_DAMAGES[damage]
+    break_it(_archive(cache, stored))
+
+    assert cache.verify(sound.digest) == {}
+    assert cache.verify() == {stored.digest: [told]}
+    assert not cache.has(stored.digest)
+    assert not os.path.lexists(_archive(cache, stored))
+    assert cache.verify() == {}
+    assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
+
+
+def test_an_archive_that_is_removed_is_fetched_again(
+    cache: loader.Cache, stored: Stored, caplog: pytest.LogCaptureFixture
+) -> None:
+    _use(cache, stored)
+    _archive(cache, stored).unlink()
+
+    assert not cache.has(stored.digest)
+    assert cache.size == 0, "without its archive, what was unpacked is no package"
+    assert stored.take_archive(cache).read_bytes() == stored.data
+    assert cache.counters.downloads == 1
+    assert caplog.text == ""
+
+
+def test_damaged_archives_do_not_keep_others_from_being_stored_together(
+    cache: loader.Cache, some: list[Stored]
+) -> None:
+    _use(cache, *some)
+    _wait_for_a_tick()
+    for stored, (break_it, _) in zip(some, ARCHIVE_DAMAGES.values(), strict=False):
+        break_it(_archive(cache, stored))
+    _replace_by_folder(_archive(cache, some[3]))
+    Stored.store(cache, *some)
+
+    assert all(stored.is_in(stored.take(cache)) for stored in some)
+    assert cache.counters.downloads == len(some)
+    assert cache.verify() == {}
+
+
+def _count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files whose digests are worked out from now on."""
+    read: list[str] = []
+    digest = hashlib.file_digest
+
+    def count(stream: Any, name: str) -> Any:
+        read.append(pathlib.Path(stream.name).name)
+        return digest(stream, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    return read
+
+
+@pytest.mark.parametrize("note", [*NOTE_DAMAGES][1:-1])
+def test_an_archive_without_a_note_is_read_once(
+    cache: loader.Cache, stored: Stored, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    cache.close()
+    NOTE_DAMAGES[note](_note(cache, stored))
+    read = _count_reads(monkeypatch)
+
+    for _ in range(3):
+        with loader.Cache(cache.folder) as other:
+            assert other.archive(stored.digest, stored.nothing).read_bytes() == stored.data
+            assert other.counters.hits == 1
+
+    assert read == [stored.digest]
+
+
+def test_an_archive_whose_note_cannot_be_written_is_read_each_time(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.take_archive(cache)
+    cache.close()
+    _replace_by_folder(_note(cache, stored))
+    read = _count_reads(monkeypatch)
+
+    for _ in range(3):
+        with loader.Cache(cache.folder) as other:
+            assert other.archive(stored.digest, stored.nothing).read_bytes() == stored.data
+
+    assert read == [stored.digest] * 3
+    with loader.Cache(cache.folder) as other:
+        assert other.prune(0).removed == (stored.digest,)
+    assert _there(cache) == set()
+
+
+@pytest.mark.parametrize("place", ["", "record"])
+def test_a_file_and_a_folder_in_each_others_place_are_damage(
+    cache: loader.Cache, stored: Stored, place: str
+) -> None:
+    def damage() -> None:
+        folder = _folder(cache, stored)
+        if place:
+            _replace_by_folder(folder / place)
+        else:
+            shutil.rmtree(folder)
+            folder.write_bytes(b"no folder")
+
+    stored.take(cache)
+    cache.close()
+    damage()
+    with loader.Cache(cache.folder) as other:
+        assert stored.is_in(stored.take(other))
+        assert other.verify() == {}
+    damage()
+
+    with loader.Cache(cache.folder) as other:
+        assert other.prune(0).removed == (stored.digest,)
+    assert _there(cache) == set()
+    assert not os.path.lexists(_folder(cache, stored))
+
+
+def test_a_damaged_archive_is_fetched_again_for_those_who_use_it(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    archive = stored.take_archive(cache)
+    _flip(archive)
+    with loader.Cache(cache.folder) as other:
+        assert list(other.verify()) == [stored.digest]
+        assert not archive.exists()
+
+    assert stored.take_archive(cache).read_bytes() == stored.data
+    assert cache.counters.downloads == 2
+    assert cache.prune(0).removed == ()
+
+
+def test_verifying_reads_archives_that_nobody_has_written_to(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    """As far as the kernel knows, where the disk itself has changed them."""
+    archive = stored.take_archive(cache)
+    cache.close()
+    _flip(archive)
+    _forge_note(cache, stored)
+
+    with loader.Cache(cache.folder) as other:
+        assert other.archive(stored.digest, stored.nothing) == archive, "it looks as before"
+        with pytest.raises(InvalidArchive):
+            other.package(stored.digest, stored.nothing)
+        assert _leftovers(other) == []
+        assert _unpacked(other) == set()
+        assert other.verify() == {stored.digest: ["its archive is not what was downloaded"]}
+        assert stored.is_in(stored.take(other))
+
+
+def _forge_note(cache: loader.Cache, stored: Stored) -> None:
+    """Have a note say that its archive was whole as it looks now."""
+    there = _archive(cache, stored).stat()
+    _note(cache, stored).write_text(f"{there.st_ino} {there.st_size} {there.st_ctime_ns}")
+
+
+def test_what_is_damaged_is_gone_on_the_disk_too(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = stored.take(cache)
+    archive, record = _archive(cache, stored), folder.parent / "record"
+    _wait_for_a_tick()
+    _flip(archive)
+    _flip(folder / "manifest.yaml")
+    synced: list[tuple[pathlib.Path, bool, bool]] = []
+    sync = os.fsync
+
+    def note_sync(file: int) -> None:
+        sync(file)
+        left = archive.exists(), record.exists()
+        synced.append((pathlib.Path(f"/proc/self/fd/{file}").readlink(), *left))
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+
+    assert list(cache.verify()) == [stored.digest]
+    assert (cache.folder / "archives", False, True) in synced
+    assert (folder.parent, False, False) in synced
+
+
+def test_a_damaged_archive_is_read_once_more_before_it_is_fetched_again(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, stored)
+    _wait_for_a_tick()
+    _flip(_archive(cache, stored))
+    read = _count_reads(monkeypatch)
+
+    assert stored.take_archive(cache).read_bytes() == stored.data
+
+    # When it is found, and again when nobody else works on it.
+    assert read == [stored.digest] * 2
+
+
+@contextlib.contextmanager
+def _files_left(count: int) -> Iterator[None]:
+    """The process may open no more files than that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # There are as many numbers left at least, whether or not lower ones are free.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest_descriptor() + 1 + count, hard))
+    opened: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(count):
+            os.close(opened.pop())
+        yield
+    finally:
+        for file in opened:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _told_with_few_files(cache: loader.Cache, stored: Stored, count: int) -> str:
+    """What verifying a sound package tells who can open no more files than that."""
+    with _files_left(count):
+        try:
+            assert cache.verify(stored.digest) == {}
+        except loader.CacheError as error:
+            return str(error)
+    return ""
+
+
+def test_who_can_open_no_file_finds_no_damage(cache: loader.Cache, stored: Stored) -> None:
+    archive = stored.take_archive(cache)
+    told = []
+    for count in range(6):
+        told += filter(None, [_told_with_few_files(cache, stored, count)])
+        assert archive.read_bytes() == stored.data
+
+    assert 0 < len(told) < 6
+    assert all("Too many open files" in each for each in told)
+    # As far as the archive itself, and not only to the lock.
+    assert str(archive) in told[-1]
+
+
+def test_who_can_open_no_file_finds_no_damage_in_what_was_unpacked(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    folder = stored.take(cache)
+    record = folder.parent / "record"
+    told = []
+    for count in range(12):
+        told += filter(None, [_told_with_few_files(cache, stored, count)])
+        assert record.is_file()
+        assert stored.is_in(folder)
+
+    assert 0 < len(told) < 12
+    assert any(str(folder) in each for each in told)
+
+
+# Damage of what was unpacked
+
+
+def _misspell(path: pathlib.Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"Resources", b"Resourced"))
+
+
+def _record(text: str) -> Callable[[pathlib.Path], object]:
+    return lambda path: (path.parent.parent.parent / "record").write_text(text)
+
+
+DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
+    "flipped": (_flip, "Resources/2 is not what was unpacked"),
+    "hidden": (_flip_and_hide, "Resources/2 is not what was unpacked"),
+    "truncated": (lambda path: os.truncate(path, 1), "Resources/2 is not what was unpacked"),
+    "removed": (lambda path: path.unlink(), "Resources/2 is missing"),
+    "added": (lambda path: path.with_name("new").touch(), "Resources/new was added"),
+    "linked": (_link, "Resources/2 cannot be read"),
+    "emptied": (lambda path: shutil.rmtree(path.parent), "Resources/4 is missing"),
+    "gone": (lambda path: shutil.rmtree(path.parent.parent), "No such file"),
+    "record": (lambda path: _misspell(path.parent.parent.parent / "record"), "is missing"),
+    "record of words": (
+        _record('{"files": {"Resources/2": ["a", "b", "c"]}, "folders": {}}'),
+        "is no record",
+    ),
+    "record of nothing": (_record('{"files": {}, "folders": {}}'), "is no record"),
+    "record of an earlier version": (_record('{"Resources/2": [1, 2, "c"]}'), "is no record"),
+    "record of lists": (_record("[" * 100_000), "is no record"),
+    "no record": (lambda path: os.truncate(path.parent.parent.parent / "record", 0), ""),
+}
+
+
+def _break(folder: pathlib.Path, damage: str) -> str:
+    """Damage a package, and give the words that tell it."""
+    _wait_for_a_tick()
+    break_it, told = DAMAGES[damage]
+    break_it(folder / "files" / "Resources" / "2")
+    return told
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_are_unpacked_again(
+    cache: loader.Cache, stored: Stored, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _use(cache, stored)
+    told = _break(_folder(cache, stored), damage)
+
+    with caplog.at_level(logging.WARNING):
+        assert cache.size >= 0
+        assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+    assert (cache.counters.downloads, cache.counters.hits) == (0, 1)
+    assert "fetched" not in caplog.text
+    assert stored.digest in caplog.text
+    assert told in caplog.text
+    assert cache.verify() == {}
+
+
+def test_damaged_files_are_read_once_more_before_they_are_unpacked_again(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, stored)
+    _break(_folder(cache, stored), "flipped")
+    read = _count_reads(monkeypatch)
+
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+    # When they are found, again when nobody else works on them, and for the new record.
+    names = [pathlib.Path(path).name for path in stored.files]
+    assert sorted(read) == sorted(names * 3)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_verifying_finds_and_removes_damaged_files(
+    cache: loader.Cache, stored: Stored, damage: str
+) -> None:
+    sound = Stored.named("org.sound")
+    _use(cache, stored, sound)
+    assert cache.verify() == {}
+    told = _break(_folder(cache, stored), damage)
+
+    assert cache.verify(sound.digest) == {}
+    damaged = cache.verify()
+
+    assert list(damaged) == [stored.digest]
+    assert told in "; ".join(damaged[stored.digest])
+    assert _unpacked(cache) == {sound.digest}
+    assert cache.has(stored.digest)
+    assert cache.verify() == {}
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
+def test_verifying_finds_what_the_disk_has_changed(cache: loader.Cache, stored: Stored) -> None:
+    """Nobody has written to the file, as far as the kernel knows."""
+    _use(cache, stored)
+    folder = _folder(cache, stored)
+    _flip(folder / "files" / "Resources" / "3")
+    record = checksums.Record.load(folder / "record").restamped(folder / "files")
+    (folder / "record").unlink()
+    record.save(folder / "record")
+
+    assert cache.verify() == {stored.digest: ["Resources/3 is not what was unpacked"]}
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
+def test_all_that_is_damaged_is_told(cache: loader.Cache, stored: Stored) -> None:
+    _use(cache, stored)
+    _flip(_archive(cache, stored))
+    told = _break(_folder(cache, stored), "truncated")
+
+    assert cache.verify() == {stored.digest: ["its archive is not what was downloaded", told]}
+    assert _there(cache) == set()
+    assert stored.is_in(stored.take(cache))
+
+
+def test_damaged_files_stay_with_who_uses_them_until_they_are_mended(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    folder = stored.take(cache)
+    _flip(folder / "Resources" / "2")
+    with loader.Cache(cache.folder) as other:
+        assert list(other.verify()) == [stored.digest]
+        assert (folder / "Resources" / "1").is_file()
+
+        assert other.package(stored.digest, stored.nothing) == folder
+
+    assert stored.is_in(folder)
+    assert cache.verify() == {}
+
+
+def test_who_verifies_gets_whole_files_from_then_on(cache: loader.Cache, stored: Stored) -> None:
+    folder = stored.take(cache)
+    _flip(folder / "Resources" / "2")
+
+    assert list(cache.verify()) == [stored.digest]
+    assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
+def test_a_copy_of_a_cache_is_as_good(
+    cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, stored)
+    shutil.copytree(cache.folder, tmp_path / "copy")
+    read = _count_reads(monkeypatch)
+
+    for _ in range(2):
+        with loader.Cache(tmp_path / "copy") as copy:
+            copied = copy.package(stored.digest, stored.nothing)
+            assert stored.is_in(copied)
+    assert len(read) == len(set(read)) == 1 + len(stored.files), "read each time"
+    with loader.Cache(tmp_path / "copy") as copy:
+        _flip(copied / "Resources" / "1")
+        assert list(copy.verify()) == [stored.digest]
+
+
+def test_a_folder_without_a_record_is_no_package(cache: loader.Cache, stored: Stored) -> None:
+    stored.write(_folder(cache, stored) / "files")
+    (_folder(cache, stored) / "files" / "more").touch()
+
+    assert not cache.has(stored.digest)
+    assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
+
+
+# Pruning
+
+
+def test_what_was_not_used_for_longest_is_removed_first(cache: loader.Cache) -> None:
+    a, b, c, d = (Stored.named(f"org.{name}") for name in "abcd")
+    _use(cache, a, b, c, d, b, a)
+    whole = cache.size
+
+    pruned = cache.prune(whole - 1)
+    assert pruned == cache_module.Pruned((c.digest,), whole // 4)
+    assert cache.size == whole - pruned.freed
+    assert cache.prune(cache.size).removed == ()
+    assert cache.prune(0).removed == (d.digest, b.digest, a.digest)
+    assert cache.size == 0
+
+
+def test_pruning_lists_folders_once_for_all(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    list_it = os.listdir
+
+    def count(path: Any) -> list[str]:
+        listed.append(pathlib.Path(path).name)
+        return list_it(path)
+
+    monkeypatch.setattr(os, "listdir", count)
+    counts = []
+    for number in (1, 10):
+        some = [Stored.named(f"org.{number}.some{each}") for each in range(number)]
+        _use(cache, *some)
+        listed.clear()
+        assert len(cache.prune(0).removed) == number
+        counts.append(sorted(listed))
+
+    assert counts[0] == counts[1]
+    assert "packages" in counts[0]
+
+
+def _on_disk(*files: pathlib.Path) -> int:
+    return sum(-(-file.stat().st_size // 4096) * 4096 for file in files)
+
+
+def test_the_size_is_what_archives_and_files_take_up_on_the_disk(cache: loader.Cache) -> None:
+    stored = Stored.named("org.sized", resources=3)
+    large = Stored({**stored.files, "Resources/large": random.Random(1).randbytes(10_000)})
+    stored.take_archive(cache)
+    large.take_archive(cache)
+    archives = _on_disk(_archive(cache, stored), _archive(cache, large))
+    assert cache.size == archives > 2 * 4096
+
+    stored.take(cache)
+
+    files = [path for path in _folder(cache, stored).rglob("files/**/*") if path.is_file()]
+    assert len(files) == len(stored.files)
+    assert cache.size == archives + _on_disk(*files)
+    cache.close()
+    assert cache.prune(0) == cache_module.Pruned(
+        (stored.digest, large.digest), archives + len(files) * 4096
+    )
+    assert _there(cache) == set()
+
+
+def test_unpacking_makes_room(cache: loader.Cache) -> None:
+    a, b = Stored.named("org.a"), Stored.named("org.b")
+    for stored in (a, b):
+        with loader.Cache(cache.folder) as other:
+            stored.take_archive(other)
+
+    with loader.Cache(cache.folder, max_size=cache.size) as limited:
+        assert b.is_in(limited.package(b.digest, b.nothing))
+        assert _there(cache) == {b.digest}
+
+
+def test_storing_makes_room(cache: loader.Cache) -> None:
+    a, b, c = (Stored.named(f"org.{name}") for name in "abc")
+    _use(cache, a, b)
+
+    with loader.Cache(cache.folder, max_size=cache.size) as limited:
+        a.take(limited)
+        c.take(limited)
+        assert _there(cache) == {a.digest, c.digest}
+
+    with loader.Cache(cache.folder, max_size=0) as limited:
+        assert b.is_in(b.take(limited))
+        assert _there(cache) == {b.digest}, "the new one does not fit either, but is in use"
+
+
+def test_what_is_in_use_is_not_removed(cache: loader.Cache, stored: Stored) -> None:
+    user = loader.Cache(cache.folder)
+    stored.take(user)
+    again = loader.Cache(cache.folder)
+    stored.take(again)
+    again.close()
+
+    assert cache.prune(0).removed == ()
+    assert user.prune(0).removed == ()
+    user.close()
+    assert cache.prune(0).removed == (stored.digest,)
+
+
+def test_a_removal_that_is_cut_short_leaves_no_package(
+    cache: loader.Cache,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    _use(cache, stored)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            cache.prune(0)
+
+    assert _there(cache) == {stored.digest}
+    assert not cache.has(stored.digest)
+    assert cache.size == 0
+    assert stored.is_in(stored.take(cache))
+    assert cache.counters.downloads == 1
+    assert caplog.text == ""
+
+
+def test_what_was_used_while_pruning_had_begun_stays(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = Stored.named("org.a"), Stored.named("org.b")
+    _use(cache, a, b)
+    monkeypatch.setattr(cache._clock, "catch_up", lambda _: _use(cache, a))
+
+    assert cache.prune(0).removed == (b.digest,)
+
+
+def test_those_who_prune_at_once_remove_no_more_than_one_would(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, *(Stored.named(f"org.{name}") for name in "abcdef"))
+    limit = cache.size // 2
+    remove = shutil.rmtree
+
+    def remove_slowly(path: pathlib.Path, **options: Any) -> None:
+        time.sleep(0.02)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_slowly)
+    threads = [threading.Thread(target=cache.prune, args=(limit,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert cache.size == limit
+
+
+def test_what_is_in_use_stays_when_the_cache_is_forgotten(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    stored.take(loader.Cache(cache.folder))
+    gc.collect()
+
+    assert cache.prune(0).removed == ()
+
+
+def test_pruning_removes_what_is_no_package_any_more(cache: loader.Cache, stored: Stored) -> None:
+    stored.write(_folder(cache, stored) / "files")
+    (cache.folder / "partial" / stored.digest).mkdir()
+    without_archive, with_note = Stored.named("org.archiveless"), Stored.named("org.noted")
+    _use(cache, without_archive)
+    _archive(cache, without_archive).unlink()
+    _note(cache, with_note).touch()
+
+    assert cache.prune(10**9) == cache_module.Pruned((), 0)
+
+    assert _there(cache) == set()
+    assert _leftovers(cache) == []
+
+
+def test_what_is_no_package_stays_with_who_waits_for_it(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    folder = stored.take(cache)
+    _archive(cache, stored).unlink()
+
+    with loader.Cache(cache.folder) as other:
+        other.prune(0)
+        assert stored.is_in(folder)
+
+
+def test_order_is_kept_whatever_the_clock_does(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = [Stored.named(f"org.{name}") for name in "abcdefg"]
+    year = 365 * 24 * 3600 * 10**9
+    now = time.time_ns()
+    for stored, then in zip(
+        # Not every file system knows times after 2038.
+        some,
+        (now, now + 10 * year, now, now - 40 * year, 0, now + 1, now),
+        strict=True,
+    ):
+        monkeypatch.setattr(time, "time_ns", lambda then=then: then)
+        _use(cache, stored)
+
+    assert cache.prune(0).removed == tuple(stored.digest for stored in some)
+
+
+def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
+    """As where a cache was copied, or its clock put right by hand."""
+    a, b, c = (Stored.named(f"org.{name}") for name in "abc")
+    _use(cache, a, b, c)
+    future = time.time_ns() + 10**17
+    os.utime(_note(cache, a), ns=(future, future))
+
+    cache.prune(10**9)
+    _use(cache, b, c)
+
+    assert cache.prune(0).removed == (a.digest, b.digest, c.digest)
+
+
+def test_storing_removes_what_killed_processes_have_left(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    stored.write(cache.folder / "partial" / Stored.named("org.killed").digest)
+
+    stored.take(cache)
+
+    assert _leftovers(cache) == []
+
+
+def test_pruning_removes_what_is_no_package_however_much_room_there_is(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    stored.take(cache)
+    lost = Stored.named("org.lost")
+    stored.write(cache.folder / "partial" / Stored.named("org.killed").digest)
+    lost.write(_folder(cache, lost) / "files")
+
+    assert cache.prune(1024**3).removed == ()
+
+    assert _leftovers(cache) == []
+    assert _there(cache) == _unpacked(cache) == {stored.digest}
+
+
+# A folder for one task
+
+
+def test_a_workspace_is_gone_afterwards(cache: loader.Cache, stored: Stored) -> None:
+    with cache.workspace() as folder, loader.Cache(folder) as own:
+        assert stored.is_in(stored.take(own))
+        with cache.workspace():
+            cache.prune(0)
+        assert stored.is_in(stored.take(own)), "swept although it is used"
+
+    assert _leftovers(cache) == []
+    assert _there(cache) == set()
+
+
+# File systems that do not do
+
+
+@pytest.fixture
+def mounts(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., None]]:
+    """Lets the folder for temporary files be on another file system."""
+
+    def mount(description: str) -> None:
+        device = tmp_path.stat().st_dev
+        number = f"{os.major(device)}:{os.minor(device)}"
+        text = (
+            f"1 1 0:1 / / rw - ext4 /dev/sda rw\n2 1 {number} / /srv rw shared:5 - {description}\n"
+        )
+        (tmp_path / "mountinfo").write_text(text)
+        monkeypatch.setattr(locks, "_MOUNTS", tmp_path / "mountinfo")
+        locks._file_system.cache_clear()
+
+    yield mount
+    locks._file_system.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "nfs server:/srv rw,vers=3,nolock,addr=10.0.0.1,local_lock=all",
+        "nfs4 server:/srv rw,vers=4.2,local_lock=posix,addr=10.0.0.1",
+    ],
+)
+def test_nfs_whose_locks_reach_no_other_host_is_refused(
+    mounts: Callable[[str], None], tmp_path: pathlib.Path, options: str
+) -> None:
+    mounts(options)
+
+    with pytest.raises(loader.CacheError, match=r"do not reach other hosts.*local_lock"):
+        loader.Cache(tmp_path / "cache")
+
+
+def test_nfs_with_locks_is_used(
+    mounts: Callable[[str], None], tmp_path: pathlib.Path, stored: Stored
+) -> None:
+    mounts("nfs4 server:/srv rw,vers=4.2,local_lock=none,addr=10.0.0.1")
+
+    with loader.Cache(tmp_path / "cache") as cache:
+        assert stored.is_in(stored.take(cache))
+
+
+def test_a_file_system_without_locks_is_refused(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "fcntl", no_locks)
+    with pytest.raises(loader.CacheError, match=r"has no locks: .*No locks available"):
+        stored.take(cache)
+
+
+def test_a_file_is_no_folder(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "cache").touch()
+
+    with pytest.raises(loader.CacheError, match=f"{tmp_path}/cache"):
+        loader.Cache(tmp_path / "cache")
+
+
+# Threads
+
+
+@pytest.mark.parametrize("stored_before", [False, True])
+def test_threads_that_ask_at_once_fetch_and_unpack_once(
+    tmp_path: pathlib.Path, stored: Stored, monkeypatch: pytest.MonkeyPatch, stored_before: bool
+) -> None:
+    shared = loader.Cache(tmp_path / "cache")
+    if stored_before:
+        _use(shared, stored)
+        shutil.rmtree(_folder(shared, stored))
+    fetched, unpacked, found = [], [], []
+    barrier = threading.Barrier(16, timeout=60)
+    unpack = Archive.unpack
+
+    def fetch() -> Iterator[bytes]:
+        fetched.append(1)
+        yield stored.data
+
+    def unpack_and_count(archive: Archive, target: pathlib.Path) -> None:
+        unpacked.append(1)
+        unpack(archive, target)
+
+    monkeypatch.setattr(Archive, "unpack", unpack_and_count)
+
+    def ask(number: int) -> None:
+        own = loader.Cache(tmp_path / "cache") if number % 2 else shared
+        barrier.wait()
+        found.append(stored.is_in(own.package(stored.digest, fetch)))
+        if own is not shared:
+            own.close()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert fetched == ([] if stored_before else [1])
+    assert unpacked == [1]
+    assert found == [True] * 16
+    assert shared.prune(0).removed == ()
+    shared.close()

@@ -1,0 +1,697 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The package store among many processes, some of which are killed, and on bad disks."""
+
+import collections
+import contextlib
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import IO, Any, TypeVar
+
+import pytest
+
+import loader
+from glare_murano.package import Archive
+from loader.cache import store as cache_module
+from tests.unit.stored import Stored
+
+ROOT = pathlib.Path(__file__).parents[2]
+FORK = multiprocessing.get_context("fork")
+KILLS = 500
+NOBODY = 65534
+
+_T = TypeVar("_T")
+
+
+@pytest.fixture
+def memory(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder in memory, where there is one: it waits for no disk."""
+    shared = pathlib.Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else tmp_path) as folder:
+        yield pathlib.Path(folder)
+
+
+@contextlib.contextmanager
+def _forked(work: Callable[..., object], *arguments: object) -> Iterator[Any]:
+    """Run a function in another process, which is killed in the end."""
+    process = FORK.Process(target=work, args=arguments)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+@contextlib.contextmanager
+def _working(work: Callable[..., object], *arguments: object) -> Iterator[None]:
+    """The same, once it has begun: how long a process takes to start is not to count."""
+    ready = FORK.Event()
+
+    def begin() -> None:
+        ready.set()
+        work(*arguments)
+
+    with _forked(begin):
+        assert ready.wait(30)
+        yield
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    """What an action takes on this machine, as it is now."""
+    start = time.monotonic()
+    for _ in range(5):
+        action()
+    return (time.monotonic() - start) / 5
+
+
+def _in_another_process(work: Callable[..., object], *arguments: object) -> None:
+    """Run a function in another process; what it asserts must hold."""
+    process = FORK.Process(target=work, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def _at_once(
+    count: int, work: Callable[..., object], folder: pathlib.Path, some: list[Stored]
+) -> None:
+    """Run a function in several processes, each with a number; what they assert must hold."""
+    barrier = FORK.Barrier(count, timeout=60)
+    processes = [
+        FORK.Process(target=work, args=(folder, some, barrier, seed)) for seed in range(count)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+
+    assert [process.exitcode for process in processes] == [0] * count
+
+
+def _partial(folder: pathlib.Path) -> list[pathlib.Path]:
+    return list((folder / "partial").iterdir())
+
+
+# Killed
+
+
+def test_killed_at_any_moment_it_leaves_nothing_that_is_used(
+    memory: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept, stored = Stored.named("org.kept"), Stored.named("org.killed", resources=30)
+    with loader.Cache(memory) as cache:
+        kept.take(cache)
+        cycle = _seconds(lambda: _store_and_remove_once(cache, memory, stored))
+    moments = random.Random(2016)
+    killed_in: collections.Counter[str] = collections.Counter()
+    fetched = 0
+
+    for _ in range(KILLS):
+        with _working(_store_and_remove, memory, kept, stored):
+            time.sleep(moments.uniform(0, 2 * cycle))
+        killed_in.update(_begun(memory, stored))
+        with loader.Cache(memory) as cache:
+            assert stored.take_archive(cache).read_bytes() == stored.data
+            assert stored.is_in(cache.package(stored.digest, stored.nothing))
+            assert kept.is_in(cache.package(kept.digest, kept.nothing))
+            fetched += cache.counters.downloads
+            assert not (cache.counters.downloads and _partial(memory))
+
+    assert "damaged" not in caplog.text
+    # They were killed before, in and after both kinds of work.
+    assert killed_in["storing"] > KILLS / 50
+    assert killed_in["unpacking"] > KILLS / 50
+    assert KILLS / 50 < fetched < KILLS
+
+
+def _begun(folder: pathlib.Path, stored: Stored) -> set[str]:
+    """What somebody has begun, and not brought to its end."""
+    work = folder / "partial" / stored.digest
+    return {"storing" if path.name == stored.digest else "unpacking" for path in work.glob("*")}
+
+
+def _store_and_remove(folder: pathlib.Path, kept: Stored, stored: Stored) -> None:
+    with loader.Cache(folder) as user:
+        kept.take(user)
+        while True:
+            _store_and_remove_once(user, folder, stored)
+
+
+def _store_and_remove_once(user: loader.Cache, folder: pathlib.Path, stored: Stored) -> None:
+    def slowly() -> Iterator[bytes]:
+        for piece in stored.fetch():
+            time.sleep(0.0005)
+            yield piece
+
+    with loader.Cache(folder) as cache:
+        cache.package(stored.digest, slowly)
+    user.prune(0)
+
+
+def test_killed_while_it_stores_several_it_leaves_nothing_that_is_used(
+    memory: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    some = [Stored.named(f"org.several{number}", resources=8) for number in range(4)]
+    with loader.Cache(memory) as cache:
+        cycle = _seconds(lambda: _store_and_remove_all_once(cache, memory, some))
+    moments = random.Random(2017)
+    counts = set()
+    unfinished = 0
+
+    for _ in range(KILLS // 5):
+        with _working(_store_and_remove_all, memory, some):
+            time.sleep(moments.uniform(0, 2 * cycle))
+        unfinished += bool(_partial(memory))
+        with loader.Cache(memory) as cache:
+            for stored in some:
+                assert stored.is_in(stored.take(cache))
+            counts.add(cache.counters.downloads)
+            assert not (cache.counters.downloads and _partial(memory))
+
+    assert "damaged" not in caplog.text
+    assert unfinished > KILLS / 250
+    assert {0, len(some)} <= counts
+
+
+def _store_and_remove_all(folder: pathlib.Path, some: list[Stored]) -> None:
+    with loader.Cache(folder) as user:
+        while True:
+            _store_and_remove_all_once(user, folder, some)
+
+
+def _store_and_remove_all_once(
+    user: loader.Cache, folder: pathlib.Path, some: list[Stored]
+) -> None:
+    with loader.Cache(folder) as cache:
+        Stored.store(cache, *some)
+    user.prune(0)
+
+
+def test_what_a_killed_process_used_can_be_removed(tmp_path: pathlib.Path) -> None:
+    stored = Stored.named("org.used")
+    ready = FORK.Event()
+    with loader.Cache(tmp_path) as cache:
+        with _forked(_use, tmp_path, stored, ready):
+            assert ready.wait(30)
+            assert cache.prune(0).removed == ()
+        assert cache.prune(0).removed == (stored.digest,)
+
+
+def _use(folder: pathlib.Path, stored: Stored, ready: Any) -> None:
+    stored.take(loader.Cache(folder))
+    ready.set()
+    signal.pause()
+
+
+def _after_the_kill(work: Callable[[], object], ready: Any, take: Callable[[], _T]) -> _T:
+    """What somebody gets who waits for another process, which works until it is killed."""
+    got: list[_T] = []
+    with _forked(work):
+        assert ready.wait(30)
+        thread = threading.Thread(target=lambda: got.append(take()))
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        assert got == []
+    thread.join()
+    (found,) = got
+    return found
+
+
+def test_who_waits_takes_over_from_who_is_killed(tmp_path: pathlib.Path) -> None:
+    stored = Stored.named("org.taken")
+    ready = FORK.Event()
+
+    def stall() -> Iterator[bytes]:
+        yield stored.data[:100]
+        ready.set()
+        signal.pause()
+
+    def work() -> None:
+        loader.Cache(tmp_path).package(stored.digest, stall)
+
+    with loader.Cache(tmp_path) as cache:
+        assert stored.is_in(_after_the_kill(work, ready, lambda: stored.take(cache)))
+        assert _partial(tmp_path) == []
+
+
+def test_who_waits_for_several_takes_over_from_who_is_killed(tmp_path: pathlib.Path) -> None:
+    some = [Stored.named(f"org.taken{number}") for number in range(3)]
+    ready = FORK.Event()
+
+    def stall(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        yield some[0].digest, some[0].data
+        ready.set()
+        signal.pause()
+
+    def work() -> None:
+        loader.Cache(tmp_path).store(digests, stall)
+
+    digests = [stored.digest for stored in some]
+    with loader.Cache(tmp_path) as cache:
+        asked = _after_the_kill(work, ready, lambda: Stored.store(cache, *some))
+        assert asked == set(digests)
+        assert all(cache.has(digest) for digest in digests)
+        assert cache.prune(0).removed == ()
+        assert _partial(tmp_path) == []
+
+
+def test_who_waits_unpacks_in_the_place_of_who_is_killed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Stored.named("org.taken")
+    ready = FORK.Event()
+
+    def stall() -> None:
+        monkeypatch.setattr(Archive, "unpack", lambda *_: (ready.set(), signal.pause()))
+        loader.Cache(tmp_path).package(stored.digest, stored.nothing)
+
+    with loader.Cache(tmp_path) as cache:
+        stored.take_archive(cache)
+        assert stored.is_in(_after_the_kill(stall, ready, lambda: stored.take(cache)))
+        assert cache.counters.downloads == 1
+        assert _partial(tmp_path) == []
+
+
+def test_a_forked_process_keeps_what_its_parent_had(tmp_path: pathlib.Path) -> None:
+    stored = Stored.named("org.inherited")
+    parent, other = loader.Cache(tmp_path), loader.Cache(tmp_path)
+    stored.take(parent)
+
+    with other:
+        with _forked(signal.pause):
+            parent.close()
+            assert other.prune(0).removed == ()
+        assert other.prune(0).removed == (stored.digest,)
+
+
+def test_the_workspace_of_a_killed_process_is_removed(tmp_path: pathlib.Path) -> None:
+    ready = FORK.Event()
+    with loader.Cache(tmp_path) as cache:
+        with _forked(_work, tmp_path, ready):
+            assert ready.wait(30)
+            with cache.workspace():
+                assert len(_partial(tmp_path)) == 2
+        with cache.workspace():
+            assert len(_partial(tmp_path)) == 1
+
+
+def _work(folder: pathlib.Path, ready: Any) -> None:
+    with loader.Cache(folder).workspace() as workspace:
+        (workspace / "something").touch()
+        ready.set()
+        signal.pause()
+
+
+# Many at once
+
+
+def test_processes_and_their_threads_fetch_and_unpack_each_package_once(
+    tmp_path: pathlib.Path,
+) -> None:
+    some = [Stored.named(f"org.many{number}", resources=3) for number in range(6)]
+
+    _at_once(16, _load_all, tmp_path, some)
+
+    for stored in some:
+        assert (tmp_path / f"fetched-{stored.digest}").read_bytes() == b"."
+        assert (tmp_path / f"unpacked-{stored.digest}").read_bytes() == b"."
+
+
+def _load_all(folder: pathlib.Path, some: list[Stored], barrier: Any, seed: int) -> None:
+    results = []
+    unpack = Archive.unpack
+
+    def unpack_and_count(archive: Archive, target: pathlib.Path) -> None:
+        with open(folder / f"unpacked-{target.parent.name}", "ab") as unpacked:
+            unpacked.write(b".")
+        unpack(archive, target)
+
+    # In this process, which is the test's own.
+    Archive.unpack = unpack_and_count  # type: ignore[assignment, method-assign]
+
+    def load(number: int) -> None:
+        order = random.Random(f"{seed} {number}").sample(some, len(some))
+        with loader.Cache(folder / "cache") as cache:
+            together = {stored.digest: stored for stored in order[:3]}
+            cache.store(
+                together,
+                lambda digests: ((d, b"".join(counted(together[d]))) for d in digests),
+            )
+            for stored in order:
+                found = cache.package(stored.digest, lambda stored=stored: counted(stored))
+                results.append(stored.is_in(found))
+
+    def counted(stored: Stored) -> Iterator[bytes]:
+        with open(folder / f"fetched-{stored.digest}", "ab") as fetched:
+            fetched.write(b".")
+        yield from stored.fetch()
+
+    threads = [threading.Thread(target=load, args=(number,)) for number in range(2)]
+    barrier.wait()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 2 * len(some)
+
+
+def test_processes_that_store_the_same_at_once_fetch_each_once(tmp_path: pathlib.Path) -> None:
+    """Each has others among its own, so that they wait for one another in a ring."""
+    some = [Stored.named(f"org.together{number}", resources=3) for number in range(12)]
+
+    _at_once(8, _store_some, tmp_path, some)
+
+    for stored in some:
+        assert (tmp_path / f"fetched-{stored.digest}").read_bytes() == b"."
+
+
+def _store_some(folder: pathlib.Path, some: list[Stored], barrier: Any, seed: int) -> None:
+    start = seed * len(some) // 8
+    chosen = {stored.digest: stored for stored in (some[start:] + some[:start])[:9]}
+
+    def fetch(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        for digest in digests:
+            with open(folder / f"fetched-{digest}", "ab") as fetched:
+                fetched.write(b".")
+            time.sleep(0.005)
+            yield digest, chosen[digest].data
+
+    with loader.Cache(folder / "cache") as cache:
+        barrier.wait()
+        cache.store(chosen, fetch)
+        for stored in chosen.values():
+            archive = cache.archive(stored.digest, stored.nothing)
+            assert archive.read_bytes() == stored.data
+
+
+def test_pruning_never_takes_what_engines_use(memory: pathlib.Path) -> None:
+    some = [Stored.named(f"org.busy{number}", resources=3) for number in range(5)]
+    # Without locks, which a killed process might keep for ever.
+    removed = [FORK.Value("i", 0, lock=False) for _ in range(2)]
+    with contextlib.ExitStack() as stack:
+        for count in removed:
+            stack.enter_context(_forked(_prune_always, memory, count))
+        engines = [
+            stack.enter_context(_forked(_load_and_look, memory, some, seed)) for seed in range(6)
+        ]
+        for engine in engines:
+            engine.join()
+
+    assert [engine.exitcode for engine in engines] == [0] * len(engines)
+    assert sum(count.value for count in removed) > len(some)
+
+
+def _prune_always(folder: pathlib.Path, count: Any) -> None:
+    with loader.Cache(folder) as cache:
+        while True:
+            count.value += len(cache.prune(0).removed)
+
+
+def _load_and_look(folder: pathlib.Path, some: list[Stored], seed: int) -> None:
+    choice = random.Random(seed)
+    for _ in range(25):
+        with loader.Cache(folder, max_size=choice.choice([0, 10**5, 10**6])) as cache:
+            chosen = choice.sample(some, 2)
+            archives = [stored.take_archive(cache) for stored in chosen]
+            time.sleep(choice.uniform(0, 0.01))
+            found = [cache.package(stored.digest, stored.nothing) for stored in chosen]
+            time.sleep(choice.uniform(0, 0.01))
+            for stored, path, archive in zip(chosen, found, archives, strict=True):
+                assert stored.is_in(path)
+                assert archive.read_bytes() == stored.data
+
+
+def _python(code: str, *arguments: object, before: tuple[str, ...] = ()) -> Any:
+    """Run a program in an interpreter of its own, and read what it prints."""
+    command = [*before, sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    done = subprocess.run(
+        [*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_green_threads_that_ask_at_once_fetch_once_and_let_others_run(
+    tmp_path: pathlib.Path,
+) -> None:
+    """As in the engine, where waiting for another process must not stop the worker."""
+    ready, go_on = FORK.Event(), FORK.Event()
+    other = Stored.named("org.other")
+
+    def stall() -> Iterator[bytes]:
+        ready.set()
+        go_on.wait()
+        yield other.data
+
+    with _forked(lambda: loader.Cache(tmp_path / "cache").package(other.digest, stall)):
+        assert ready.wait(30)
+        timer = threading.Timer(2, go_on.set)
+        timer.start()
+        result = _python(
+            """
+            import eventlet
+            eventlet.monkey_patch()
+            import json, sys
+            from loader import Cache
+            from tests.unit.stored import Stored
+
+            ticks, fetched = [], []
+
+            def tick():
+                while True:
+                    ticks.append(1)
+                    eventlet.sleep(0.01)
+
+            def fetch(stored):
+                fetched.append(stored.digest)
+                for piece in stored.fetch():
+                    eventlet.sleep(0.01)
+                    yield piece
+
+            def ask(stored):
+                with Cache(sys.argv[1]) as cache:
+                    path = cache.package(stored.digest, lambda: fetch(stored))
+                    return stored.is_in(path)
+
+            eventlet.spawn(tick)
+            some = [Stored.named("org.other"), Stored.named("org.green")]
+            found = list(eventlet.GreenPool(40).imap(ask, some * 20))
+            print(json.dumps([found, fetched, len(ticks)]))
+            """,
+            tmp_path / "cache",
+        )
+        timer.join()
+
+    found, fetched, ticks = result
+    assert found == [True] * 40
+    assert fetched == [Stored.named("org.green").digest]
+    assert ticks > 50
+
+
+def test_green_threads_read_from_an_archive_that_is_fetched_again(tmp_path: pathlib.Path) -> None:
+    """Of one source, whose first reader waits for the download."""
+    found, fetched = _python(
+        """
+        import eventlet
+        eventlet.monkey_patch()
+        import json, sys
+        from loader import Cache
+        from loader.formats import Archived
+        from tests.unit.stored import Stored
+
+        stored = Stored.named("org.green", resources=12)
+        fetched = []
+
+        def fetch():
+            fetched.append(stored.digest)
+            for piece in stored.fetch():
+                eventlet.sleep(0.01)
+                yield piece
+
+        with Cache(sys.argv[1]) as cache:
+            def source():
+                return Archived(
+                    lambda: cache.archive(stored.digest, fetch),
+                    lambda: cache.package(stored.digest, fetch),
+                )
+
+            def read(path):
+                return used.read(path) == other.read(path) == stored.files[path]
+
+            used, other = source(), source()
+            used.read("manifest.yaml")
+            archive = cache.archive(stored.digest, fetch)
+            with archive.open("r+b") as stream:
+                stream.write(b"damaged")
+            cache.verify()
+            found = list(eventlet.GreenPool(40).imap(read, [*stored.files] * 3))
+        print(json.dumps([found, fetched]))
+        """,
+        tmp_path,
+    )
+
+    assert found == [True] * 42
+    assert len(fetched) == 2
+
+
+# Bad disks
+
+
+def _on_a_full_disk(path: pathlib.Path) -> IO[bytes]:
+    return open("/dev/full", "r+b", buffering=0)
+
+
+def test_a_full_disk_is_told_with_what_is_free_and_where(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Stored.named("org.full")
+    with loader.Cache(tmp_path) as cache:
+        with monkeypatch.context() as patch:
+            patch.setattr(cache_module, "_new", _on_a_full_disk)
+            for take in (stored.take, lambda cache: Stored.store(cache, stored)):
+                with pytest.raises(loader.CacheError) as told:
+                    take(cache)
+
+                for word in (stored.digest, str(tmp_path), "No space left on device", "bytes and"):
+                    assert word in str(told.value)
+                assert list((tmp_path / "archives").iterdir()) == []
+                assert _partial(tmp_path) == []
+        assert stored.is_in(stored.take(cache))
+
+
+def test_what_cannot_be_unpacked_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    """A limit of the kernel for single files, which every user can set."""
+    _in_another_process(_store_below_a_limit, tmp_path)
+
+
+def _store_below_a_limit(folder: pathlib.Path) -> None:
+    large = Stored({**Stored.named("org.large").files, "Resources/large": b"\0" * 10**5})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+    with loader.Cache(folder) as cache:
+        with pytest.raises(loader.CacheError, match=f"{large.digest}.*File too large"):
+            large.take(cache)
+        assert list((folder / "packages").iterdir()) == []
+        assert _partial(folder) == []
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        assert large.is_in(cache.package(large.digest, large.nothing))
+
+
+def _can_mount() -> bool:
+    """Whether this machine lets us have mounts of our own."""
+    unshare = shutil.which("unshare")
+    mount = [str(unshare), "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return bool(unshare) and not subprocess.run(mount, capture_output=True, check=False).returncode
+
+
+@pytest.mark.skipif(
+    not _can_mount(), reason="no mounts of one's own here; the tests above are what can be had"
+)
+def test_a_small_and_then_a_read_only_disk(tmp_path: pathlib.Path) -> None:
+    result = _python(
+        """
+        import json, os, pathlib, subprocess, sys
+        import loader
+        from tests.unit.stored import Stored
+
+        folder = pathlib.Path(sys.argv[1])
+        mount = ["mount", "-t", "tmpfs", "-o", "size=400k,mode=700", "none", str(folder)]
+        subprocess.run(mount, check=True)
+        small = Stored.named("org.small", resources=2)
+        others = {
+            "download": {"Resources/large": os.urandom(10**6)},
+            "unpack": {"Resources/large": bytes(10**6)},
+            "late": {f"Resources/{n}": b"x" for n in range(200)},
+        }
+        told = {}
+
+        def attempt(name, work):
+            try:
+                work()
+            except loader.CacheError as error:
+                names = ("partial", "archives", "packages")
+                told[name] = [str(error), *(len(os.listdir(folder / name)) for name in names)]
+
+        with loader.Cache(folder) as cache:
+            small.take(cache)
+            for name, files in others.items():
+                large = Stored({**small.files, **files})
+                attempt(name, lambda: large.take(cache))
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+        with loader.Cache(folder) as cache:
+            assert small.is_in(cache.package(small.digest, small.nothing))
+            archive = cache.archive(large.digest, large.nothing)
+            assert archive.read_bytes() == large.data
+            attempt("packed", lambda: large.take(cache))
+            attempt("missing", lambda: Stored.named("org.missing").take(cache))
+            attempt("prune", lambda: cache.prune(0))
+            attempt("verify", cache.verify)
+        print(json.dumps(told))
+        """,
+        tmp_path,
+        before=("unshare", "-rm"),
+    )
+
+    full, read_only = ("download", "unpack", "late"), ("packed", "missing", "prune", "verify")
+    assert list(result) == [*full, *read_only]
+    # An archive that can be stored is, whether it can be unpacked or not.
+    for name, archives in zip(full, (1, 2, 3), strict=True):
+        text, *counts = result[name]
+        assert "No space left on device" in text
+        assert f"; on {tmp_path}, " in text
+        assert counts == [0, archives, 1]
+    for name in read_only:
+        assert "Read-only file system" in result[name][0]
+
+
+def test_a_folder_that_cannot_be_written_can_be_read() -> None:
+    # Not in a folder of pytest's, which only its own user can enter.
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        _in_another_process(_read_only, folder / "cache")
+        _in_another_process(_writable, folder / "cache")
+
+
+def _read_only(folder: pathlib.Path) -> None:
+    kept, missing = Stored.named("org.there"), Stored.named("org.missing")
+    packed = Stored.named("org.packed")
+    with loader.Cache(folder) as cache:
+        kept.take(cache)
+        packed.take_archive(cache)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+    if os.geteuid() == 0:
+        # No rule holds for root.
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    with loader.Cache(folder) as cache:
+        assert kept.is_in(cache.package(kept.digest, kept.nothing))
+        assert cache.archive(packed.digest, packed.nothing).read_bytes() == packed.data
+        assert cache.size > 0
+        with pytest.raises(loader.CacheError, match=f"{packed.digest}.*Permission denied"):
+            packed.take(cache)
+        with pytest.raises(loader.CacheError, match=f"{missing.digest}.*Permission denied"):
+            missing.take(cache)
+        with pytest.raises(loader.CacheError, match=r"Permission denied"):
+            cache.prune(0)
+
+
+def _writable(folder: pathlib.Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
