@@ -13,8 +13,8 @@ from glare_murano.package import Version, VersionSpec
 from loader import resolution
 from loader.catalogs.base import Query
 from tests.unit import published
-from tests.unit.package.test_closure import cover_by_force
 from tests.unit.published import RANGES, VERSIONS, Packages, catalog, ranges
+from tests.unit.test_resolver import cover_by_force
 
 LEAVES = tuple("xyz")
 

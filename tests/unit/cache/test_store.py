@@ -24,9 +24,9 @@ import pytest
 
 import loader
 from glare_murano.package import Archive, InvalidArchive, Limits
+from loader.cache import checksums, locks
 from loader.cache import store as cache_module
 from loader.cache.staging import Workspaces
-from loader.cache.store import checksums, locks
 from tests.descriptors import highest_descriptor, open_files
 from tests.unit.stored import Stored
 

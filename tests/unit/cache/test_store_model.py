@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import loader
 from loader import fs
-from loader.cache.store import lru
+from loader.cache import lru
 from tests.unit.stored import Stored
 
 

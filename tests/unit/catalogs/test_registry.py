@@ -30,12 +30,6 @@ class Shelf(base.Catalog):
         super().__init__(f"the shelf {label}")
         self.project = project
 
-    def newest(self, fqn, spec):
-        return base.first_in(self.releases(fqn), spec)
-
-    def newest_defining(self, class_name, spec):
-        return None
-
     def releases(self, fqn):
         return [
             base.Release(fqn, parse_version(text), {}, frozenset(), reference=text)
@@ -79,7 +73,7 @@ class Box(base.Catalog):
         found = []
         for path in self._folder.iterdir():
             with path.open("rb") as stream:
-                found.append(archives.read(stream, str(path)))
+                found.append(spool.read(stream, str(path)))
         return base.newest_first(found)
 
 def catalogs(conf, scope):

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from loader.engine.adapter import extensions
+from loader.engine import extensions
 from loader.engine.extensions import NAMESPACE
 from tests.plugins import Site
 

@@ -19,7 +19,7 @@ import pytest
 
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidPackage
-from loader.cache.store import archives
+from loader.cache import archives
 from loader.formats import Archived, Folder, PackageTypes, Source
 from loader.formats import source as source_module
 from loader.formats.hot import HOTPackage
