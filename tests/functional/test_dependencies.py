@@ -13,7 +13,6 @@ import requests
 from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
 
-from glare_murano.glare.api import answers
 from glare_murano.glare.db import metadata, source
 from tests import packages
 from tests.functional import statements
@@ -286,7 +285,6 @@ def test_a_release_is_told_by_the_artifact_that_is_chosen_in_the_end(
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
     metadata._kept.clear()
-    answers._kept.clear()
     with statements.recorded() as found:
         assert client.ask(**body).status_code == 200
     return found
@@ -356,3 +354,132 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         versions = asked.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])
 
     assert {fqn: list(map(str, of)) for fqn, of in versions.items()} == {"org.one": ["1.0.0"]}
+
+
+def _publish(client: Client, fqn: str, version: str = "1.0.0", **requirements: str) -> Any:
+    data = packages.package(fqn, version, Require=requirements)
+    return client.publish(fqn, version, data)
+
+
+@pytest.fixture
+def chain(glare: Client, name: str) -> str:
+    """An application that requires a library, which requires another, and so on."""
+    names = [name, *(f"{name}.library{number}" for number in range(5))]
+    _publish(glare, names[-1])
+    for required, fqn in itertools.pairwise(reversed(names)):
+        _publish(glare, fqn, **{required: "1"})
+    return name
+
+
+def _queries(name: str) -> list[dict[str, Any]]:
+    return [
+        {"requirements": {name: ">=1", f"{name}.missing": "1"}},
+        {"objects": [{"class": f"{name}.Thing", "version": ">=1"}]},
+        {"requirements": {name: ">=1"}, "pins": {name: ["1.0.0"]}},
+        {"requirements": {name: ">=1"}, "prereleases": False},
+    ]
+
+
+def _answer(client: Client, query: dict[str, Any]) -> Any:
+    answer = client.ask(**query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def _publish_newer(client: Client, admin: Client, name: str) -> None:
+    _publish(client, name, "1.1.0")
+
+
+def _publish_newer_below(client: Client, admin: Client, name: str) -> None:
+    _publish(client, f"{name}.library4", "1.1.0-rc.1")
+    _publish(client, f"{name}.library4", "1.0.1")
+
+
+def _publish_for_all(client: Client, admin: Client, name: str) -> None:
+    admin.publish(name, "1.2.0", packages.package(name, "1.2.0"), public=True)
+
+
+def _publish_missing(client: Client, admin: Client, name: str) -> None:
+    _publish(client, f"{name}.missing")
+
+
+def _define_elsewhere(client: Client, admin: Client, name: str) -> None:
+    data = packages.package(f"{name}.other", "3.0.0", Classes={f"{name}.Thing": "Thing.yaml"})
+    client.publish(f"{name}.other", "3.0.0", data)
+
+
+def _delete(client: Client, admin: Client, name: str) -> None:
+    (artifact,) = _ids(client, name)
+    assert client.request("DELETE", f"/{artifact}").ok
+
+
+def _deactivate(client: Client, admin: Client, name: str) -> None:
+    (artifact,) = _ids(client, name)
+    assert admin.set(artifact, "status", "deactivated").ok
+
+
+def _make_public(client: Client, admin: Client, name: str) -> None:
+    (artifact,) = _ids(client, f"{name}.library4")
+    assert admin.set(artifact, "visibility", "public").ok
+
+
+def _ids(client: Client, name: str) -> list[str]:
+    found = client.request("GET", "", params={"name": name}).json()["artifacts"]
+    return [artifact["id"] for artifact in found]
+
+
+_CHANGES: list[tuple[Callable[[Client, Client, str], None], set[int]]] = [
+    (_publish_newer, {0, 1, 3}),
+    (_publish_newer_below, {0, 1, 2, 3}),
+    (_publish_for_all, {0, 1, 3}),
+    (_publish_missing, {0}),
+    (_define_elsewhere, {1}),
+    (_delete, {0, 1, 2, 3}),
+    (_deactivate, {0, 1, 2, 3}),
+    (_make_public, {0, 1, 2, 3}),
+]
+
+
+@pytest.mark.parametrize(("change", "changed"), _CHANGES)
+def test_each_change_is_seen(
+    glare: Client,
+    admin: Client,
+    chain: str,
+    change: Callable[[Client, Client, str], None],
+    changed: set[int],
+) -> None:
+    queries = _queries(chain)
+    before = [_answer(glare, query) for query in queries]
+
+    change(glare, admin, chain)
+
+    after = [_answer(glare, query) for query in queries]
+    assert {number for number in range(len(queries)) if after[number] != before[number]} == changed
+
+
+def test_nobody_gets_the_answer_of_another(
+    glare: Client, admin: Client, as_user: Callable[[str], Client], project: str, chain: str
+) -> None:
+    others = as_user("others")
+    for query in _queries(chain):
+        found = _answer(glare, query)
+        assert len(found["releases"]) == 7
+        for client in (others, admin, glare):
+            for of_project in ({}, {"project_id": project}, {"project_id": ""}):
+                asked = query | of_project
+                assert _answer(client, asked) == _answer(client, asked)
+        assert chain not in str(_answer(others, query)["releases"])
+        assert _answer(glare, query) == found
+
+
+def test_of_two_who_see_all_each_prefers_the_own_project(
+    glare: Client, admin: Client, project: str, name: str
+) -> None:
+    data = packages.package(name)
+    public = admin.publish(name, "1.0.0", data, public=True)["id"]
+    own = glare.publish(name, "1.0.0", data)["id"]
+    boss = Client(glare.url, f"boss:{project}:admin")
+
+    for client, expected in ((admin, public), (boss, own)):
+        releases = _answer(client, {"requirements": {name: "1"}})["releases"]
+        assert [r["id"] for r in releases if r["name"] == name] == [expected]

@@ -9,17 +9,10 @@ from typing import Any
 import cachetools
 import pytest
 
-from glare_murano.glare.api import answers
 from glare_murano.glare.db import metadata
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import Client
-
-
-@pytest.fixture(autouse=True)
-def no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each query is answered anew."""
-    monkeypatch.setattr(answers, "_kept", cachetools.LRUCache(0))
 
 
 def _application(client: Client, name: str) -> list[Any]:

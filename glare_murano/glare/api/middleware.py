@@ -22,8 +22,9 @@ from webob import dec
 
 from glare_murano import resolver
 from glare_murano.glare import metrics, policies, uploads
-from glare_murano.glare.api import answers, archives, validation
+from glare_murano.glare.api import archives, dependencies, validation
 from glare_murano.glare.db.queries import snapshot
+from glare_murano.glare.db.source import GlareSource
 from glare_murano.glare.db.subclasses import heirs
 
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
@@ -67,12 +68,20 @@ def _json(data: bytes) -> webob.Response:
 
 
 def _dependencies(req: Any) -> webob.Response:
-    body = validation.json_body(req)
+    query = dependencies.Query(validation.json_body(req))
     see_all = _sees_all(req.context)
     session = database.get_session()
     with snapshot(session) as connection:
+        source = GlareSource(
+            connection,
+            req.context,
+            see_all=see_all,
+            project_id=query.project_id,
+            prereleases=query.prereleases,
+            given=query.package,
+        )
         try:
-            return _json(answers.answer(connection, req.context, see_all, body))
+            return _json(json.dumps(dependencies.answer(query, source)).encode())
         except resolver.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
 

@@ -39,20 +39,6 @@ class Found:
     visibility: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Evidence:
-    """What the database was asked, and what it said, in so far as that can change.
-
-    :param classes: those whose definers were asked for.
-    :param names: those of packages whose versions were asked for.
-    :param artifacts: the rows of those that can be used.
-    """
-
-    classes: frozenset[str]
-    names: frozenset[str]
-    artifacts: frozenset[tuple[Any, ...]]
-
-
 class GlareSource:
     """Versions and requirements that one caller can see.
 
@@ -89,21 +75,10 @@ class GlareSource:
         self._details: dict[str, Details] = {}
         # The names of packages of which something was read.
         self._read_before: set[str] = set()
-        self._classes: set[str] = set()
-        self._names: set[str] = set()
-        self._artifacts: set[tuple[Any, ...]] = set()
         self.found: dict[Release, Found] = {}
-
-    @property
-    def evidence(self) -> Evidence:
-        """What was asked and said so far."""
-        return Evidence(
-            frozenset(self._classes), frozenset(self._names), frozenset(self._artifacts)
-        )
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
-        self._names.update(fqns)
         known = self._learn("name", fqns)
         # A database may compare without regard to case.
         return {fqn: newest_first(known[fqn]) for fqn in fqns if fqn in known}
@@ -121,7 +96,6 @@ class GlareSource:
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[Release]]:
         """The releases that define each of the classes."""
         defined = collections.defaultdict(set)
-        self._classes.update(class_names)
         for class_name, artifact_id in looked_up(self._connection, _DEFINING, class_names):
             defined[artifact_id].add(class_name)
         self._learn("id", defined)
@@ -164,7 +138,6 @@ class GlareSource:
         for row in usable(
             self._connection, self._context, self._see_all, column, values, self._given
         ):
-            self._artifacts.add(tuple(row))
             release = Release(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
