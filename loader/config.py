@@ -19,7 +19,7 @@ from oslo_config import cfg
 
 from loader import fetcher
 from loader.cache.store import Cache, TemporaryCache
-from loader.catalogs import directory, glare, http, murano, options, registry
+from loader.catalogs import directory, glare, murano, options, registry
 from loader.catalogs.base import Catalog
 from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
@@ -37,7 +37,7 @@ OPTIONS: options.Options = {
         cfg.ListOpt(
             "catalogs",
             default=["directory", "glare"],
-            help="Where packages are looked for, in this order: directory, glare, http, murano, "
+            help="Where packages are looked for, in this order: directory, glare, murano, "
             "or what another distribution registers as an entry point of the group "
             f"{registry.NAMESPACE}. Of a version that several have, the first one's is taken.",
         ),
@@ -70,7 +70,7 @@ OPTIONS: options.Options = {
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """The options of the loader and its own catalogues, for ``oslo-config-generator``."""
     found: dict[str, dict[str, cfg.Opt]] = collections.defaultdict(dict)
-    for known in (OPTIONS, *(catalog.OPTIONS for catalog in (directory, glare, http, murano))):
+    for known in (OPTIONS, *(catalog.OPTIONS for catalog in (directory, glare, murano))):
         for group, in_group in known.items():
             found[group] |= {option.name: option for option in in_group}
     found["glare"] |= {o.name: o for o in ksa_loading.get_auth_common_conf_options()}

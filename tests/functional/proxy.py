@@ -3,8 +3,10 @@
 """A forward proxy: requests for plain HTTP, and tunnels (CONNECT) for anything else."""
 
 import contextlib
+import datetime
 import http.client
 import http.server
+import ipaddress
 import pathlib
 import socket
 import socketserver
@@ -12,6 +14,10 @@ import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 Address = tuple[str, int]
 
@@ -151,6 +157,32 @@ def serving() -> Iterator[Proxy]:
     proxy = Proxy()
     with _running(proxy):
         yield proxy
+
+
+def certificate(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """Make a certificate of this host, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    host = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(pem))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder / "certificate.pem", folder / "key.pem"
 
 
 @contextlib.contextmanager

@@ -9,33 +9,24 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 import loader
-from glare_murano.package import VersionSpec
-from loader.catalogs.base import Catalog
 from loader.catalogs.glare import GlareCatalog
-from loader.catalogs.http import HttpCatalog
 from tests import packages, processes
 from tests.functional import proxy as proxies
-from tests.functional import static
 from tests.functional.client import Client
 from tests.functional.proxy import Handler, Proxy
 
-# Names of hosts that nobody but the proxy can find.
-GLARE, REPOSITORY = "glare.test", "repository.test"
-# In the repository; it requires a package in Glare.
-APPLICATION = "org.application"
+# The name of a host that only the proxy can find.
+GLARE = "glare.test"
 
 _CONF = """\
 [package_loader]
-catalogs = glare,http
-http_url = {repository}
-cafile = {cafile}
+catalogs = glare
 
 [glare]
 url = {glare}
@@ -55,29 +46,21 @@ def _no_other_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture
-def repository(admin: Client, name: str, tmp_path: pathlib.Path) -> Iterator[static.Server]:
-    admin.publish(name, "1.0.0", packages.package(name), public=True)
-    apps = tmp_path / "repository" / "apps"
-    apps.mkdir(parents=True)
-    data = packages.package(APPLICATION, "1.2.0", Require={name: "1"})
-    (apps / f"{APPLICATION}.zip").write_bytes(data)
-    with static.serving(static.Ranges, apps.parent) as server:
-        yield server
+@pytest.fixture(autouse=True)
+def _published(admin: Client, name: str) -> None:
+    """An application, which has the test's name, and the package that it requires."""
+    required = f"{name}.db"
+    admin.publish(required, "1.0.0", packages.package(required), public=True)
+    data = packages.package(name, "1.2.0", Require={required: "1"})
+    admin.publish(name, "1.2.0", data, public=True)
 
 
 @pytest.fixture
-def proxy() -> Iterator[Proxy]:
+def proxy(glare_url: str) -> Iterator[Proxy]:
+    """A proxy that leads to Glare."""
     with proxies.serving() as running:
+        running.hosts[GLARE] = ("127.0.0.1", _port(glare_url))
         yield running
-
-
-@pytest.fixture
-def way(proxy: Proxy, glare_url: str, repository: static.Server) -> Proxy:
-    """A proxy that leads to Glare and to the repository."""
-    proxy.hosts[GLARE] = ("127.0.0.1", _port(glare_url))
-    proxy.hosts[REPOSITORY] = ("127.0.0.1", repository.server_port)
-    return proxy
 
 
 def _port(url: str) -> int:
@@ -85,13 +68,15 @@ def _port(url: str) -> int:
 
 
 def _load(
-    folder: pathlib.Path, environment: dict[str, str], cafile: object = "", **urls: str
-) -> list[str]:
-    """Load the application and what it requires by a program of its own; what was loaded."""
-    (folder / "loader.conf").write_text(_CONF.format(folder=folder, cafile=cafile, **urls))
-    command = ["-W", "ignore", "-m", "examples.load", "--config-file", str(folder / "loader.conf")]
+    folder: pathlib.Path, environment: dict[str, str], name: str, url: str, cafile: object = ""
+) -> None:
+    """Load the application and what it requires by a program of its own."""
+    folder.mkdir(exist_ok=True)
+    conf = folder / "loader.conf"
+    conf.write_text(_CONF.format(folder=folder, glare=url, cafile=cafile))
+    command = ["-W", "ignore", "-m", "examples.load", "--config-file", str(conf), name, "1"]
     done = subprocess.run(
-        [sys.executable, *command, APPLICATION, "1"],
+        [sys.executable, *command],
         cwd=processes.ROOT,
         env=environment,
         capture_output=True,
@@ -99,72 +84,56 @@ def _load(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [line.partition(":")[0] for line in done.stdout.splitlines()[:-1]]
+    loaded = [line.partition(":")[0] for line in done.stdout.splitlines()[:-1]]
+    assert loaded == [f"{name} 1.2.0", f"{name}.db 1.0.0"]
 
 
-def test_all_requests_go_through_the_proxy(
-    way: Proxy, name: str, repository: static.Server, tmp_path: pathlib.Path
-) -> None:
-    environment = {"http_proxy": way.url, "https_proxy": "http://127.0.0.1:9"}
-    urls = {"glare": f"http://{GLARE}", "repository": f"http://{REPOSITORY}/"}
+def test_all_requests_go_through_the_proxy(proxy: Proxy, name: str, tmp_path: pathlib.Path) -> None:
+    environment = {"http_proxy": proxy.url, "https_proxy": "http://127.0.0.1:9"}
 
-    assert _load(tmp_path, environment, **urls) == [f"{APPLICATION} 1.2.0", f"{name} 1.0.0"]
+    _load(tmp_path, environment, name, f"http://{GLARE}")
 
-    to_glare = [request for request in way.requests if f"//{GLARE}/" in request]
-    # The core library, which every package requires, travels with the package.
-    assert len([request for request in to_glare if request.endswith("/murano/archives")]) == 1
-    to_repository = len(way.requests) - len(to_glare)
-    assert to_repository == len(repository.requests) > 1
+    # The core library, which every package requires, travels with the packages.
+    assert len([request for request in proxy.requests if request.endswith("/archives")]) == 1
+    assert len(proxy.requests) > 1
 
 
 def test_tls_goes_through_the_proxy_and_is_checked_behind_it(
-    way: Proxy,
+    proxy: Proxy,
     name: str,
     glare_url: str,
-    repository: static.Server,
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    certificate = repository.secure(tmp_path)
-    environment = {"http_proxy": "http://127.0.0.1:9", "https_proxy": way.url}
-    with proxies.secured(_port(glare_url), certificate, tmp_path / "key.pem") as port:
-        urls = {"glare": f"https://127.0.0.1:{port}", "repository": repository.url}
+    certificate, key = proxies.certificate(tmp_path)
+    environment = {"http_proxy": "http://127.0.0.1:9", "https_proxy": proxy.url}
+    with proxies.secured(_port(glare_url), certificate, key) as port:
+        _load(tmp_path, environment, name, f"https://127.0.0.1:{port}", cafile=certificate)
 
-        assert _load(tmp_path, environment, cafile=certificate, **urls) == [
-            f"{APPLICATION} 1.2.0",
-            f"{name} 1.0.0",
-        ]
-
-        assert set(way.requests) == {
-            f"CONNECT 127.0.0.1:{port}",
-            f"CONNECT 127.0.0.1:{repository.server_port}",
-        }
-    way.requests.clear()
-    monkeypatch.setenv("https_proxy", way.url)
-    with pytest.raises(loader.CatalogError, match=rf"through the proxy {way.url}: .*CERTIFICATE"):
-        _http(repository.url).newest(APPLICATION, VersionSpec.of("*"))
-    assert way.requests == [f"CONNECT 127.0.0.1:{repository.server_port}"]
+        assert set(proxy.requests) == {f"CONNECT 127.0.0.1:{port}"}
+        proxy.requests.clear()
+        monkeypatch.setenv("https_proxy", proxy.url)
+        told = rf"through the proxy {proxy.url}: .*CERTIFICATE"
+        with pytest.raises(loader.CatalogError, match=told):
+            list(_glare(f"https://127.0.0.1:{port}").releases(name))
+        assert proxy.requests == [f"CONNECT 127.0.0.1:{port}"]
 
 
 def test_hosts_that_no_proxy_names_are_asked_without_one(
-    way: Proxy, name: str, glare_url: str, repository: static.Server, tmp_path: pathlib.Path
+    proxy: Proxy, name: str, glare_url: str, tmp_path: pathlib.Path
 ) -> None:
-    """One of the two; the other is found by the proxy alone."""
-    environment = {"http_proxy": way.url, "no_proxy": "localhost,127.0.0.1"}
-    urls = {"glare": glare_url, "repository": f"http://{REPOSITORY}/"}
+    environment = {"http_proxy": proxy.url, "no_proxy": "localhost,127.0.0.1"}
 
-    assert _load(tmp_path, environment, **urls) == [f"{APPLICATION} 1.2.0", f"{name} 1.0.0"]
+    _load(tmp_path / "direct", environment, name, glare_url)
+    assert proxy.requests == []
 
-    assert len(way.requests) == len(repository.requests) > 1
+    _load(tmp_path / "through", environment, name, f"http://{GLARE}")
+    assert len(proxy.requests) > 1
 
 
 def _glare(url: str) -> GlareCatalog:
     session = ksa_session.Session(token_endpoint.Token(url, "me:my-project:member"), timeout=1)
     return GlareCatalog(session, project_id="my-project", endpoint=url, attempts=2)
-
-
-def _http(url: str) -> HttpCatalog:
-    return HttpCatalog(url, ksa_session.Session(timeout=1), attempts=2)
 
 
 def _status(code: int) -> Callable[[Handler], None]:
@@ -176,18 +145,13 @@ def _hang(handler: Handler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "scheme", "fault", "told", "tries"),
-    [
-        (make, scheme, _status(code), str(code), tries)
-        for make in (_glare, _http)
-        for scheme in ("http", "https")
-        for code, tries in ((502, 2), (407, 1))
-    ]
-    + [(_glare, "https", _hang, "timed out", 2), (_http, "http", _hang, "timed out", 2)],
+    ("fault", "told", "tries"),
+    [(_status(502), "502", 2), (_status(407), "407", 1), (_hang, "timed out", 2)],
+    ids=["502", "407", "hangs"],
 )
+@pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_fails_is_named(
     proxy: Proxy,
-    make: Callable[[str], Catalog],
     scheme: str,
     fault: Callable[[Handler], None],
     told: str,
@@ -199,7 +163,7 @@ def test_a_proxy_that_fails_is_named(
     proxy.fault = fault
 
     with pytest.raises(loader.CatalogError) as failure:
-        make(f"{scheme}://host.test").newest("org.some", VersionSpec.of("*"))
+        list(_glare(f"{scheme}://host.test").releases("org.some"))
 
     assert f"through the proxy {proxy.url.removeprefix('http://')}: " in str(failure.value)
     assert told in str(failure.value)
@@ -209,10 +173,9 @@ def test_a_proxy_that_fails_is_named(
     assert len(waits) == tries - 1
 
 
-@pytest.mark.parametrize("make", [_glare, _http], ids=["glare", "http"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_is_not_there_is_named(
-    make: Callable[[str], Catalog], scheme: str, monkeypatch: pytest.MonkeyPatch, waits: Any
+    scheme: str, monkeypatch: pytest.MonkeyPatch, waits: list[float]
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -220,7 +183,7 @@ def test_a_proxy_that_is_not_there_is_named(
         monkeypatch.setenv(f"{scheme}_proxy", url)
 
         with pytest.raises(loader.NoAnswer, match=f"through the proxy {url}: .*refused"):
-            make(f"{scheme}://host.test").newest("org.some", VersionSpec.of("*"))
+            list(_glare(f"{scheme}://host.test").releases("org.some"))
 
 
 def test_no_proxy_is_named_where_none_was_asked(
@@ -229,7 +192,7 @@ def test_no_proxy_is_named_where_none_was_asked(
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(loader.NoAnswer) as failure:
-        _http("http://127.0.0.1:9").newest("org.some", VersionSpec.of("*"))
+        list(_glare("http://127.0.0.1:9").releases("org.some"))
 
     assert "proxy" not in str(failure.value)
 
@@ -242,7 +205,7 @@ def test_a_password_is_not_shown_however_it_is_written(
     monkeypatch.setenv("http_proxy", f"{scheme}://user:{password}@127.0.0.1:1")
 
     with pytest.raises(loader.CatalogError, match=r"through the proxy 127\.0\.0\.1:1: ") as failure:
-        _glare("http://host.test").newest("org.some", VersionSpec.of("*"))
+        list(_glare("http://host.test").releases("org.some"))
 
     assert password not in str(failure.value)
     assert "ret" not in str(failure.value).replace("retries", "")

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Glare that fails in ways that the real one cannot be made to.
+"""A server that fails in ways that the real Glare and Murano cannot be made to.
 
-It has one package, and a list of faults, of which each request for the archive
-or the dependencies takes the first; when there are none left, it answers as it
-should. It also plays the Keystone whose tokens it demands, and a static
-repository, of which only downloads fail, not the looks at parts of the archive.
+It answers as Glare, as Murano's API and as the Keystone whose tokens it demands. It
+has one package and a list of faults; each request but those to Keystone takes the
+first fault. When none is left, the server answers as it should.
 """
 
 import contextlib
@@ -24,10 +23,8 @@ from loader.catalogs.base import Release
 PROJECT = "project"
 STALL = 3.0
 
-# The archive in the static repository.
-STATIC = "/apps/org.faulty.1.0.0.zip"
-
 _IDENTITY = "/v3/auth/tokens"
+_MURANO_LIST = "/v1/catalog/packages?"
 
 
 @dataclasses.dataclass
@@ -95,16 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             }
             self._answer(json.dumps({"version": version}).encode())
             return
-        if self.path.startswith("/bundles/"):
-            release = self.state.release
-            package = {"Name": release.fqn, "Version": "1.0.0", "Sha256": release.digest}
-            self._answer(json.dumps({"Packages": [package]}).encode())
-        elif self.path.startswith("/apps/") and self.path != STATIC:
-            self.refuse(404)
-        elif self.state.ranges and not self.headers.get("Range", "-").endswith("-"):
-            self._download()
-        else:
-            self._checked(self._download)
+        self._checked(self._list if self.path.startswith(_MURANO_LIST) else self._download)
 
     @property
     def _v3(self) -> str:
@@ -161,20 +149,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "unsatisfied": [],
         }
 
+    def _list(self) -> None:
+        package = {"id": self.state.release.reference, "owner_id": PROJECT, "is_public": False}
+        self._answer(json.dumps({"packages": [package]}).encode())
+
     def _download(self) -> None:
         archive = self.state.archive
         tag = {"ETag": self.state.tag} if self.state.tag else {}
-        first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+        first = self.headers.get("Range", "").removeprefix("bytes=").removesuffix("-")
         is_same = self.headers.get("If-Range", self.state.tag) == self.state.tag
-        if not self.state.ranges or not is_same or not (first or last):
+        if not self.state.ranges or not is_same or not first:
             self._answer(archive, tag)
             return
-        start = int(first) if first else max(len(archive) - int(last), 0)
-        end = int(last) + 1 if first and last else len(archive)
-        if start >= len(archive):
+        if int(first) >= len(archive):
             self._answer(b"", {"Content-Range": f"bytes */{len(archive)}"}, 416)
         else:
-            self.send_part(start, archive[start:end], **tag)
+            self.send_part(int(first), archive[int(first) :], **tag)
 
     def _answer(
         self, body: bytes, headers: dict[str, str] | None = None, status: int = 200

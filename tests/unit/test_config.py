@@ -62,7 +62,6 @@ def _loaded(conf: cfg.ConfigOpts) -> str:
         return str(package_loader.load_package("org.faulty", VersionSpec.of("1")))
 
 
-_HTTP = {"catalogs": "http", "http_url": "http://127.0.0.1:9"}
 _NONE = {"auth_type": "none", "endpoint": "http://127.0.0.1:9"}
 _MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
     ({"glare": {}}, r"set \[glare\] auth_type"),
@@ -80,16 +79,12 @@ _MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
         {"glare": {"auth_section": "other"}, "other": {"auth_type": "password"}},
         r"set \[other\] auth_url",
     ),
-    (
-        {"package_loader": {**_HTTP, "tls_ciphers": "nonsense"}},
-        r"\[package_loader\] tls_ciphers",
-    ),
+    ({"glare": {**_NONE, "tls_ciphers": "nonsense"}}, r"\[glare\] tls_ciphers"),
     *(
         (groups, rf"\[{group}\] {message}")
         for group, base in (
             ("glare", {"glare": _NONE}),
             ("murano", {"glare": _NONE, "package_loader": {"catalogs": "murano"}}),
-            ("package_loader", {"package_loader": _HTTP}),
         )
         for options, message in (
             ({"cafile": "/no/such.pem"}, "cafile: /no/such.pem .*No such file.*Name a"),
@@ -137,18 +132,18 @@ def test_the_example_tells_a_mistake_in_one_line(
 def test_a_file_that_nobody_reads_may_be_missing(
     configured: Configured, unused: dict[str, str]
 ) -> None:
-    config.package_loader(configured(package_loader={**_HTTP, **unused})).close()
+    config.package_loader(configured(glare={**_NONE, **unused})).close()
 
 
 def test_a_folder_may_hold_the_certificates_of_authorities(
     configured: Configured, tmp_path: pathlib.Path
 ) -> None:
-    conf = configured(package_loader={**_HTTP, "cafile": tmp_path})
+    conf = configured(glare={**_NONE, "cafile": tmp_path})
 
     with config.package_loader(conf) as package_loader:
-        (static,) = cast(Any, package_loader)._catalogs
+        (catalog,) = cast(Any, package_loader)._catalogs
 
-    assert static._web._session.verify == str(tmp_path)
+    assert catalog._client.session.verify == str(tmp_path)
 
 
 @pytest.mark.parametrize("option", ksa_loading.get_session_conf_options(), ids=lambda o: o.dest)
@@ -178,22 +173,21 @@ def test_what_is_configured_reaches_what_it_is_for(
         DEFAULT={"home_region": "here"},
         glare={**_NONE, **files, "endpoint_type": "internalURL"},
         murano={**files, "endpoint_type": "adminURL"},
-        package_loader={**_HTTP, **files, "catalogs": "glare,murano,http", "fetch_workers": 7},
+        package_loader={"catalogs": "glare,murano", "fetch_workers": 7},
     )
 
     with config.package_loader(conf) as package_loader:
         inside = cast(Any, package_loader)
 
-    own, other, static = inside._catalogs
+    own, other = inside._catalogs
     assert [own._client.interface, other._client.interface] == ["internalURL", "adminURL"]
     assert [own._client.region_name, other._client.region_name] == ["here", "here"]
-    sessions = [own._client.session, other._client.session, static._web._session]
-    assert [session.cert for session in sessions] == [pair] * 3
+    assert [own._client.session.cert, other._client.session.cert] == [pair] * 2
     assert inside._fetcher._workers == 7
 
 
 def test_the_sample_has_each_option_that_is_read(configured: Configured) -> None:
-    conf = configured(package_loader={**_HTTP, "catalogs": "directory,glare,http,murano"})
+    conf = configured(package_loader={"catalogs": "directory,glare,murano"})
     ksa_loading.register_auth_conf_options(conf, "glare")
     config.package_loader(conf, Scope(session=ksa_session.Session())).close()
 
@@ -241,11 +235,11 @@ def test_sessions_have_the_timeout_that_is_configured_or_the_usual_one(
     conf = configured(
         glare={"insecure": True, "auth_type": "none", "endpoint": "http://x", **option},
         murano={"insecure": True, **option},
-        package_loader={"http_url": "http://x", "catalogs": "glare,murano,http", **option},
+        package_loader={"catalogs": "glare,murano"},
     )
 
     with config.package_loader(conf) as package_loader:
-        own, other, static = cast(Any, package_loader)._catalogs
+        own, other = cast(Any, package_loader)._catalogs
 
-    for session in (own._client.session, other._client.session, static._web._session):
+    for session in (own._client.session, other._client.session):
         assert session.timeout == (expected or download.DEFAULT_TIMEOUT)

@@ -3,7 +3,6 @@
 """Downloads and questions while the server, the network or the token fails."""
 
 import contextlib
-import dataclasses
 import gzip
 import json
 import multiprocessing
@@ -30,7 +29,6 @@ import loader
 from glare_murano.package import VersionSpec
 from loader.catalogs.base import Catalog, Query
 from loader.catalogs.glare import GlareCatalog
-from loader.catalogs.http import HttpCatalog
 from loader.catalogs.murano import MuranoCatalog
 from loader.transport import download
 from tests import packages
@@ -85,21 +83,14 @@ def _keystone_session(server: Faulty) -> ksa_session.Session:
     return ksa_session.Session(auth)
 
 
-def _static(server: Faulty, attempts: int = 5) -> HttpCatalog:
-    return HttpCatalog(server.url, ksa_session.Session(timeout=1), attempts=attempts)
-
-
 Make = Callable[..., Catalog]
 
-_CATALOGS = pytest.mark.parametrize(
-    "make", [_catalog, _murano, _static], ids=["glare", "murano", "http"]
-)
+_CATALOGS = pytest.mark.parametrize("make", [_catalog, _murano], ids=["glare", "murano"])
 
 
 def _fetched(catalog: Catalog, server: Faulty) -> bytes:
-    """What a download of the server's archive brings."""
-    url = f"{server.url}{faulty.STATIC}"
-    return b"".join(catalog.fetch(dataclasses.replace(server.release, reference=url)))
+    """Download the server's archive."""
+    return b"".join(catalog.fetch(server.release))
 
 
 def _loaded(catalog: Catalog, cache: pathlib.Path) -> loader.PackageLoader:
@@ -141,10 +132,9 @@ def test_a_download_goes_on_where_it_broke_off(server: Faulty, ranges: bool) -> 
     assert catalog.counters.bytes == len(server.archive)
 
 
-@pytest.mark.parametrize("make", [_murano, _static], ids=["murano", "http"])
 @pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
-def test_other_catalogues_are_as_patient(server: Faulty, fault: Fault, make: Make) -> None:
-    catalog = make(server)
+def test_the_murano_catalogue_is_as_patient(server: Faulty, fault: Fault) -> None:
+    catalog = _murano(server)
     server.faults, server.ranges = [fault, fault], True
 
     assert _fetched(catalog, server) == server.archive
@@ -471,17 +461,6 @@ _TRICKLES = pytest.mark.parametrize("fault", [faulty.trickle, faulty.trickle_chu
 
 
 @_TRICKLES
-def test_a_file_that_comes_too_slowly_is_given_up(
-    server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("loader.catalogs.web._WHOLE_TIMEOUT", 0.1)
-    server.faults = [fault]
-
-    with pytest.raises(loader.CatalogError, match=r"not within 0\.1 seconds"):
-        _fetched(_static(server, attempts=1), server)
-
-
-@_TRICKLES
 def test_a_batch_that_comes_too_slowly_is_given_up(
     server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,7 +472,7 @@ def test_a_batch_that_comes_too_slowly_is_given_up(
 
 
 @_TRICKLES
-@pytest.mark.parametrize("make", [_catalog, _murano], ids=["glare", "murano"])
+@_CATALOGS
 def test_a_list_that_comes_too_slowly_is_given_up(
     server: Faulty, fault: Fault, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -544,17 +523,6 @@ def test_a_packed_list_without_end_is_not_unpacked_to_it(
     assert most < 20 * 1024**2
 
 
-def test_files_of_a_web_server_have_a_timeout(
-    server: Faulty, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("loader.transport.download.DEFAULT_TIMEOUT", (0.5, 0.5))
-    server.faults = [faulty.hang]
-    catalog = HttpCatalog(server.url, ksa_session.Session(), attempts=1)
-
-    with pytest.raises(loader.NoAnswer, match="timed out"):
-        _fetched(catalog, server)
-
-
 def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
     told: list[loader.Progress] = []
     cache = loader.Cache(tmp_path)
@@ -580,43 +548,44 @@ _LIES = {
 }
 
 
-@pytest.mark.parametrize("make", [_catalog, _static], ids=["glare", "http"])
 @pytest.mark.parametrize(("fault", "told"), _LIES.values(), ids=_LIES)
 def test_a_server_that_always_lies_is_told_and_nothing_of_it_is_kept(
-    server: Faulty, make: Make, fault: Fault, told: str, tmp_path: pathlib.Path
+    server: Faulty, fault: Fault, told: str, tmp_path: pathlib.Path
 ) -> None:
-    # The static repository is looked at without a fault, too.
     server.ranges = True
-    server.faults = [*([faulty.nothing] if make is _catalog else []), *[fault] * 50]
+    server.faults = [faulty.nothing, *[fault] * 50]
 
     with pytest.raises(loader.LoaderError, match=rf"^org\.faulty 1\.0\.0 of .*{told}"):
-        _loaded(make(server, attempts=2), tmp_path)
+        _loaded(_catalog(server, attempts=2), tmp_path)
 
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"]
     server.faults = []
-    package_loader = _loaded(make(server), tmp_path)
+    package_loader = _loaded(_catalog(server), tmp_path)
     assert package_loader.counters.downloads == 1
 
 
-@pytest.mark.parametrize(("fault", "told"), _LIES.values(), ids=_LIES)
-def test_an_archive_without_ranges_is_no_package_if_the_server_lies(
+_WITHOUT_DIGEST = {name: lie for name, lie in _LIES.items() if name != "another digest"}
+
+
+@pytest.mark.parametrize(("fault", "told"), _WITHOUT_DIGEST.values(), ids=_WITHOUT_DIGEST)
+def test_an_archive_without_a_digest_is_no_package_if_the_server_lies(
     server: Faulty,
     fault: Fault,
     told: str,
     tmp_path: pathlib.Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is read as a whole before it is known."""
-    server.faults = [fault] * 50
+    """Murano's API lists no digest: the archive is read as a whole before it is known."""
+    server.faults = [faulty.nothing, *[fault] * 50]
 
     with pytest.raises(loader.LoaderError) as failure:
-        _loaded(_static(server, attempts=2), tmp_path)
+        _loaded(_murano(server, attempts=2), tmp_path)
 
     said = f"{failure.value} {caplog.text}"
-    assert f"{server.url}{faulty.STATIC}" in said
-    assert any(word in said for word in (told, "archive-format", "archive-digest"))
+    assert f"Murano's API at {server.url}" in said
+    assert any(word in said for word in (told, "archive-format", "archive-crc"))
     server.faults = []
-    assert _loaded(_static(server), tmp_path).counters.downloads == 1
+    assert _loaded(_murano(server), tmp_path).counters.downloads == 1
 
 
 def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: pathlib.Path) -> None:
@@ -661,14 +630,13 @@ def test_an_answer_without_end_is_not_read_to_it(
     assert len(server.seen) == 2
 
 
-@pytest.mark.parametrize("make", [_catalog, _static], ids=["glare", "http"])
 def test_a_process_that_is_killed_while_it_downloads_leaves_nothing(
-    server: Faulty, make: Make, tmp_path: pathlib.Path
+    server: Faulty, tmp_path: pathlib.Path
 ) -> None:
     moments = random.Random(2016)
     server.archive, server.ranges = _archive(SMALL), True
     # What is imported and known once need not be learnt by each process.
-    _loaded(make(server), tmp_path / "before")
+    _loaded(_catalog(server), tmp_path / "before")
     unfinished = 0
     for number in range(10):
         cache = tmp_path / str(number)
@@ -678,8 +646,8 @@ def test_a_process_that_is_killed_while_it_downloads_leaves_nothing(
             begun.set()
             faulty.drip(handler)
 
-        server.faults = [*([faulty.nothing] if make is _catalog else []), drip]
-        process = FORK.Process(target=_loaded, args=(make(server), cache))
+        server.faults = [faulty.nothing, drip]
+        process = FORK.Process(target=_loaded, args=(_catalog(server), cache))
         process.start()
         assert begun.wait(30)
         process.join(moments.uniform(0, 0.12))
@@ -687,7 +655,7 @@ def test_a_process_that_is_killed_while_it_downloads_leaves_nothing(
         process.join()
         unfinished += bool(list((cache / "partial").iterdir()))
 
-        process = FORK.Process(target=_load_all_of_it, args=(make(server), cache))
+        process = FORK.Process(target=_load_all_of_it, args=(_catalog(server), cache))
         process.start()
         process.join()
         assert process.exitcode == 0
