@@ -151,19 +151,6 @@ class VersionSpec:
         """
         return max(filter(self.match, versions), default=None)
 
-    @property
-    def bounds(self) -> tuple[tuple[str, Version], ...]:
-        """Bounds that every version of the range keeps.
-
-        :returns: pairs of ``gt``, ``gte``, ``lt`` or ``lte`` and a version.
-            They may let a version through that ``match`` refuses (a clause
-            with ``!=``, build metadata), never the other way round, so a
-            catalogue can filter by them and the caller check what it gets.
-        """
-        return tuple(
-            bound for clause in self._clauses for bound in _bounds(clause.operator, clause.target)
-        )
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VersionSpec) and self.canonical == other.canonical
 
@@ -202,26 +189,6 @@ def _interval(clause: semver.Range) -> "tuple[_Number, _Number, _Number | None]"
             return number, after if plain else number, None
     plain = not target.prerelease and not target.build
     return _LOWEST, _HIGHEST, number if plain else None
-
-
-def _bounds(operator: str, target: Version) -> Iterable[tuple[str, Version]]:
-    plain = Version(str(target.truncate("prerelease")))
-    match operator:
-        case ">":
-            yield "gt", plain
-        case ">=":
-            yield "gte", plain
-        case "<=":
-            yield "lte", plain
-        case "==":
-            yield "gte", plain
-            yield "lte", plain
-        case "<" if plain.prerelease:
-            yield "lt", plain
-        case "<":
-            # "<1.2.3" leaves out the pre-releases of 1.2.3 as well, of which
-            # 1.2.3-0 is the lowest.
-            yield "lt", Version(f"{plain}-0")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -123,20 +123,6 @@ class Catalog(abc.ABC):
         self.name = name
         self.counters = Counters()
 
-    def newest(self, fqn: str, spec: VersionSpec) -> Release | None:
-        """The newest release of a package in a range, or None.
-
-        :raises CatalogError: if the catalogue cannot tell.
-        """
-        return first_in(self.releases(fqn), spec)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> Release | None:
-        """The newest release in a range of a package that defines a class, or None.
-
-        :raises CatalogError: if the catalogue cannot tell.
-        """
-        return first_in(self.releases_defining(class_name), spec)
-
     @abc.abstractmethod
     def releases(self, fqn: str) -> Iterable[Release]:
         """All releases of a package, the newest first.
@@ -197,11 +183,6 @@ class Catalog(abc.ABC):
 def newest_first(releases: Iterable[Release]) -> list[Release]:
     """Releases in the order of ``Catalog.releases``; of one version, as they came."""
     return sorted(releases, key=lambda r: r.version.precedence_key, reverse=True)
-
-
-def first_in(releases: Iterable[Release], spec: VersionSpec) -> Release | None:
-    """The first of the releases that is in a range, or None."""
-    return next((release for release in releases if spec.match(release.version)), None)
 
 
 def one_of_each(releases: Iterable[Release]) -> Iterator[Release]:

@@ -33,12 +33,7 @@ LOG = logging.getLogger(__name__)
 SERVICE_TYPE = "artifact"
 
 _PATH = f"/artifacts/{fields.TYPE_NAME}"
-# Of one version there are two at the most, the project's own and a public
-# one; with a third artifact it shows that there is no further one.
-_FIRST_PAGE = 3
-_NEXT_PAGES = 25
-# Where all versions of several packages are asked for.
-_LONG_PAGE = 100
+_PAGE = 100
 # Of one list. A server whose lists have no end is not asked for ever.
 _MOST_PAGES = 1000
 # Of the names in one URL, in characters; servers take 8190 of a whole URL.
@@ -94,18 +89,10 @@ class GlareCatalog(base.Catalog):
             region_name=region_name,
         )
 
-    def newest(self, fqn: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        return base.first_in(self._called(fqn, _bounds(spec)), spec)
-
-    def newest_defining(self, class_name: str, spec: VersionSpec) -> base.Release | None:
-        """See the interface."""
-        defining = ("class_definitions", f"eq:{class_name}")
-        return base.first_in(self._releases([defining, *_bounds(spec)]), spec)
-
     def releases(self, fqn: str) -> Iterable[base.Release]:
         """See the interface."""
-        return self._called(fqn, [])
+        # Longer ones Glare cannot keep, and refuses to look for.
+        return self._releases([("name", f"eq:{fqn}")]) if len(fqn) <= fields.MAX_NAME else ()
 
     def releases_defining(self, class_name: str) -> Iterable[base.Release]:
         """See the interface."""
@@ -131,7 +118,7 @@ class GlareCatalog(base.Catalog):
     def known(self, fqns: Collection[str]) -> Iterator[base.Release]:
         """See the interface: one list of all, unless its URL would be too long."""
         for names in _shares(fqns):
-            yield from self._releases([("name", f"in:{','.join(names)}")], _LONG_PAGE)
+            yield from self._releases([("name", f"in:{','.join(names)}")])
 
     def fetch(self, release: base.Release) -> Iterator[bytes]:
         """See the interface."""
@@ -170,15 +157,9 @@ class GlareCatalog(base.Catalog):
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
         return adapter.send(self._client, self.counters, method, path, **arguments)
 
-    def _called(self, fqn: str, filters: _Filters) -> Iterable[base.Release]:
-        # Longer ones Glare cannot keep, and refuses to look for.
-        if len(fqn) > fields.MAX_NAME:
-            return ()
-        return self._releases([("name", f"eq:{fqn}"), *filters])
-
-    def _releases(self, filters: _Filters, limit: int = _FIRST_PAGE) -> Iterator[base.Release]:
+    def _releases(self, filters: _Filters) -> Iterator[base.Release]:
         """What passes the filters, in the order of the interface, read as it is asked for."""
-        found = map(_release, self._list(filters, limit))
+        found = map(_release, self._list(filters))
         # The database sorts pre-releases by its own collation, so all that
         # share major, minor and patch are sorted here.
         for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
@@ -188,17 +169,16 @@ class GlareCatalog(base.Catalog):
         """The newest first; of one version, the project's own before a public one."""
         return release.version.precedence_key, release.owner == self._project()
 
-    def _list(self, filters: _Filters, limit: int) -> Iterator[Mapping[str, Any]]:
+    def _list(self, filters: _Filters) -> Iterator[Mapping[str, Any]]:
         query = [*filters, ("status", "active"), *self._scope(), ("sort", "version:desc")]
         marker: _Filters = []
         for _ in range(_MOST_PAGES):
-            page, is_last = self._get([*query, ("limit", str(limit)), *marker])
+            page, is_last = self._get([*query, ("limit", str(_PAGE)), *marker])
             yield from page
             if is_last or not page:
                 return
             # Glare's own link to the next page keeps one filter of a name.
             marker = [("marker", page[-1]["id"])]
-            limit = max(limit, _NEXT_PAGES)
         raise errors.CatalogError(f"{self.name} gave a list of more than {_MOST_PAGES} pages")
 
     def _scope(self) -> _Filters:
@@ -234,14 +214,6 @@ class GlareCatalog(base.Catalog):
             raise errors.CatalogError(f"{self.name} answered with no list of artifacts")
         # Not by the page's length: an operator may allow shorter ones only.
         return page, "next" not in answer
-
-
-def _bounds(spec: VersionSpec) -> _Filters:
-    return [
-        ("version", f"{operator}:{version}")
-        for operator, version in spec.bounds
-        if fields.can_hold(version)
-    ]
 
 
 def _can_name(fqn: str) -> bool:

@@ -446,8 +446,7 @@ def _chain(client: Client, name: str, count: int) -> None:
 def test_a_connection_serves_one_batch_after_the_other(glare: Client, name: str) -> None:
     _published(glare, name, 3)
     catalog = _catalog(glare)
-    releases = [catalog.newest(f"{name}{number}", VersionSpec.of("1")) for number in range(3)]
-    some = [release for release in releases if release is not None]
+    some = list(catalog.known([f"{name}{number}" for number in range(3)]))
 
     for _ in range(4):
         assert len(list(catalog.batch(some))) == 3
@@ -500,8 +499,7 @@ def test_a_batch_that_breaks_off_leaves_the_rest_to_be_fetched(
     _chain(glare, name, 10)
     damaged = f"{name}9"
     catalog = _catalog(glare)
-    release = catalog.newest(damaged, VersionSpec.of("1"))
-    assert release is not None
+    (release,) = catalog.releases(damaged)
     path = _stored(state_dir, b"".join(catalog.fetch(release)))
     path.write_bytes(path.read_bytes()[:-10])
 

@@ -123,9 +123,8 @@ def test_the_project_own_package_comes_before_a_public_one_of_the_same_version(
     admin.publish(name, "1.0.0", packages.package(name, Author="public"), public=True)
     glare.publish(name, "1.0.0", own)
 
-    release = _catalog(glare, project).newest(name, VersionSpec.of("1"))
+    (release,) = _catalog(glare, project).releases(name)
 
-    assert release is not None
     assert glare.show(release.reference)["author"] == "own"
 
 
@@ -137,9 +136,8 @@ def test_another_projects_private_package_is_out_of_reach_even_for_an_administra
     assert admin.names(name=name) == [(name, "1.0.0")]
     for project in ("admin", None):
         catalog = _catalog(admin, project)
-        assert catalog.newest(name, VersionSpec.of("1")) is None
-        assert catalog.newest_defining(f"{name}.Thing", VersionSpec.of("1")) is None
-        assert list(catalog.releases(name)) == []
+        assert list(catalog.releases_defining(f"{name}.Thing")) == []
+        assert list(catalog.releases(name)) == list(catalog.known([name])) == []
 
 
 def test_all_versions_of_several_packages_are_one_question(
@@ -163,8 +161,7 @@ def test_all_versions_of_several_packages_are_one_question(
     assert catalog.counters.requests == 1
 
     # The same in pages, and in lists that are split.
-    monkeypatch.setattr(glare_catalog, "_LONG_PAGE", 2)
-    monkeypatch.setattr(glare_catalog, "_NEXT_PAGES", 2)
+    monkeypatch.setattr(glare_catalog, "_PAGE", 2)
     monkeypatch.setattr(glare_catalog, "_NAMES_LENGTH", 2 * len(names[0]))
     assert sorted(map(str, catalog.known(names))) == expected
     assert list(catalog.known([])) == list(catalog.known(["a,b"])) == []
@@ -188,11 +185,10 @@ def test_names_that_glare_cannot_keep_are_not_asked_for(
     catalog = _catalog(glare, project)
     long = f"{name}.{'x' * 200}"
 
-    assert catalog.newest(long, VersionSpec.of("*")) is None
     assert list(catalog.releases(long)) == []
     assert catalog.counters.requests == 0
     assert [str(release) for release in catalog.known([long, name])] == [f"{name} 1.0.0"]
-    assert catalog.newest_defining(f"{long}.Thing", VersionSpec.of("*")) is None
+    assert list(catalog.releases_defining(f"{long}.Thing")) == []
 
 
 def test_pages_may_be_shorter_than_was_asked_for(
@@ -483,13 +479,13 @@ def test_a_name_is_a_name_and_never_a_filter(
         package_loader.load_package(odd, VersionSpec.of("*"))
     with pytest.raises(InvalidName):
         package_loader.load_class_package(odd, VersionSpec.of("*"))
-    assert _catalog(glare, project).newest("neq:zzz", VersionSpec.of("*")) is None
+    assert list(_catalog(glare, project).releases("neq:zzz")) == []
 
 
 @pytest.mark.parametrize(
     "text", [">=1,<100000", ">=1.0.0-20240101", "!=1.70000.0", f">=1.0.0-{'a' * 80}"]
 )
-def test_bounds_that_glare_cannot_hold_are_checked_here(
+def test_ranges_that_glare_cannot_hold_are_checked_here(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache, text: str
 ) -> None:
     publish("1.0.0", "1.2.0")

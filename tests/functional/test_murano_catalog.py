@@ -92,7 +92,6 @@ def test_version_and_requirements_are_those_of_the_archive(
     assert (release.owner, release.private) == (project, True)
     assert release.requirements["org.db"] == VersionSpec.of(">=1.2,<2")
     assert (package.full_name, str(package.version)) == (name, "1.10.0")
-    assert catalog.newest(name, VersionSpec.of("2")) is None
     assert list(catalog.known([name, "org.nothing"])) == [release]
 
 
@@ -101,7 +100,7 @@ def test_a_package_without_a_version_is_0_0_0(
 ) -> None:
     upload(None)
 
-    assert str(_catalog(url, project).newest(name, VersionSpec.of(None))) == f"{name} 0.0.0"
+    assert [str(release.version) for release in _catalog(url, project).releases(name)] == ["0.0.0"]
 
 
 def test_a_class_is_found_in_the_package_that_defines_it(
@@ -110,8 +109,8 @@ def test_a_class_is_found_in_the_package_that_defines_it(
     upload("1.0.0")
     catalog = _catalog(url, project)
 
-    assert str(catalog.newest_defining(f"{name}.Thing", ANY)) == f"{name} 1.0.0"
-    assert catalog.newest_defining(f"{name}.Other", ANY) is None
+    assert list(map(str, catalog.releases_defining(f"{name}.Thing"))) == [f"{name} 1.0.0"]
+    assert catalog.releases_defining(f"{name}.Other") == []
 
 
 @pytest.mark.parametrize("roles", ["member", "admin"])
@@ -212,9 +211,9 @@ def test_all_pages_are_read(
 def test_what_is_no_answer_is_told(url: str, project: str, name: str, upload: Upload) -> None:
     reference = upload("1.0.0")
     with pytest.raises(loader.CatalogError, match="401"):
-        _catalog(url, project, roles="").newest(name, ANY)
+        _catalog(url, project, roles="").releases(name)
     with pytest.raises(loader.CatalogError, match=r"127\.0\.0\.1:9"):
-        _catalog("http://127.0.0.1:9", project).newest(name, ANY)
+        _catalog("http://127.0.0.1:9", project).releases(name)
     catalog = _catalog(url, project)
     (release,) = catalog.releases(name)
     list(catalog.fetch(release))
@@ -241,5 +240,5 @@ def test_it_is_chosen_and_configured_by_name(
     (catalog,) = registry.catalogs(["murano"], conf, scope)
 
     assert catalog.name == f"Murano's API at {url}"
-    assert str(catalog.newest(name, ANY)) == f"{name} 1.0.0"
+    assert [str(release) for release in catalog.releases(name)] == [f"{name} 1.0.0"]
     assert list((tmp_path / "catalogs").glob("*.json"))

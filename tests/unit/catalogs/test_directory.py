@@ -97,11 +97,10 @@ def test_the_version_aware_layout_is_understood(
     assert _versions(catalog) == ["1.10.0", "1.2.0", "1.0.0", "0.0.0"]
     assert _versions(catalog, "org.plain") == ["3.0.0"]
     assert _versions(catalog, "org.zipped") == ["4.0.0"]
-    newest = catalog.newest(FQN, VersionSpec.of("1.2"))
-    assert newest is not None
-    assert newest.folder == root / "org.app" / "1.2.0"
-    defining = catalog.newest_defining("org.app.Thing", VersionSpec.of("<1.5"))
-    assert str(defining) == "org.app 1.2.0"
+    (found,) = (r for r in catalog.releases(FQN) if str(r.version) == "1.2.0")
+    assert found.folder == root / "org.app" / "1.2.0"
+    defining = catalog.releases_defining("org.app.Thing")
+    assert [str(release.version) for release in defining] == ["1.10.0", "1.2.0", "1.0.0", "0.0.0"]
     known = catalog.known([FQN, "org.nothing", "org.zipped"])
     assert sorted(map(str, known)) == [
         "org.app 0.0.0",
@@ -224,7 +223,7 @@ def test_only_what_has_changed_is_read(put: Put, root: pathlib.Path, read: list[
 
     for _ in range(3):
         list(catalog.known([FQN, "org.other"]))
-        catalog.newest_defining("org.app.Thing", VersionSpec.of("1"))
+        list(catalog.releases_defining("org.app.Thing"))
     assert read == []
 
     class_file = folders[3] / "Classes" / "Thing.yaml"

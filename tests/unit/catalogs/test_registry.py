@@ -110,7 +110,7 @@ def test_a_third_partys_catalogue_is_chosen_by_its_entry_point(
     ]
     top: Any = found[0]
     assert top.project == "mine"
-    assert str(top.newest("org.app", VersionSpec.of("1"))) == "org.app 1.0.0"
+    assert [str(release.version) for release in top.releases("org.app")] == ["2.0.0", "1.0.0"]
     assert sorted(map(str, top.known(["org.a", "org.b"]))) == [
         "org.a 1.0.0",
         "org.a 2.0.0",

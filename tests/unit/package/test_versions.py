@@ -3,7 +3,6 @@
 """Versions and ranges: the grammar as tables, and agreement with the engine."""
 
 import contextlib
-import operator
 import time
 
 import pytest
@@ -19,8 +18,6 @@ from glare_murano.package import (
     VersionSpec,
     parse_version,
 )
-
-COMPARE = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 # Python converts no integer of more decimal digits.
 MOST_DIGITS = 4300
@@ -331,26 +328,6 @@ class TestExactly:
         assert VersionSpec.exactly(Version(text)).match(Version(other)) is expected
 
 
-class TestBounds:
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("*", {("gte", "0.0.0")}),
-            ("1", {("gte", "1.0.0"), ("lt", "2.0.0-0")}),
-            ("1.2.3", {("gte", "1.2.3"), ("lte", "1.2.3")}),
-            ("1.2.3+b", {("gte", "1.2.3"), ("lte", "1.2.3")}),
-            ("<1.2.3-rc.1", {("lt", "1.2.3-rc.1")}),
-            ("<=1.2.3", {("lte", "1.2.3")}),
-            (">1.2.3", {("gt", "1.2.3")}),
-            (">=1,!=1.5.0", {("gte", "1.0.0")}),
-            ("!=1.5.0", set()),
-        ],
-    )
-    def test_are_those_of_the_clauses(self, text, expected):
-        found = {(name, str(version)) for name, version in VersionSpec.of(text).bounds}
-        assert found == expected
-
-
 class TestEquality:
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -475,14 +452,6 @@ class TestAgreementWithTheEngine:
 
 
 class TestProperties:
-    @settings(settings.get_profile("ranges"))
-    @given(ranges(), VERSIONS)
-    def test_bounds_leave_out_no_version_that_matches(self, text, version):
-        with contextlib.suppress(InvalidRange):
-            spec = VersionSpec.of(text)
-            if spec.match(version):
-                assert all(COMPARE[name](version, bound) for name, bound in spec.bounds)
-
     @settings(settings.get_profile("fuzz"))
     @given(st.lists(CLAUSES.map("".join), min_size=1, max_size=4), st.randoms(), VERSIONS)
     def test_equal_whatever_the_order_of_the_clauses(self, clauses, random, version):
