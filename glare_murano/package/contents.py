@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from glare_murano.package import errors, safe_yaml
 from glare_murano.package.archive import Archive
 from glare_murano.package.classes import ClassDefinition, read_classes
-from glare_murano.package.images import read_image
 from glare_murano.package.manifest import FILE_NAME, MURANO_PL, Manifest
 from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
 
@@ -28,6 +27,10 @@ MAX_VALUES = MAX_EXPANDED
 # The package type whose one class is made from a template.
 HEAT = "Heat.HOT"
 HEAT_TEMPLATE = "template.yaml"
+
+# A logo's limits are Murano's own. Its type shows in its first bytes.
+MAX_IMAGE_SIZE = 500 * 1024
+_IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +84,10 @@ def read_contents(archive: Archive) -> Contents:
     """
     manifest = read_manifest(archive)
     classes, problems = _read_classes(archive, manifest)
-    logo, wrong = read_image(archive, manifest.logo, "logo.png", "Logo")
-    problems += wrong
-    supplier_logo, wrong = read_image(
-        archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo"
+    logo = _read_image(archive, manifest.logo, "logo.png", "Logo", problems)
+    supplier_logo = _read_image(
+        archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo", problems
     )
-    problems += wrong
     if problems:
         raise errors.InvalidPackage(problems)
     form = f"{FORMS}/{manifest.ui}"
@@ -160,3 +161,29 @@ def _read_class_files(
 
 def _too_much(file: str, most: str) -> errors.Problem:
     return errors.Problem("yaml-size", file, f"class files of more than {most} together")
+
+
+def _read_image(
+    archive: Archive, named: str | None, default: str, key: str, problems: list[errors.Problem]
+) -> bytes | None:
+    """Read the image that a manifest names, else the one with the default name.
+
+    :param key: the manifest's key.
+    :param problems: is extended by what is wrong with the image.
+    :returns: None if the package has no such image, or a wrong one.
+    """
+    path = named or default
+    if path not in archive.paths:
+        if named:
+            problems.append(errors.Problem("image-missing", key, f"there is no file {named}"))
+        return None
+    if archive.size(path) > MAX_IMAGE_SIZE:
+        message = f"{path} has {archive.size(path)} bytes, at most {MAX_IMAGE_SIZE} are allowed"
+        problems.append(errors.Problem("image-size", key, message))
+        return None
+    data = archive.read(path, MAX_IMAGE_SIZE)
+    if not data.startswith(_IMAGE_SIGNATURES):
+        message = f"{path} is neither PNG nor JPEG nor GIF"
+        problems.append(errors.Problem("image-type", key, message))
+        return None
+    return data
