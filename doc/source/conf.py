@@ -2,9 +2,19 @@
 
 """How the documentation is built."""
 
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "ext"))
+
 project = "glare-murano"
 author = "the authors of glare-murano"
-extensions = ["openstackdocstheme", "oslo_config.sphinxext", "sphinx.ext.autodoc"]
+extensions = [
+    "openstackdocstheme",
+    "oslo_config.sphinxext",
+    "refusal_rules",
+    "sphinx.ext.autodoc",
+]
 html_theme = "openstackdocs"
 openstackdocs_auto_name = False
 openstackdocs_use_storyboard = False

@@ -31,6 +31,7 @@ from glare_murano.glare import filter_limits as filtering
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
+from glare_murano.package.rules import Rule
 
 LOG = logging.getLogger(__name__)
 
@@ -483,7 +484,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
                 setattr(af, field, value)
                 table.check_characters(value)
             except (exception.GlareException, ValueError) as error:
-                problems.append(package.Problem("manifest-limit", field, str(error)))
+                problems.append(package.Problem(Rule.MANIFEST_LIMIT, field, str(error)))
         if problems:
             raise package.InvalidManifest(problems)
 
@@ -499,9 +500,9 @@ def _options() -> Any:
 
 def too_large(limit: int) -> exception.RequestEntityTooLarge:
     """The refusal of an archive of more than so many bytes, which is counted."""
-    metrics.REFUSED.labels("archive-size").inc()
+    metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
     return exception.RequestEntityTooLarge(
-        message=f"the archive is larger than {limit} bytes [archive-size]"
+        message=f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
     )
 
 

@@ -16,6 +16,7 @@ from glare.common import exception
 from glare_murano import fields
 from glare_murano.package import Contents, InvalidManifest, Problem
 from glare_murano.package.errors import quoted
+from glare_murano.package.rules import Rule
 
 # Field -> key of the manifest. An artifact has both from the beginning.
 _CLAIMED = {"name": "FullName", "version": "Version"}
@@ -24,8 +25,7 @@ _CLAIMED = {"name": "FullName", "version": "Version"}
 def check_upload(af: Any, contents: Contents) -> None:
     """Hold what an artifact says already against the archive that is uploaded.
 
-    :raises InvalidManifest: if they differ, with a problem of the rule
-        ``claim-FIELD`` for each field.
+    :raises InvalidManifest: if they differ, with a problem for each field.
     """
     manifest = contents.manifest
     said: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
@@ -34,7 +34,7 @@ def check_upload(af: Any, contents: Contents) -> None:
         said |= {**fields.from_contents(contents), **fields.common_from_contents(contents)}
     problems = [
         Problem(
-            f"claim-{field}",
+            Rule.MANIFEST_MISMATCH,
             _CLAIMED.get(field, field),
             f"the package says {_text(value)}, but the artifact was created with {field} "
             f"{_text(getattr(af, field))}",

@@ -25,6 +25,7 @@ from glare_murano import fields
 from glare_murano.glare import metrics
 from glare_murano.glare.db.queries import VERSION, among, checked, looked_up, version_of
 from glare_murano.package import Version, VersionSpec
+from glare_murano.package.rules import Rule
 from glare_murano.resolver import newest_first
 
 LOG = logging.getLogger(__name__)
@@ -93,7 +94,7 @@ def check_activation(context: Any, af: Any) -> None:
     _check(
         context,
         "check_requirements",
-        "requirement-missing",
+        Rule.REQUIREMENT_MISSING,
         lambda: _missing(af, lambda candidate: candidate.serves(af.owner), "package", "upload"),
     )
 
@@ -106,7 +107,7 @@ def check_publication(context: Any, af: Any) -> None:
     _check(
         context,
         "check_public_requirements",
-        "requirement-private",
+        Rule.REQUIREMENT_PRIVATE,
         lambda: _missing(af, lambda candidate: candidate.is_public, "public package", "publish"),
     )
 
@@ -118,10 +119,12 @@ def check_removal(context: Any, af: Any) -> None:
     :raises glare.common.exception.Conflict: if the operator has it enforced.
     """
     if af.status == "active" or (af.status == "drafted" and _is_uploaded(af)):
-        _check(context, "check_dependents", "requirement-last", lambda: _left_without(context, af))
+        _check(
+            context, "check_dependents", Rule.REQUIREMENT_LAST, lambda: _left_without(context, af)
+        )
 
 
-def _check(context: Any, option: str, rule: str, look: Callable[[], str]) -> None:
+def _check(context: Any, option: str, rule: Rule, look: Callable[[], str]) -> None:
     """Do what the operator has chosen for a check."""
     mode = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"][option]
     if mode == "off":

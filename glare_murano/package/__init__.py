@@ -21,6 +21,7 @@ from glare_murano.package.errors import (
     Problem,
 )
 from glare_murano.package.manifest import Manifest
+from glare_murano.package.rules import Rule
 from glare_murano.package.versions import Version, VersionSpec, parse_version
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Limits",
     "Manifest",
     "Problem",
+    "Rule",
     "Version",
     "VersionSpec",
     "parse_version",

@@ -25,6 +25,7 @@ from typing import IO, Self
 from glare_murano.package import archive_rules, errors
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Entry, Limits, refusal
 from glare_murano.package.manifest import FILE_NAME
+from glare_murano.package.rules import Rule
 
 Source = str | os.PathLike[str] | IO[bytes]
 
@@ -107,7 +108,7 @@ class Archive:
         """
         entry = self._entries[path]
         if entry.size > limit:
-            raise refusal("entry-size", path, f"{entry.size} bytes, at most {limit} are allowed")
+            raise refusal(Rule.ENTRY_SIZE, path, f"{entry.size} bytes, at most {limit} are allowed")
         return b"".join(self._chunks(entry))
 
     def verify(self) -> None:
@@ -195,11 +196,11 @@ class Archive:
                         break
                     yield chunk
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
-            raise refusal("entry-data", entry.path, f"cannot be read: {error}") from error
+            raise refusal(Rule.ENTRY_DATA, entry.path, f"cannot be read: {error}") from error
         if count != entry.size:
             more_or_less = "more" if count > entry.size else "fewer"
             raise refusal(
-                "entry-size",
+                Rule.ENTRY_SIZE,
                 entry.path,
                 f"{entry.size} bytes were declared, but it holds {more_or_less}",
             )
@@ -260,7 +261,7 @@ class _Folder(_Container):
             below = "" if relative == "." else f"{relative}/"
             for name in subfolders:
                 if pathlib.Path(folder, name).is_symlink():
-                    raise refusal("entry-type", f"{below}{name}", "is a link")
+                    raise refusal(Rule.ENTRY_TYPE, f"{below}{name}", "is a link")
                 folders.append(f"{below}{name}")
             for name in names:
                 if not _LEFTOVERS.fullmatch(name):
@@ -298,13 +299,15 @@ def _opened(source: Source, limits: Limits) -> zipfile.ZipFile:
             count = _count_entries(source, limits)
         if count > limits.entries:
             raise refusal(
-                "archive-entries", "archive", f"more than {limits.entries} entries are not allowed"
+                Rule.ARCHIVE_ENTRIES,
+                "archive",
+                f"more than {limits.entries} entries are not allowed",
             )
         return zipfile.ZipFile(source)
     except errors.InvalidArchive:
         raise
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-        raise refusal("archive-format", "archive", f"is no ZIP file: {error}") from error
+        raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is no ZIP file: {error}") from error
 
 
 def _count_entries(stream: IO[bytes], limits: Limits) -> int:
@@ -340,14 +343,14 @@ def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> 
         mode = info.external_attr >> 16
         kind = stat.S_IFMT(mode)
         if info.filename != info.orig_filename:
-            raise refusal("path-characters", info.orig_filename, "a NUL in a path")
+            raise refusal(Rule.PATH_CHARACTERS, info.orig_filename, "a NUL in a path")
         if not info.filename:
-            raise refusal("path-escape", "''", "an entry without a name")
+            raise refusal(Rule.PATH_ESCAPE, "''", "an entry without a name")
         if kind not in (0, stat.S_IFDIR if _is_folder(info) else stat.S_IFREG):
-            raise refusal("entry-type", info.filename, "is neither a file nor a folder")
+            raise refusal(Rule.ENTRY_TYPE, info.filename, "is neither a file nor a folder")
         least = _LOCAL_HEADER_SIZE + len(info.orig_filename) + info.compress_size
         if info.header_offset < 0 or info.header_offset + least > end:
-            raise refusal("entry-overlap", info.filename, "shares its bytes with another entry")
+            raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
         _check_local_header(info, end, stream)
         end = info.header_offset
 
@@ -361,27 +364,27 @@ def _check_local_header(info: zipfile.ZipInfo, end: int, stream: IO[bytes]) -> N
         return  # told when the entry is read
     flags, method = struct.unpack_from("<2H", header, 6)
     if method != info.compress_type or (flags ^ info.flag_bits) & _UNSUPPORTED_FLAGS:
-        raise refusal("entry-data", info.filename, "contradicts the archive's directory")
+        raise refusal(Rule.ENTRY_DATA, info.filename, "contradicts the archive's directory")
     if not header.endswith(name):
-        raise refusal("entry-data", info.filename, "has another name in the archive's directory")
+        raise refusal(Rule.ENTRY_DATA, info.filename, "has another name in the archive's directory")
     size = _LOCAL_HEADER_SIZE + sum(struct.unpack_from("<2H", header, 26)) + info.compress_size
     if info.header_offset + size > end:
-        raise refusal("entry-overlap", info.filename, "shares its bytes with another entry")
+        raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
 
 
 def _zip_entry(info: zipfile.ZipInfo) -> Entry:
     if info.flag_bits & _UNSUPPORTED_FLAGS:
-        raise refusal("entry-encrypted", info.filename, "is encrypted")
+        raise refusal(Rule.ENTRY_ENCRYPTED, info.filename, "is encrypted")
     if info.compress_type not in _SUPPORTED_COMPRESSION:
         message = f"compression {info.compress_type} is unsupported"
-        raise refusal("entry-compression", info.filename, message)
+        raise refusal(Rule.ENTRY_COMPRESSION, info.filename, message)
     return Entry(info.filename, info.file_size, bool(info.external_attr >> 16 & stat.S_IXUSR))
 
 
 def _folder_entry(path: str, relative: str) -> Entry:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise refusal("entry-type", relative, "is neither a file nor a folder")
+        raise refusal(Rule.ENTRY_TYPE, relative, "is neither a file nor a folder")
     return Entry(relative, status.st_size, bool(status.st_mode & stat.S_IXUSR))
 
 

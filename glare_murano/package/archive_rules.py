@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from glare_murano.package import errors
+from glare_murano.package.rules import Rule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,7 @@ def check_size(size: int, limits: Limits) -> None:
     """
     if size > limits.archive_size:
         raise refusal(
-            "archive-size", "archive", f"{size} bytes, at most {limits.archive_size} are allowed"
+            Rule.ARCHIVE_SIZE, "archive", f"{size} bytes, at most {limits.archive_size} are allowed"
         )
 
 
@@ -77,7 +78,9 @@ def check_entries(
     count = len(files) + len(folders)
     if count > limits.entries:
         raise refusal(
-            "archive-entries", "archive", f"{count} entries, at most {limits.entries} are allowed"
+            Rule.ARCHIVE_ENTRIES,
+            "archive",
+            f"{count} entries, at most {limits.entries} are allowed",
         )
     _check_totals(sum(entry.size for entry in files), archive_size, limits)
     for path in (*folders, *(entry.path for entry in files)):
@@ -85,7 +88,7 @@ def check_entries(
     _check_collisions([entry.path for entry in files], folders)
 
 
-def refusal(rule: str, where: str, message: str) -> errors.InvalidArchive:
+def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
     """The error for one broken rule."""
     return errors.InvalidArchive([errors.Problem(rule, where, message)])
 
@@ -93,13 +96,13 @@ def refusal(rule: str, where: str, message: str) -> errors.InvalidArchive:
 def _check_totals(total: int, archive_size: int, limits: Limits) -> None:
     if total > limits.unpacked_size:
         raise refusal(
-            "unpacked-size",
+            Rule.UNPACKED_SIZE,
             "archive",
             f"{total} bytes unpacked, at most {limits.unpacked_size} are allowed",
         )
     if total > 1024**2 and total > archive_size * limits.ratio:
         raise refusal(
-            "archive-ratio",
+            Rule.ARCHIVE_RATIO,
             "archive",
             f"unpacks to {total} bytes from {archive_size}, at most {limits.ratio} times as many "
             f"are allowed",
@@ -109,17 +112,17 @@ def _check_totals(total: int, archive_size: int, limits: Limits) -> None:
 def _check_path(path: str, limits: Limits) -> None:
     parts = path.split("/")
     if len(path) > limits.path_length:
-        raise refusal("path-length", path, f"longer than {limits.path_length} characters")
+        raise refusal(Rule.PATH_LENGTH, path, f"longer than {limits.path_length} characters")
     if any(len(os.fsencode(part)) > _MAX_PART for part in parts):
-        raise refusal("path-length", path, f"a name of more than {_MAX_PART} bytes")
+        raise refusal(Rule.PATH_LENGTH, path, f"a name of more than {_MAX_PART} bytes")
     if len(parts) - 1 > limits.path_depth:
-        raise refusal("path-depth", path, f"deeper than {limits.path_depth} folders")
+        raise refusal(Rule.PATH_DEPTH, path, f"deeper than {limits.path_depth} folders")
     if not path.isprintable():
-        raise refusal("path-characters", path, "control characters in a path")
+        raise refusal(Rule.PATH_CHARACTERS, path, "control characters in a path")
     if "\\" in path or ":" in path:
-        raise refusal("path-characters", path, "a backslash or a colon in a path")
+        raise refusal(Rule.PATH_CHARACTERS, path, "a backslash or a colon in a path")
     if "" in parts or "." in parts or ".." in parts:
-        raise refusal("path-escape", path, "is absolute or leaves the folder")
+        raise refusal(Rule.PATH_ESCAPE, path, "is absolute or leaves the folder")
 
 
 def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:
@@ -128,7 +131,7 @@ def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:
     for path in files:
         folded = _folded(path)
         if folded in seen:
-            raise refusal("path-collision", path, f"collides with {seen[folded]}")
+            raise refusal(Rule.PATH_COLLISION, path, f"collides with {seen[folded]}")
         seen[folded] = path
     parents: dict[str, str] = {}
     for folder in dict.fromkeys((*folders, *(path.rpartition("/")[0] for path in seen.values()))):
@@ -136,9 +139,9 @@ def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:
         while path and parents.get(_folded(path)) != path:
             twin = parents.setdefault(_folded(path), path)
             if twin != path:
-                raise refusal("path-collision", path, f"collides with {twin}")
+                raise refusal(Rule.PATH_COLLISION, path, f"collides with {twin}")
             if _folded(path) in seen:
-                raise refusal("path-collision", path, "is both a file and a folder")
+                raise refusal(Rule.PATH_COLLISION, path, "is both a file and a folder")
             path = path.rpartition("/")[0]
 
 

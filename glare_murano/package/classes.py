@@ -17,6 +17,7 @@ import yaml
 
 from glare_murano.package import errors, safe_yaml
 from glare_murano.package.errors import quoted
+from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import kind
 
 _MAX_NAME = 255
@@ -59,7 +60,7 @@ def read_classes(
     if len(unnamed) > 1:
         # The engine loads no class of such a file, even if another has its name.
         message = f"{len(unnamed)} classes have no name, so that none can be told by it"
-        return [], [*problems, errors.Problem("class-name", file, message)]
+        return [], [*problems, errors.Problem(Rule.CLASS_NAME, file, message)]
     listed = list(filter(None, named))
     there = ", ".join(listed[:_MAX_LISTED]) or "none"
     if len(listed) > _MAX_LISTED:
@@ -71,7 +72,7 @@ def read_classes(
             result.append(dataclasses.replace(unnamed[0], name=name))
         else:
             message = f"does not define class {name}; it defines {there}"
-            problems.append(errors.Problem("class-missing", file, message))
+            problems.append(errors.Problem(Rule.CLASS_MISSING, file, message))
     return result, problems
 
 
@@ -194,4 +195,4 @@ def _text(node: yaml.Node | None, what: str) -> str:
 
 
 def _problem(file: str, message: str, node: yaml.Node) -> errors.Problem:
-    return errors.Problem("class-syntax", file, message, safe_yaml.line_of(node.start_mark))
+    return errors.Problem(Rule.CLASS_SYNTAX, file, message, safe_yaml.line_of(node.start_mark))

@@ -15,6 +15,7 @@ from glare_murano.package import errors, safe_yaml
 from glare_murano.package.archive import Archive
 from glare_murano.package.classes import ClassDefinition, read_classes
 from glare_murano.package.manifest import FILE_NAME, MURANO_PL, Manifest
+from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
 
 CLASSES = "Classes"
@@ -68,7 +69,7 @@ def read_manifest(archive: Archive) -> Manifest:
     """
     if FILE_NAME not in archive.paths:
         problem = errors.Problem(
-            "manifest-missing",
+            Rule.MANIFEST_MISSING,
             FILE_NAME,
             "is not at the top of the archive; a package starts with it",
         )
@@ -113,7 +114,7 @@ def _read_classes(
         if HEAT_TEMPLATE in archive.paths:
             return (definition,), []
         message = "is not at the top of the archive"
-        return (definition,), [errors.Problem("template-missing", HEAT_TEMPLATE, message)]
+        return (definition,), [errors.Problem(Rule.TEMPLATE_MISSING, HEAT_TEMPLATE, message)]
     if manifest.format.name != MURANO_PL:
         return tuple(ClassDefinition(name, ()) for name in class_names(manifest)), []
     return _read_class_files(archive, manifest)
@@ -132,7 +133,7 @@ def _read_class_files(
     for file, names in files.items():
         if file not in paths:
             problems.append(
-                errors.Problem("class-file", f"Classes.{names[0]}", f"there is no file {file}")
+                errors.Problem(Rule.CLASS_FILE, f"Classes.{names[0]}", f"there is no file {file}")
             )
             continue
         data = archive.read(file, MAX_SIZE)
@@ -160,7 +161,7 @@ def _read_class_files(
 
 
 def _too_much(file: str, most: str) -> errors.Problem:
-    return errors.Problem("yaml-size", file, f"class files of more than {most} together")
+    return errors.Problem(Rule.YAML_SIZE, file, f"class files of more than {most} together")
 
 
 def _read_image(
@@ -175,15 +176,15 @@ def _read_image(
     path = named or default
     if path not in archive.paths:
         if named:
-            problems.append(errors.Problem("image-missing", key, f"there is no file {named}"))
+            problems.append(errors.Problem(Rule.IMAGE_MISSING, key, f"there is no file {named}"))
         return None
     if archive.size(path) > MAX_IMAGE_SIZE:
         message = f"{path} has {archive.size(path)} bytes, at most {MAX_IMAGE_SIZE} are allowed"
-        problems.append(errors.Problem("image-size", key, message))
+        problems.append(errors.Problem(Rule.IMAGE_SIZE, key, message))
         return None
     data = archive.read(path, MAX_IMAGE_SIZE)
     if not data.startswith(_IMAGE_SIGNATURES):
         message = f"{path} is neither PNG nor JPEG nor GIF"
-        problems.append(errors.Problem("image-type", key, message))
+        problems.append(errors.Problem(Rule.IMAGE_TYPE, key, message))
         return None
     return data

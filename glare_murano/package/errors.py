@@ -10,6 +10,8 @@ see ``loader.errors``.
 import dataclasses
 from collections.abc import Iterable
 
+from glare_murano.package.rules import Rule
+
 _MAX_QUOTED = 80
 _MAX_WHERE = 120
 _MAX_SHOWN = 400
@@ -49,8 +51,7 @@ class InvalidRange(GlareMuranoError, ValueError):
 class Problem:
     """One thing that is wrong with a package.
 
-    :param rule: the short, stable name of the rule that is broken, such as
-        ``manifest-version``; logs and counters go by it.
+    :param rule: the rule that is broken; another code raises ValueError.
     :param where: what it is about: a key of the manifest, or a file of the
         archive.
     :param message: what was found and what was expected.
@@ -58,10 +59,13 @@ class Problem:
         none.
     """
 
-    rule: str
+    rule: Rule
     where: str
     message: str
     line: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", Rule(self.rule))
 
     def __str__(self) -> str:
         where = quoted(self.where) if len(self.where) > _MAX_WHERE else shown(self.where)

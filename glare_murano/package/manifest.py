@@ -20,6 +20,7 @@ import yaml
 
 from glare_murano.package import errors, safe_yaml
 from glare_murano.package.errors import quoted
+from glare_murano.package.rules import Rule
 from glare_murano.package.versions import Version, VersionSpec, parse_version
 
 FILE_NAME = "manifest.yaml"
@@ -147,24 +148,24 @@ class _Reader:
         if not isinstance(node, yaml.MappingNode):
             found = safe_yaml.kind(node)
             self._complain(
-                "manifest-mapping", FILE_NAME, f"expected a mapping, found {found}", node
+                Rule.MANIFEST_MAPPING, FILE_NAME, f"expected a mapping, found {found}", node
             )
             raise errors.InvalidManifest(self._problems)
         self._nodes = dict(self._pairs(node, FILE_NAME))
 
     def manifest(self) -> Manifest:
-        full_name = self._read("FullName", "manifest-name", check_full_name, required=True)
-        version = self._read("Version", "manifest-version", parse_version)
-        format_ = self._read("Format", "manifest-format", _known_format)
-        package_type = self._read("Type", "manifest-type", _package_type, required=True)
-        display_name = self._read("Name", "manifest-text", str)
-        description = self._read("Description", "manifest-text", str)
-        author = self._read("Author", "manifest-text", str)
+        full_name = self._read("FullName", Rule.MANIFEST_NAME, check_full_name, required=True)
+        version = self._read("Version", Rule.MANIFEST_VERSION, parse_version)
+        format_ = self._read("Format", Rule.MANIFEST_FORMAT, _known_format)
+        package_type = self._read("Type", Rule.MANIFEST_TYPE, _package_type, required=True)
+        display_name = self._read("Name", Rule.MANIFEST_TEXT, str)
+        description = self._read("Description", Rule.MANIFEST_TEXT, str)
+        author = self._read("Author", Rule.MANIFEST_TEXT, str)
         supplier = self._supplier()
-        tags = self._list("Tags", "manifest-tags")
-        classes = self._mapping("Classes", "manifest-classes", check_full_name, _relative_path)
-        ui = self._read("UI", "manifest-file", _relative_path)
-        logo = self._read("Logo", "manifest-file", _relative_path)
+        tags = self._list("Tags", Rule.MANIFEST_TAGS)
+        classes = self._mapping("Classes", Rule.MANIFEST_CLASSES, check_full_name, _relative_path)
+        ui = self._read("UI", Rule.MANIFEST_FILE, _relative_path)
+        logo = self._read("Logo", Rule.MANIFEST_FILE, _relative_path)
         supplier_logo = self._supplier_logo(supplier)
         requirements = self._requirements()
         document = self._document()
@@ -194,7 +195,7 @@ class _Reader:
         )
 
     def _read(
-        self, key: str, rule: str, convert: Callable[[str], T], required: bool = False
+        self, key: str, rule: Rule, convert: Callable[[str], T], required: bool = False
     ) -> T | None:
         node = self._nodes.get(key)
         if node is None or node.tag == safe_yaml.NULL:
@@ -204,7 +205,7 @@ class _Reader:
         return self._convert(node, key, rule, convert)
 
     def _convert(
-        self, node: yaml.Node, key: str, rule: str, convert: Callable[[str], T]
+        self, node: yaml.Node, key: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
         if not isinstance(node, yaml.ScalarNode):
             self._complain(rule, key, f"expected a text, found {safe_yaml.kind(node)}", node)
@@ -215,7 +216,7 @@ class _Reader:
             self._complain(rule, key, str(error), node)
             return None
 
-    def _list(self, key: str, rule: str) -> tuple[str, ...]:
+    def _list(self, key: str, rule: Rule) -> tuple[str, ...]:
         node = self._nodes.get(key)
         if node is None or node.tag == safe_yaml.NULL:
             return ()
@@ -227,7 +228,7 @@ class _Reader:
         return tuple(dict.fromkeys(value for value in values if value is not None))
 
     def _mapping(
-        self, key: str, rule: str, convert_key: Callable[[str], str], convert: Callable[[str], T]
+        self, key: str, rule: Rule, convert_key: Callable[[str], str], convert: Callable[[str], T]
     ) -> dict[str, T]:
         node = self._nodes.get(key)
         if node is None or node.tag == safe_yaml.NULL:
@@ -253,14 +254,14 @@ class _Reader:
         node = self._nodes.get("Require")
         if isinstance(node, yaml.MappingNode) and len(node.value) > _MAX_REQUIREMENTS:
             message = f"{len(node.value)} packages, at most {_MAX_REQUIREMENTS} are allowed"
-            self._complain("manifest-require", "Require", message, node)
+            self._complain(Rule.MANIFEST_REQUIRE, "Require", message, node)
             return {}
-        return self._mapping("Require", "manifest-require", check_required_name, VersionSpec.of)
+        return self._mapping("Require", Rule.MANIFEST_REQUIRE, check_required_name, VersionSpec.of)
 
     def _supplier(self) -> dict[str, str]:
         node = self._nodes.get("Supplier")
         if not isinstance(node, yaml.MappingNode):
-            return self._mapping("Supplier", "manifest-supplier", str, str)
+            return self._mapping("Supplier", Rule.MANIFEST_SUPPLIER, str, str)
         flat = {}
         for name, value in self._pairs(node, "Supplier"):
             if isinstance(value, yaml.MappingNode):
@@ -269,7 +270,7 @@ class _Reader:
             else:
                 flat[name] = value
         texts = {
-            name: self._convert(value, f"Supplier.{name}", "manifest-supplier", str)
+            name: self._convert(value, f"Supplier.{name}", Rule.MANIFEST_SUPPLIER, str)
             for name, value in flat.items()
             if value.tag != safe_yaml.NULL
         }
@@ -284,13 +285,13 @@ class _Reader:
         except ValueError as error:
             supplier_node = self._nodes["Supplier"]
             place = next(v for k, v in supplier_node.value if k.value == "Logo")
-            self._complain("manifest-file", "Supplier.Logo", str(error), place)
+            self._complain(Rule.MANIFEST_FILE, "Supplier.Logo", str(error), place)
             return None
 
     def _unknown_keys(self) -> tuple[errors.Problem, ...]:
         return tuple(
             errors.Problem(
-                "manifest-key",
+                Rule.MANIFEST_KEY,
                 quoted(key),
                 f"is unknown; known are {', '.join(sorted(_KEYS))}",
                 safe_yaml.line_of(node.start_mark),
@@ -303,13 +304,13 @@ class _Reader:
         seen = set()
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._complain("manifest-key", where, "a key is no text", key_node)
+                self._complain(Rule.MANIFEST_KEY, where, "a key is no text", key_node)
             elif key_node.tag == safe_yaml.MERGE:
                 message = "merge keys are not understood; write out what is merged"
-                self._complain("manifest-key", where, message, key_node)
+                self._complain(Rule.MANIFEST_KEY, where, message, key_node)
             elif key_node.value in seen:
                 self._complain(
-                    "manifest-key", where, f"{quoted(key_node.value)} stands twice", key_node
+                    Rule.MANIFEST_KEY, where, f"{quoted(key_node.value)} stands twice", key_node
                 )
             else:
                 seen.add(key_node.value)
@@ -324,10 +325,10 @@ class _Reader:
             try:
                 document[key] = safe_yaml.texts(node) if key in _TEXTS else safe_yaml.plain(node)
             except ValueError as error:
-                self._complain("manifest-value", key, str(error), node)
+                self._complain(Rule.MANIFEST_VALUE, key, str(error), node)
         return document
 
-    def _complain(self, rule: str, where: str, message: str, node: yaml.Node | None) -> None:
+    def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
         line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         self._problems.append(errors.Problem(rule, where, message, line))
 

@@ -16,6 +16,7 @@ import yaml
 
 from glare_murano.package import errors
 from glare_murano.package.errors import quoted
+from glare_murano.package.rules import Rule
 
 MAX_DEPTH = 64
 MAX_SIZE = 1024 * 1024
@@ -94,7 +95,7 @@ def compose(data: bytes, name: str) -> yaml.Node | None:
     """
     nodes, _ = compose_all(data, name)
     if len(nodes) > 1:
-        raise _refusal("yaml-syntax", name, "expected one document", nodes[1].start_mark)
+        raise _refusal(Rule.YAML_SYNTAX, name, "expected one document", nodes[1].start_mark)
     return nodes[0] if nodes else None
 
 
@@ -107,7 +108,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
         has tags that MuranoPL does not know, or aliases that grow.
     """
     if len(data) > MAX_SIZE:
-        raise _refusal("yaml-size", name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
+        raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
     try:
         if _count(data, _NODE_CHARACTERS) > _SAFE_COUNT:
             _check_events(data, name)
@@ -116,10 +117,10 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
         raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _refusal("yaml-syntax", name, f"no YAML: {error.problem}", mark) from error
+        raise _refusal(Rule.YAML_SYNTAX, name, f"no YAML: {error.problem}", mark) from error
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise _refusal("yaml-syntax", name, f"no YAML: {reason}") from error
+        raise _refusal(Rule.YAML_SYNTAX, name, f"no YAML: {reason}") from error
     if b"&" in data and b"*" in data:
         _check_growth(nodes, name)
     count = 0
@@ -206,7 +207,9 @@ def _check_events(data: bytes, name: str) -> None:
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         count += isinstance(event, _NODE)
         if count > MAX_EXPANDED:
-            raise _refusal("yaml-size", name, f"more than {MAX_EXPANDED} values", event.start_mark)
+            raise _refusal(
+                Rule.YAML_SIZE, name, f"more than {MAX_EXPANDED} values", event.start_mark
+            )
         if isinstance(event, _OPENING):
             depth += 1
             if depth > MAX_DEPTH:
@@ -235,7 +238,7 @@ def _check_tags(root: yaml.Node, name: str) -> None:
         if not _KNOWN_TAGS.issuperset([node.tag for node in level]):
             unknown = next(node for node in level if node.tag not in _KNOWN_TAGS)
             message = f"the tag {quoted(unknown.tag)} is unknown"
-            raise _refusal("yaml-tag", name, message, unknown.start_mark)
+            raise _refusal(Rule.YAML_TAG, name, message, unknown.start_mark)
         level = [*_below(level)]
 
 
@@ -270,7 +273,7 @@ def _size(root: yaml.Node, name: str, sizes: dict[int, int], open_nodes: set[int
             if sizes[key] > MAX_EXPANDED:
                 raise _grown(name, node)
         elif key in open_nodes:
-            raise _refusal("yaml-alias", name, "an alias holds itself", node.start_mark)
+            raise _refusal(Rule.YAML_ALIAS, name, "an alias holds itself", node.start_mark)
         elif key not in sizes:
             open_nodes.add(key)
             stack.append((node, True))
@@ -280,7 +283,7 @@ def _size(root: yaml.Node, name: str, sizes: dict[int, int], open_nodes: set[int
 
 def _grown(name: str, node: yaml.Node) -> errors.InvalidPackage:
     message = f"aliases grow to more than {MAX_EXPANDED} nodes"
-    return _refusal("yaml-alias", name, message, node.start_mark)
+    return _refusal(Rule.YAML_ALIAS, name, message, node.start_mark)
 
 
 def _children(node: yaml.Node) -> Iterable[yaml.Node]:
@@ -290,8 +293,8 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 
 
 def _too_deep(name: str, mark: Any) -> errors.InvalidPackage:
-    return _refusal("yaml-depth", name, f"nested deeper than {MAX_DEPTH} levels", mark)
+    return _refusal(Rule.YAML_DEPTH, name, f"nested deeper than {MAX_DEPTH} levels", mark)
 
 
-def _refusal(rule: str, name: str, message: str, mark: Any = None) -> errors.InvalidPackage:
+def _refusal(rule: Rule, name: str, message: str, mark: Any = None) -> errors.InvalidPackage:
     return errors.InvalidPackage([errors.Problem(rule, name, message, line_of(mark))])

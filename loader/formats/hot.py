@@ -9,6 +9,7 @@ from typing import Any
 from glare_murano.package import InvalidPackage, Problem, Version, safe_yaml
 from glare_murano.package.hot import class_code, form, yaql
 from glare_murano.package.hot.template import FILE_NAME, Template
+from glare_murano.package.rules import Rule
 from loader.formats.base import PackageBase
 
 
@@ -87,4 +88,4 @@ def _read(path: pathlib.Path) -> bytes:
             return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
         message = "is not at the top of the package; it holds the Heat template"
-        raise InvalidPackage([Problem("template-missing", FILE_NAME, message)]) from error
+        raise InvalidPackage([Problem(Rule.TEMPLATE_MISSING, FILE_NAME, message)]) from error

@@ -17,6 +17,7 @@ from stevedore import named
 
 from glare_murano.package import InvalidManifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, Format, registered_formats
+from glare_murano.package.rules import Rule
 from loader import entry_points, errors
 from loader.formats.base import Package
 from loader.formats.source import Source
@@ -108,6 +109,6 @@ def _told(source: Source) -> Iterator[None]:
     try:
         yield
     except InvalidManifest as error:
-        if {problem.rule for problem in error.problems} == {"manifest-format"}:
+        if {problem.rule for problem in error.problems} == {Rule.MANIFEST_FORMAT}:
             raise errors.UnsupportedFormat(f"the package in {source}: {error}") from error
         raise

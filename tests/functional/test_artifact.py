@@ -391,7 +391,8 @@ def test_what_contradicts_the_package_is_refused_with_both_values(
     answer = glare.upload(artifact_id, packages.package(name))
 
     assert answer.status_code == 400
-    assert f"[claim-{field}]" in message(answer)
+    assert "[manifest-mismatch]" in message(answer)
+    assert f"created with {field} " in message(answer)
     assert _told(claimed) in message(answer)
     assert _told(said).replace("{name}", name) in message(answer)
     assert glare.show(artifact_id)["archive"] is None

@@ -50,7 +50,7 @@ def _counter(url: str, name: str) -> float:
             lambda client, draft: client.upload(draft, b"no archive"),
         ),
         (
-            'glare_murano_refused_total{rule="claim-version"}',
+            'glare_murano_refused_total{rule="manifest-mismatch"}',
             lambda client, draft: client.upload(draft, packages.package("org.counted", "2.0.0")),
         ),
         (

@@ -233,7 +233,7 @@ def test_a_refused_upload_takes_one_line_of_the_log_as_well(
 ) -> None:
     answer = glare.upload(_draft(glare, name), packages.package("org.another"))
 
-    refused(answer, 400, "[claim-name]")
+    refused(answer, 400, "[manifest-mismatch]")
 
 
 def test_an_upload_is_not_read_by_the_check() -> None:

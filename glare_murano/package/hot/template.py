@@ -14,6 +14,7 @@ import yaml
 
 from glare_murano.package import InvalidPackage, Problem, safe_yaml
 from glare_murano.package.hot.parameter import Constraint, Parameter, Type, read_constraints
+from glare_murano.package.rules import Rule
 
 FILE_NAME = "template.yaml"
 
@@ -53,7 +54,7 @@ class _Reader:
         root = safe_yaml.compose(data, FILE_NAME)
         self._sections = {name: node for name, (_, node) in self._entries(root, "").items()}
         if not self._problems and "resources" not in self._sections:
-            self._complain("template-resources", "", "there is no section 'resources'", root)
+            self._complain(Rule.TEMPLATE_RESOURCES, "", "there is no section 'resources'", root)
         if self._problems:
             raise InvalidPackage(self._problems)
 
@@ -73,7 +74,7 @@ class _Reader:
         where = f"parameters.{name}"
         if not isinstance(node, yaml.MappingNode):
             found = safe_yaml.kind(node)
-            self._complain("template-mapping", where, f"expected a mapping, found {found}", key)
+            self._complain(Rule.TEMPLATE_MAPPING, where, f"expected a mapping, found {found}", key)
             return None
         values = self._value(node, where)
         if values is None:
@@ -84,7 +85,10 @@ class _Reader:
             found = repr(values["type"])[:60] if "type" in values else "no type"
             expected = ", ".join(Type)
             self._complain(
-                "template-type", where, f"expected type to be one of {expected}, found {found}", key
+                Rule.TEMPLATE_TYPE,
+                where,
+                f"expected type to be one of {expected}, found {found}",
+                key,
             )
             return None
         return Parameter(
@@ -101,14 +105,16 @@ class _Reader:
         self, values: Any, kind: Type, where: str, key: yaml.Node
     ) -> Iterator[Constraint]:
         if not isinstance(values, list | None):
-            self._complain("template-constraint", where, "expected constraints to be a list", key)
+            self._complain(
+                Rule.TEMPLATE_CONSTRAINT, where, "expected constraints to be a list", key
+            )
             return
         for number, value in enumerate(values or ()):
             try:
                 yield from read_constraints(value, kind)
             except ValueError as error:
                 self._complain(
-                    "template-constraint", f"{where}.constraints[{number}]", str(error), key
+                    Rule.TEMPLATE_CONSTRAINT, f"{where}.constraints[{number}]", str(error), key
                 )
 
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
@@ -121,21 +127,21 @@ class _Reader:
                 group.get("parameters"), list | dict | None
             ):
                 where = f"parameter_groups[{number}]"
-                self._complain("template-group", where, "expected a list of parameters", node)
+                self._complain(Rule.TEMPLATE_GROUP, where, "expected a list of parameters", node)
                 continue
             names = group.get("parameters") or ()
             known = [name for name in names if isinstance(name, str) and name in parameters]
             yield tuple(known)
             left = {name: None for name in left if name not in known}
         if not isinstance(values, list | None):
-            self._complain("template-group", "parameter_groups", "expected a list", node)
+            self._complain(Rule.TEMPLATE_GROUP, "parameter_groups", "expected a list", node)
         if left:
             yield tuple(left)
 
     def _text(self, values: Mapping[str, Any], name: str, where: str, key: yaml.Node) -> str | None:
         value = values.get(name)
         if isinstance(value, dict | list):
-            self._complain("template-parameter", where, f"expected {name} to be a text", key)
+            self._complain(Rule.TEMPLATE_PARAMETER, where, f"expected {name} to be a text", key)
         return None if value is None else str(value)
 
     def _section(self, name: str) -> _Entries:
@@ -146,14 +152,14 @@ class _Reader:
         """The entries of a mapping; of those with one name, the last."""
         if not isinstance(node, yaml.MappingNode):
             found = safe_yaml.kind(node)
-            self._complain("template-mapping", where, f"expected a mapping, found {found}", node)
+            self._complain(Rule.TEMPLATE_MAPPING, where, f"expected a mapping, found {found}", node)
             return {}
         entries: _Entries = {}
         for key, value in self._merged(node, where):
             if isinstance(key, yaml.ScalarNode):
                 entries[key.value] = (key, value)
             else:
-                self._complain("template-mapping", where, "a key is no text", key)
+                self._complain(Rule.TEMPLATE_MAPPING, where, "a key is no text", key)
         return entries
 
     def _merged(self, node: yaml.MappingNode, where: str) -> list[tuple[yaml.Node, yaml.Node]]:
@@ -161,7 +167,7 @@ class _Reader:
         try:
             yaml.constructor.SafeConstructor().flatten_mapping(node)
         except yaml.MarkedYAMLError as error:
-            self._complain("template-mapping", where, f"'<<': {error.problem}", node)
+            self._complain(Rule.TEMPLATE_MAPPING, where, f"'<<': {error.problem}", node)
         return list(node.value)
 
     def _value(self, node: yaml.Node, where: str) -> Any:
@@ -170,12 +176,12 @@ class _Reader:
         for _ in range(safe_yaml.MAX_DEPTH):
             level = [child for inner in level for child in self._children(inner, where)]
         if level:
-            self._complain("yaml-depth", where, "aliases nest too deep", node)
+            self._complain(Rule.YAML_DEPTH, where, "aliases nest too deep", node)
             return None
         try:
             return safe_yaml.plain(node)
         except ValueError as error:
-            self._complain("template-value", where, str(error), node)
+            self._complain(Rule.TEMPLATE_VALUE, where, str(error), node)
             return None
 
     def _children(self, node: yaml.Node, where: str) -> list[yaml.Node]:
@@ -183,7 +189,7 @@ class _Reader:
             return [value for _, value in self._merged(node, where)]
         return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
-    def _complain(self, rule: str, where: str, message: str, node: yaml.Node | None) -> None:
+    def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
         line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         place = f"{FILE_NAME}: {where}" if where else FILE_NAME
         self._problems.append(Problem(rule, place, message, line))

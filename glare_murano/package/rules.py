@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The rules that packages must keep: the code of each, and how to mend a package.
+
+Messages end in the code in brackets, and counters go by it. The page
+``doc/source/user/refusals.rst`` is made from the strings below the codes.
+"""
+
+import enum
+
+
+@enum.unique
+class Rule(enum.StrEnum):
+    """A rule; its value is its code, and the string below says why packages are refused."""
+
+    ARCHIVE_FORMAT = "archive-format"
+    """The archive is not a ZIP file. Pack the contents of the package's directory as ZIP."""
+    ARCHIVE_SIZE = "archive-size"
+    """The archive is larger than ``max_archive_size``. Remove files from the package."""
+    ARCHIVE_ENTRIES = "archive-entries"
+    """There are more files and directories than ``max_archive_entries``. Pack fewer."""
+    ARCHIVE_RATIO = "archive-ratio"
+    """The files are more than ``max_archive_ratio`` times as large as the archive. Remove files
+    that are mostly padding."""
+    UNPACKED_SIZE = "unpacked-size"
+    """The files are larger than ``max_unpacked_size`` together. Remove some of them."""
+    PATH_ESCAPE = "path-escape"
+    """A path is empty, is absolute, or leaves the package's directory. Use relative paths
+    without ``.``, ``..`` and empty parts."""
+    PATH_CHARACTERS = "path-characters"
+    """A path contains control characters, a backslash or a colon. Rename the file."""
+    PATH_COLLISION = "path-collision"
+    """Two paths differ only in case or Unicode form, or a path is both a file and a directory.
+    Rename one of them."""
+    PATH_LENGTH = "path-length"
+    """A path has more than 255 characters, or a name in it more than 255 bytes. Shorten it."""
+    PATH_DEPTH = "path-depth"
+    """A path has more than 32 directories. Use fewer levels."""
+    ENTRY_TYPE = "entry-type"
+    """An entry is a link, a device, or anything but a file or a directory. Replace the entry by
+    a file."""
+    ENTRY_ENCRYPTED = "entry-encrypted"
+    """A file is encrypted. Pack the package without a password."""
+    ENTRY_COMPRESSION = "entry-compression"
+    """A file is neither stored nor deflated. Pack the package with one of these methods."""
+    ENTRY_SIZE = "entry-size"
+    """A file is too large, or not as large as declared. Shorten the file, or pack again."""
+    ENTRY_DATA = "entry-data"
+    """A file is damaged, or its header contradicts the archive's directory. Pack again."""
+    ENTRY_OVERLAP = "entry-overlap"
+    """Two files share bytes of the archive. Pack again."""
+    MANIFEST_MISSING = "manifest-missing"
+    """The archive has no ``manifest.yaml`` at its top. Pack the contents of the package's
+    directory, not the directory."""
+    MANIFEST_MAPPING = "manifest-mapping"
+    """The manifest is not a mapping. Write lines such as ``FullName: org.example.app``."""
+    MANIFEST_KEY = "manifest-key"
+    """A key is not a string, is repeated, or is a merge key (``<<``). Write each key once. An
+    unknown key is only logged as a warning."""
+    MANIFEST_VALUE = "manifest-value"
+    """A mapping in the manifest has a merge key, or a key that is not a string. Write it out."""
+    MANIFEST_TEXT = "manifest-text"
+    """``Name``, ``Description`` or ``Author`` is not a string. Write a string."""
+    MANIFEST_NAME = "manifest-name"
+    """``FullName`` is missing or not valid. Join letters, digits and underscores by dots."""
+    MANIFEST_VERSION = "manifest-version"
+    """``Version`` is not a valid version. Write a SemVer version such as ``1.2.3``."""
+    MANIFEST_FORMAT = "manifest-format"
+    """``Format`` is unknown. Correct it, or install the plug-in that registers the format."""
+    MANIFEST_TYPE = "manifest-type"
+    """``Type`` is missing or unknown. Write ``Application`` or ``Library``."""
+    MANIFEST_TAGS = "manifest-tags"
+    """``Tags`` is not a list of strings. Write a list."""
+    MANIFEST_CLASSES = "manifest-classes"
+    """``Classes`` is not a mapping of class names to relative paths. Correct the line."""
+    MANIFEST_FILE = "manifest-file"
+    """``UI``, ``Logo`` or ``Supplier.Logo`` is not a relative path. Write one."""
+    MANIFEST_REQUIRE = "manifest-require"
+    """``Require`` is not a mapping of package names to valid ranges, or has more than 256
+    entries. Write lines such as ``org.example.db: ">=1.2,<2"``."""
+    MANIFEST_SUPPLIER = "manifest-supplier"
+    """``Supplier`` is not a mapping of strings. Correct the line."""
+    MANIFEST_MISMATCH = "manifest-mismatch"
+    """The package contradicts a field of the artifact. Create an artifact with the values of
+    the package, or correct the package."""
+    MANIFEST_LIMIT = "manifest-limit"
+    """Glare cannot store a value: a string is too long, a tag contains a comma or a slash, or a
+    character is NUL or beyond U+FFFF. Change the value."""
+    YAML_SYNTAX = "yaml-syntax"
+    """A file is not valid YAML, or has several documents instead of one. Correct the line."""
+    YAML_SIZE = "yaml-size"
+    """A YAML file, or all class files together, have more than 1 MiB or 100,000 values. Move
+    data into resources."""
+    YAML_DEPTH = "yaml-depth"
+    """YAML is nested more than 64 levels deep. Use fewer levels."""
+    YAML_TAG = "yaml-tag"
+    """A YAML tag is neither standard nor ``!yaql``. Remove the tag."""
+    YAML_ALIAS = "yaml-alias"
+    """A YAML alias contains itself, or aliases expand to more than 100,000 values. Write out
+    the values."""
+    CLASS_FILE = "class-file"
+    """The file of a class is missing. Add it to ``Classes``, or correct the manifest."""
+    CLASS_SYNTAX = "class-syntax"
+    """``Name``, ``Extends`` or ``Namespaces`` of a class is not valid. Correct the class."""
+    CLASS_NAME = "class-name"
+    """Several classes in a file have no ``Name``. Name all of them but one."""
+    CLASS_MISSING = "class-missing"
+    """A file does not define a class that the manifest lists. Correct the manifest or ``Name``."""
+    IMAGE_MISSING = "image-missing"
+    """The file of a logo is missing. Add it, or remove the key from the manifest."""
+    IMAGE_SIZE = "image-size"
+    """A logo has more than 500 KiB. Use a smaller image."""
+    IMAGE_TYPE = "image-type"
+    """A logo is not a PNG, JPEG or GIF image. Convert it."""
+    TEMPLATE_MISSING = "template-missing"
+    """A Heat package has no ``template.yaml`` at its top. Add the Heat template."""
+    TEMPLATE_MAPPING = "template-mapping"
+    """The template, or a section of it, is not a mapping with strings as keys. Correct it."""
+    TEMPLATE_RESOURCES = "template-resources"
+    """The template has no section ``resources``. Add one, even if it is empty."""
+    TEMPLATE_PARAMETER = "template-parameter"
+    """The label or description of a parameter is not a string. Write a string."""
+    TEMPLATE_TYPE = "template-type"
+    """The type of a parameter is missing or unknown. Use a type that Heat knows."""
+    TEMPLATE_CONSTRAINT = "template-constraint"
+    """A constraint of a parameter is malformed. Correct the constraint."""
+    TEMPLATE_GROUP = "template-group"
+    """A parameter group does not list parameters. Correct ``parameter_groups``."""
+    TEMPLATE_VALUE = "template-value"
+    """A mapping in the template has a key that is not a string. Write a string."""
+    REQUIREMENT_MISSING = "requirement-missing"
+    """A package is activated, and a package that it requires is missing. Upload that one first,
+    or change the range."""
+    REQUIREMENT_PRIVATE = "requirement-private"
+    """A package is published, and a package that it requires is not public. Publish that one
+    first."""
+    REQUIREMENT_LAST = "requirement-last"
+    """The last package that active packages need is deleted or deactivated. Upload another
+    version first."""
