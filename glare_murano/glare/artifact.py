@@ -12,12 +12,10 @@ import datetime
 import tempfile
 from typing import IO, Any
 
-import jsonschema
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from glare.objects import base
-from glare.objects.meta import fields as glare_fields
 from glare.objects.meta import validators, wrappers
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -26,16 +24,12 @@ from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
-from glare_murano.glare import consistency, integrity, metrics, uploads
-from glare_murano.glare import filter_limits as filtering
+from glare_murano.glare import consistency, field_types, filter_limits, integrity, metrics, uploads
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
-from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
 
 LOG = logging.getLogger(__name__)
-
-MAX_LIST_SIZE = filtering.ELEMENTS
 
 _CHUNK = 128 * 1024
 
@@ -77,128 +71,6 @@ OPTIONS = [
 ]
 
 
-class _Text(ovo_fields.String):
-    """An element of a list or dict.
-
-    Glare calls ``coerce`` on the class when it parses a filter, where
-    oslo.versionedobjects has a method of the instance.
-    """
-
-    @staticmethod
-    def coerce(obj: Any, attr: str, value: Any) -> str:
-        if not isinstance(value, str | int | float):
-            raise ValueError(f"expected a text, found a {type(value).__name__}")
-        return str(value)
-
-
-class _TextOperators:
-    """The filter operators of texts, which Glare knows by the exact class."""
-
-    @staticmethod
-    def get_allowed_filter_ops(field: Any) -> list[str]:
-        return list(wrappers.Field.get_allowed_filter_ops(ovo_fields.String))
-
-    @staticmethod
-    def get_default_filter_ops(field: Any) -> list[str]:
-        return list(wrappers.Field.get_default_filter_ops(ovo_fields.String))
-
-
-class _Distinct(validators.Unique):  # type: ignore[misc]
-    """Keeps the first of equal elements, so that a filter finds one of them at most."""
-
-    def __call__(self, value: Any) -> None:
-        value[:] = list(dict.fromkeys(value))
-
-
-class _ListField(_TextOperators, wrappers.ListField):  # type: ignore[misc]
-    pass
-
-
-class _DictField(_TextOperators, wrappers.DictField):  # type: ignore[misc]
-    pass
-
-
-_BLOB = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_SCHEMA)
-
-
-class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
-    """What Glare keeps of a blob, by Glare's rules, which are read once.
-
-    Glare itself reads and checks them anew for every blob of every artifact: half
-    of what it takes to show or to download one.
-    """
-
-    @staticmethod
-    def coerce(obj: Any, field: str, value: Any) -> Any:
-        if _BLOB.is_valid(value):
-            return value
-        return glare_fields.BlobFieldType.coerce(obj, field, value)
-
-
-class _Blob(glare_fields.BlobField):  # type: ignore[misc]
-    AUTO_TYPE = _BlobType()
-
-
-class _BlobField(wrappers.BlobField):  # type: ignore[misc]
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.field_class = _Blob
-
-
-def _declare(field: table.Field) -> Any:
-    common = {
-        "description": field.description,
-        "mutable": field.mutable,
-        "required_on_activate": False,
-    }
-    length = validators.MaxStrLen(field.max_length)
-    if field.kind == "string":
-        return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
-    common.update(max_size=MAX_LIST_SIZE, element_validators=[length])
-    if field.kind == "list":
-        return _ListField.init(_Text, validators=[_Distinct()], **common)
-    return _DictField.init(_Text, **common)
-
-
-def _checked_version() -> Any:
-    """Glare's version field, which would read ``1.2.3.4`` as 1.2.3+4, made strict."""
-    field = wrappers.Field.init(
-        glare_fields.VersionField,
-        required_on_activate=False,
-        default=base.BaseArtifact.DEFAULT_ARTIFACT_VERSION,
-        nullable=False,
-        sortable=True,
-        validators=[validators.Version()],
-        description="Version of the package (SemVer).",
-    )
-    coerce = field.coerce
-
-    def checked_coerce(obj: Any, name: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            # 1.10 as a number is 1.1.
-            raise exception.BadRequest(message=f"{name}: expected a text, found {value!r}")
-        try:
-            return coerce(obj, name, _check_version(value))
-        except ValueError as error:
-            raise exception.BadRequest(message=f"{name}: {error}") from error
-
-    field.coerce = checked_coerce
-    return field
-
-
-def _check_version(text: str) -> str:
-    """Read a version as the project reads it, and check that Glare can keep it."""
-    version = package.parse_version(text)
-    if len(text) > table.MAX_VERSION:
-        raise ValueError(f"{quoted(text)}: longer than {table.MAX_VERSION} characters")
-    if not table.can_hold(version):
-        raise ValueError(
-            f"{quoted(text)}: Glare can keep numbers up to {table.MAX_COMPONENT}, and up to "
-            f"{table.MAX_PRERELEASE_DIGITS} digits in a pre-release"
-        )
-    return str(version)
-
-
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     """A version of a Murano package."""
 
@@ -222,21 +94,21 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             validators=[validators.MinStrLen(1), validators.MaxStrLen(table.MAX_NAME)],
             description="Fully qualified name (FQN) of the package.",
         ),
-        "version": _checked_version(),
+        "version": field_types.declare_version(),
         # As Glare has it, but with elements that can be filtered by.
-        "metadata": _DictField.init(
-            _Text,
+        "metadata": field_types.DictField.init(
+            field_types.Element,
             required_on_activate=False,
             element_validators=[validators.MinStrLen(1)],
             description="What whoever publishes the package says of it.",
         ),
-        **{field.name: _declare(field) for field in table.FIELDS},
-        table.ARCHIVE: _BlobField.init(
+        **{field.name: field_types.declare(field) for field in table.FIELDS},
+        table.ARCHIVE: field_types.BlobField.init(
             max_blob_size=DEFAULT_LIMITS.archive_size,
             description="The package as a ZIP file; the other fields are read from it.",
         ),
         **{
-            blob.name: _BlobField.init(
+            blob.name: field_types.BlobField.init(
                 required_on_activate=False,
                 description=f"{blob.description} Taken from the archive.",
             )
@@ -293,7 +165,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def _parse_filter_values(cls, filters: Any) -> Any:
         parsed = super()._parse_filter_values(filters)
-        filtering.check(parsed)
+        filter_limits.check(parsed)
         return parsed
 
     @classmethod

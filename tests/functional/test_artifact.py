@@ -204,7 +204,7 @@ def test_a_version_that_is_no_text_or_odd_is_read_as_written_or_refused(
         assert answer.json()["version"] == ("1.0.0" if version else "0.0.0")
     else:
         assert answer.status_code == 400
-        assert "expected a text" in message(answer)
+        assert "expected a string" in message(answer)
 
 
 @pytest.mark.parametrize(
