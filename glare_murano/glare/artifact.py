@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The Glare artifact type ``murano``: a package, and what its manifest says.
+"""The Glare artifact type ``murano``: a package with the contents of its manifest.
 
 A client creates the artifact with a name (the FQN) and a version, uploads the
-archive, and activates it. Everything else is read from the archive by this
-module, inside Glare, so that the catalogue tells the truth whoever the client
-is. Glare finds the type by its option ``custom_artifact_types_modules``.
+archive, and activates the artifact. The server reads all other fields from the
+archive, so that the catalogue is right with any client. Operators name this
+module in Glare's option ``custom_artifact_types_modules``.
 """
 
 import datetime
 import tempfile
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import IO, Any, Protocol, Self, cast
 
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
@@ -24,16 +25,25 @@ from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
-from glare_murano.glare import consistency, field_types, filter_limits, integrity, metrics, uploads
+from glare_murano.glare import (
+    consistency,
+    field_types,
+    filter_limits,
+    integrity,
+    metrics,
+    request_state,
+    uploads,
+)
+from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
 
 LOG = logging.getLogger(__name__)
 
-_CHUNK = 128 * 1024
+_CHUNK_SIZE = 128 * 1024
 
-# Options of the group [artifact_type:murano], with those of the checks.
+# Options of the group [artifact_type:murano].
 OPTIONS = [
     *integrity.OPTIONS,
     cfg.IntOpt(
@@ -46,40 +56,45 @@ OPTIONS = [
         "max_unpacked_size",
         min=1,
         default=DEFAULT_LIMITS.unpacked_size,
-        help="How much the files of an archive may come to, in bytes.",
+        help="The largest total size of the files in an archive, in bytes.",
     ),
     cfg.IntOpt(
         "max_archive_entries",
         min=1,
         default=DEFAULT_LIMITS.entries,
-        help="How many files and folders an archive may hold.",
+        help="The largest number of files and directories in an archive.",
     ),
     cfg.IntOpt(
         "max_archive_ratio",
         min=1,
         default=DEFAULT_LIMITS.ratio,
-        help="How many bytes an archive may unpack to for each of its own, from 1 MiB on.",
+        help="The largest number of unpacked bytes for each byte of an archive, once more than "
+        "1 MiB is unpacked.",
     ),
     cfg.IntOpt(
         "upload_timeout",
         min=1,
         default=3600,
-        help="How long an upload may take, in seconds, from its first byte to its being stored. "
-        "After that it counts as failed, since its process may have been killed, and the archive "
-        "can be uploaded again.",
+        help="The longest time that an upload may take, in seconds, from its first byte until the "
+        "archive is stored. After that the upload has expired, since its process may have been "
+        "killed, and the archive can be uploaded again.",
     ),
 ]
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     """A version of a Murano package."""
 
-    # 1.0: the first.
-    # 1.1: a client may send what the package says, and is held to it.
-    # 1.2: a list keeps each element once.
+    # 1.0: the first version.
+    # 1.1: a client may send fields of the manifest, which are checked against it.
+    # 1.2: a list has no duplicates.
     VERSION = "1.2"
 
-    fields = {  # noqa: RUF012 - oslo.versionedobjects expects it so
+    fields = {  # noqa: RUF012 - oslo.versionedobjects expects a class attribute
         "name": wrappers.Field.init(
             ovo_fields.StringField,
             required_on_activate=False,
@@ -95,12 +110,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             description="Fully qualified name (FQN) of the package.",
         ),
         "version": field_types.declare_version(),
-        # As Glare has it, but with elements that can be filtered by.
+        # Like Glare's own field, with elements that can be filtered.
         "metadata": field_types.DictField.init(
             field_types.Element,
             required_on_activate=False,
             element_validators=[validators.MinStrLen(1)],
-            description="What whoever publishes the package says of it.",
+            description="Free text of the publisher, by key.",
         ),
         **{field.name: field_types.declare(field) for field in table.FIELDS},
         table.ARCHIVE: field_types.BlobField.init(
@@ -118,35 +133,40 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     artifact_type_opts = OPTIONS
 
-    @classmethod
-    def show(cls, context: Any, artifact_id: str, get_any_artifact: bool = False) -> Any:
-        """One artifact; an upload that has not ended in time has failed."""
-        af = super().show(context, artifact_id, get_any_artifact)
-        if af.archive and af.archive["status"] == "saving":
-            timeout = datetime.timedelta(seconds=_options().upload_timeout)
-            uploads.settle(timeutils.utcnow() - timeout, artifact_id)
-            af = super().show(context, artifact_id, get_any_artifact)
-        return af
-
-    @classmethod
-    def get_max_blob_size(cls, field_name: str) -> int:
-        """The largest upload, in bytes; Glare's quotas may be smaller."""
-        return _limits().archive_size
+    # All fields as they were before the JSON patch that is being applied.
+    _before_patch: Mapping[str, Any] | None = None
 
     @classmethod
     def get_type_name(cls) -> str:
-        """The name of the type in the API."""
+        """Return the name of the type in the API."""
         return table.TYPE_NAME
 
     @classmethod
     def get_display_type_name(cls) -> str:
-        """The name of the type as shown to people."""
+        """Return the name of the type for users."""
         return "Murano packages"
+
+    @classmethod
+    def get_max_blob_size(cls, field_name: str) -> int:
+        """Return the largest size of an upload in bytes; Glare's quotas may be smaller."""
+        return _limits().archive_size
+
+    @classmethod
+    def show(
+        cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
+    ) -> Artifact:
+        """Return an artifact, without an upload that has expired."""
+        af: Artifact = super().show(context, artifact_id, get_any_artifact)
+        if af.archive and af.archive["status"] == "saving":
+            timeout = datetime.timedelta(seconds=_options().upload_timeout)
+            uploads.expire(timeutils.utcnow() - timeout, artifact_id)
+            af = super().show(context, artifact_id, get_any_artifact)
+        return af
 
     @classmethod
     def list(
         cls,
-        context: Any,
+        context: RequestContext,
         filters: Any = None,
         marker: str | None = None,
         limit: int | None = None,
@@ -154,7 +174,11 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         latest: bool = False,
         list_all_artifacts: bool = False,
     ) -> Any:
-        """List artifacts, but for pages in an order that drafts have no place in."""
+        """List artifacts.
+
+        :raises glare.common.exception.BadRequest: for pages sorted by ``activated_at``,
+            since drafts have no place in that order.
+        """
         if marker is not None and any(key == "activated_at" for key, _ in sort or ()):
             raise exception.BadRequest(
                 message="pages cannot be sorted by activated_at, which drafts lack; sort by "
@@ -169,8 +193,75 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         return parsed
 
     @classmethod
-    def pre_create_hook(cls, context: Any, af: Any) -> None:
-        """Refuse a name that no package can have, and characters that cannot be kept."""
+    def delete(cls, context: RequestContext, af: Artifact) -> Any:
+        """Mark an artifact as deleted, and delete its properties and tags.
+
+        Glare deletes only the artifact's own row, which every database but SQLite
+        refuses while properties or tags refer to it.
+        """
+        blobs = super().delete(context, af)
+        session = database.get_session()
+        with session.begin():
+            for model in (models.ArtifactProperty, models.ArtifactTag):
+                session.query(model).filter_by(artifact_id=af.id).delete()
+        return blobs
+
+    @classmethod
+    def update_blob(
+        cls, context: RequestContext, af_id: str, field_name: str, values: dict[str, Any] | None
+    ) -> Artifact | None:
+        """Save the metadata of a blob; for an archive, begin or end its upload."""
+        if field_name != table.ARCHIVE:
+            return cast(Artifact, super().update_blob(context, af_id, field_name, values))
+        if values and values["status"] == "saving":
+            return cls._begin_upload(context, af_id, values)
+        upload = _upload(context)
+        if upload.has_expired():
+            return cls._refuse_expired_upload(context, upload)
+        if upload.is_stored:
+            return cls._save_upload(context, af_id, upload)
+        return cls._roll_back_upload(context, af_id, upload, values)
+
+    @classmethod
+    def _begin_upload(cls, context: RequestContext, af_id: str, values: dict[str, Any]) -> Artifact:
+        """Mark the archive as being saved, so that Glare refuses any other upload."""
+        af: Artifact = super().update_blob(context, af_id, table.ARCHIVE, values)
+        if af.archive is not None:
+            values["id"] = af.archive["id"]
+        request_state.of(context).upload = uploads.Upload(af, values)
+        return af
+
+    @classmethod
+    def _save_upload(cls, context: RequestContext, af_id: str, upload: uploads.Upload) -> Artifact:
+        """Save the archive, its blobs and its fields in one transaction."""
+        saved = upload.save(context, af_id)
+        metrics.UPLOADS.inc()
+        return cast(Artifact, cls.init_artifact(context, saved))
+
+    @classmethod
+    def _roll_back_upload(
+        cls,
+        context: RequestContext,
+        af_id: str,
+        upload: uploads.Upload,
+        values: dict[str, Any] | None,
+    ) -> Artifact:
+        """Restore the archive that Glare has found before the upload, if any."""
+        upload.discard(context)
+        return cast(Artifact, super().update_blob(context, af_id, table.ARCHIVE, values))
+
+    @classmethod
+    def _refuse_expired_upload(cls, context: RequestContext, upload: uploads.Upload) -> None:
+        """Leave the artifact as it is now; Glare reports an error that it met itself."""
+        upload.discard(context)
+        if upload.is_stored:
+            raise exception.Conflict(
+                message="the upload took too long and has expired; upload the archive again"
+            )
+
+    @classmethod
+    def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
+        """Refuse an invalid name, and characters that Glare cannot store."""
         super().pre_create_hook(context, af)
         try:
             check_full_name(af.name)
@@ -179,20 +270,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         _check_characters(af.to_dict())
 
     @classmethod
-    def pre_update_hook_with_patch(cls, context: Any, af: Any, json_patch: Any) -> None:
-        """Keep what was claimed at creation, and what the package says."""
+    def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
+        """Refuse changes of the name, the version, and the contents of the package."""
         super().pre_update_hook_with_patch(context, af, json_patch)
         _check_characters(list(json_patch))
         consistency.check_patch(af, json_patch)
-        af.before_patch = af.to_dict()
+        af._before_patch = af.to_dict()
 
     def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
-        """Forget changes, but none that an earlier operation of the same patch made.
+        """Forget changes, except those that an earlier operation of the same patch made.
 
-        Glare has a field forgotten when an operation leaves it as it is, though
-        it be only as the operation before has made it.
+        Glare calls this for each field that an operation leaves unchanged, even if
+        an earlier operation has changed it.
         """
-        before = getattr(self, "before_patch", None)
+        before = self._before_patch
         if fields and before:
             now = self.to_dict()
             fields = [field for field in fields if now[field] == before[field]]
@@ -201,52 +292,52 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         super().obj_reset_changes(fields, recursive)
 
     @classmethod
-    def pre_activate_hook(cls, context: Any, af: Any) -> None:
-        """Hold that everything that the package requires is there."""
+    def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
+        """Check that the requirements are satisfied."""
         super().pre_activate_hook(context, af)
         integrity.check_activation(context, af)
 
     @classmethod
-    def pre_reactivate_hook(cls, context: Any, af: Any) -> None:
-        """Hold that everything that the package requires is there again."""
+    def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
+        """Check that the requirements are still satisfied."""
         super().pre_reactivate_hook(context, af)
         integrity.check_activation(context, af)
         if af.visibility == "public":
             integrity.check_publication(context, af)
 
     @classmethod
-    def pre_publish_hook(cls, context: Any, af: Any) -> None:
-        """Hold that everything that the package requires is public."""
+    def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
+        """Check that public packages satisfy the requirements."""
         super().pre_publish_hook(context, af)
         if af.visibility != "public":
             integrity.check_publication(context, af)
 
     @classmethod
-    def pre_deactivate_hook(cls, context: Any, af: Any) -> None:
-        """Hold that no active package needs this one."""
+    def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
+        """Check that no active package depends on this one alone."""
         super().pre_deactivate_hook(context, af)
         integrity.check_removal(context, af)
 
     @classmethod
-    def pre_delete_hook(cls, context: Any, af: Any) -> None:
-        """Hold that no active package needs this one."""
+    def pre_delete_hook(cls, context: RequestContext, af: Artifact) -> None:
+        """Check that no active package depends on this one alone."""
         super().pre_delete_hook(context, af)
         integrity.check_removal(context, af)
 
     @classmethod
     def pre_add_location_hook(
-        cls, context: Any, af: Any, field_name: str, blob_key: Any, location: Any
+        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, location: Any
     ) -> None:
-        """Refuse an archive that lies elsewhere, since nobody could vouch for it."""
+        """Refuse an archive on another server, which could change at any time."""
         raise exception.Forbidden(
-            message=f"{field_name} must be uploaded: the package is read by the server"
+            message=f"{field_name} must be uploaded, since the server reads the package"
         )
 
     @classmethod
     def pre_upload_hook(
-        cls, context: Any, af: Any, field_name: str, blob_key: Any, fd: Any
+        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: _Stream
     ) -> IO[bytes]:
-        """Read the uploaded archive and check it against the artifact.
+        """Read the uploaded archive, check it, and store the blobs in it.
 
         :returns: the archive as a file, for Glare to store.
         """
@@ -257,9 +348,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         archive = _spool(fd)
         try:
             contents = cls._read(context, af, archive)
-            # Nothing is visible yet: update_blob writes the fields in the same
-            # transaction that makes the stored archive visible.
-            context.murano_upload = uploads.prepare(context, af, archive, contents)
+            _upload(context).extract(context, archive, contents)
         except Exception:
             archive.close()
             raise
@@ -267,71 +356,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         return archive
 
     @classmethod
-    def update_blob(cls, context: Any, af_id: str, field_name: str, values: Any) -> Any:
-        """Save what is known of a blob; with a new archive, all that it says."""
-        if field_name != table.ARCHIVE:
-            return super().update_blob(context, af_id, field_name, values)
-        if values and values["status"] == "saving":
-            af = super().update_blob(context, af_id, field_name, values)
-            # Glare goes on to keep there what is known of the blob.
-            context.murano_blob = values
-            values["id"] = af.archive["id"]
-            return af
-        upload: uploads.Upload | None = getattr(context, "murano_upload", None)
-        # Else what was there before stays, if anything was.
-        is_stored = bool(upload and values and values["url"] not in upload.replaced)
-        goes_on = uploads.goes_on(context.murano_blob["id"])
-        if upload and is_stored and goes_on:
-            return cls._save_upload(context, af_id, values, upload)
-        context.murano_upload = None
-        if upload:
-            upload.discard(context)
-        if goes_on:
-            return super().update_blob(context, af_id, field_name, values)
-        if not is_stored:
-            # Glare tells the client of what went wrong before.
-            return None
-        uploads.delete(context, [values["url"]])
-        raise exception.Conflict(
-            message="the upload took too long and was given up; upload the archive again"
-        )
-
-    @classmethod
-    def _save_upload(cls, context: Any, af_id: str, values: Any, upload: uploads.Upload) -> Any:
-        """Save an archive that has been stored, and all that it says, in one transaction."""
-        changes = {
-            "blobs": {table.ARCHIVE: values, **upload.blobs},
-            "properties": dict(table.from_contents(upload.contents)),
-            **table.common_from_contents(upload.contents),
-        }
-        saved = database.create_or_update(context, af_id, changes, database.get_session())
-        # From here on, there is nothing to undo.
-        context.murano_upload = None
-        upload.finish(context)
-        metrics.UPLOADS.inc()
-        return cls.init_artifact(context, saved)
-
-    @classmethod
-    def delete(cls, context: Any, af: Any) -> Any:
-        """Mark the artifact as deleted, and let go of what refers to its row.
-
-        Glare deletes that row alone, which every database but SQLite refuses
-        while there are properties or tags.
-        """
-        blobs = super().delete(context, af)
-        session = database.get_session()
-        with session.begin():
-            for model in (models.ArtifactProperty, models.ArtifactTag):
-                session.query(model).filter_by(artifact_id=af.id).delete()
-        return blobs
-
-    @classmethod
-    def _read(cls, context: Any, af: Any, file: IO[bytes]) -> package.Contents:
-        """Read an archive, and refuse it if it does not belong to the artifact."""
+    def _read(cls, context: RequestContext, af: Artifact, file: IO[bytes]) -> package.Contents:
+        """Read an archive, and refuse it if it is invalid or belongs to another artifact."""
         try:
             with package.Archive.open(file, _limits()) as archive:
                 contents = package.read_contents(archive)
-                # What nobody could unpack is refused here, not at every engine.
+                # A damaged file is refused here, rather than by every engine.
                 archive.verify()
             consistency.check_upload(af, contents)
             cls._check_values(context, contents)
@@ -346,8 +376,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         return contents
 
     @classmethod
-    def _check_values(cls, context: Any, contents: package.Contents) -> None:
-        """Refuse what Glare would store but could not read again."""
+    def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:
+        """Refuse values that Glare would store but could not read again."""
         problems = []
         af = cls(context)
         values = {**table.from_contents(contents), **table.common_from_contents(contents)}
@@ -362,20 +392,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:
-    """The options, for ``oslo-config-generator``."""
+    """Return the options by group, for ``oslo-config-generator``."""
     return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
 
 
-def _options() -> Any:
-    return cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
-
-
-def too_large(limit: int) -> exception.RequestEntityTooLarge:
-    """The refusal of an archive of more than so many bytes, which is counted."""
+def archive_too_large(limit: int) -> exception.RequestEntityTooLarge:
+    """Return the error for an archive of more than ``limit`` bytes, and count the refusal."""
     metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
     return exception.RequestEntityTooLarge(
         message=f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
     )
+
+
+def _options() -> Any:
+    return cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
 
 
 def _limits() -> Limits:
@@ -388,6 +418,13 @@ def _limits() -> Limits:
     )
 
 
+def _upload(context: RequestContext) -> uploads.Upload:
+    upload = request_state.of(context).upload
+    if upload is None:
+        raise RuntimeError("no upload has begun")
+    return upload
+
+
 def _check_characters(value: Any) -> None:
     try:
         table.check_characters(value)
@@ -395,16 +432,16 @@ def _check_characters(value: Any) -> None:
         raise exception.BadRequest(message=f"the request has {error}") from error
 
 
-def _spool(source: Any) -> IO[bytes]:
-    """Copy an upload to a file that can seek."""
+def _spool(source: _Stream) -> IO[bytes]:
+    """Copy an upload to a temporary file that can seek."""
     limit = _limits().archive_size
-    spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads on
+    spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
     size = 0
     try:
-        while chunk := source.read(_CHUNK):
+        while chunk := source.read(_CHUNK_SIZE):
             size += len(chunk)
             if size > limit:
-                raise too_large(limit)
+                raise archive_too_large(limit)
             spool.write(chunk)
     except Exception:
         spool.close()

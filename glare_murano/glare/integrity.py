@@ -22,7 +22,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from glare_murano import fields
-from glare_murano.glare import metrics
+from glare_murano.glare import metrics, request_state
 from glare_murano.glare.db.queries import VERSION, among, checked, looked_up, version_of
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.rules import Rule
@@ -132,7 +132,7 @@ def _check(context: Any, option: str, rule: Rule, look: Callable[[], str]) -> No
     problem = look()
     if not problem:
         return
-    overridden = getattr(context, "murano_override", False)
+    overridden = request_state.of(context).overrides_checks
     if mode == "enforce" and not overridden:
         metrics.REFUSED.labels(rule).inc()
         LOG.info("Refused: %s [%s]", problem, rule)

@@ -214,7 +214,7 @@ def _application(state: pathlib.Path) -> Any:
     glare_utils.initialize_glance_store()
     application = glare_config.load_paste_app("glare-api")
     # No other server uses the folder, so that nobody uploads anything.
-    uploads.settle(datetime.datetime.max)
+    uploads.expire(datetime.datetime.max)
     return application
 
 

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one upload of an archive brings into Glare's store beside the archive.
+"""Uploads of archives, and the blobs that are extracted from them.
 
-Logos and the form are taken out of the archive and stored as blobs of their
-own, before the archive itself is stored; they become visible together with
-it, in one transaction, or are deleted again. What they replace is deleted
-after that. What a process leaves that is killed on the way is settled later.
+Logos and the form are stored as blobs of their own, before the archive itself is
+stored. All of them become visible in one transaction, or are deleted again. An
+upload whose process was killed expires.
 """
 
-import dataclasses
 import datetime
 import io
 from collections.abc import Iterable, Mapping
@@ -21,70 +19,121 @@ from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_utils import uuidutils
+from sqlalchemy import orm
 
 from glare_murano import fields
+from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package import Contents
 
 LOG = logging.getLogger(__name__)
 
+_Blob = Mapping[str, Any]
 
-@dataclasses.dataclass(frozen=True)
+
 class Upload:
-    """An archive that has been read and checked, but is not stored yet.
+    """One upload of an archive, from Glare's mark on the blob to its end.
 
-    :param archive: the file that it is in until then.
-    :param blobs: name of a field -> what Glare keeps of the blob, or None
-        where the package has none.
-    :param replaced: where the blobs lie that the artifact had before.
+    An upload begins when Glare marks the blob as ``saving``; until the mark is
+    gone, Glare refuses other uploads, activation and deletion of the artifact.
+    Then the blobs in the archive are extracted and stored, and Glare stores the
+    archive. In the end the upload is completed, or rolled back.
     """
 
-    archive: IO[bytes]
-    contents: Contents
-    blobs: Mapping[str, Mapping[str, Any] | None]
-    replaced: tuple[str, ...]
+    def __init__(self, artifact: Artifact, blob: dict[str, Any]) -> None:
+        """Begin an upload.
 
-    def discard(self, context: Any) -> None:
-        """Delete what was stored for it."""
-        self.archive.close()
-        delete(context, (blob["url"] for blob in self.blobs.values() if blob))
+        :param artifact: the artifact with the mark.
+        :param blob: the metadata of the archive, to which Glare adds the URL
+            when it has stored the archive.
+        """
+        names = (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS))
+        before = (getattr(artifact, name) for name in names)
+        self._replaced = tuple(found["url"] for found in before if found and found["url"])
+        self._blob = blob
+        self._archive: IO[bytes] | None = None
+        self._contents: Contents | None = None
+        self._extracted: dict[str, _Blob | None] = {}
+        self._has_ended = False
 
-    def finish(self, context: Any) -> None:
-        """Delete what it has replaced."""
-        self.archive.close()
-        delete(context, self.replaced)
+    @property
+    def is_stored(self) -> bool:
+        """Whether Glare has stored the archive."""
+        return self._blob["url"] not in (None, *self._replaced)
 
+    def has_expired(self) -> bool:
+        """Check whether the mark is gone, so that the artifact may have changed since."""
+        session = database.get_session()
+        with session.begin():
+            return not _is_marked(session.get(models.ArtifactBlob, self._blob["id"]))
 
-def prepare(context: Any, af: Any, archive: IO[bytes], contents: Contents) -> Upload:
-    """Store what is taken out of an archive.
+    def extract(self, context: RequestContext, archive: IO[bytes], contents: Contents) -> None:
+        """Store the blobs that an archive contains.
 
-    :raises glare.common.exception.GlareException: if the store refuses it;
-        nothing is left there then.
-    """
-    blobs: dict[str, Mapping[str, Any] | None] = {}
-    names = (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS))
-    before = [getattr(af, name) for name in names]
-    replaced = tuple(blob["url"] for blob in before if blob and blob["url"])
-    upload = Upload(archive, contents, blobs, replaced)
-    try:
+        :param archive: is closed when the upload ends.
+        :raises glare.common.exception.GlareException: if the store refuses a blob.
+        """
+        self._archive, self._contents = archive, contents
         for blob in fields.BLOBS:
             data = blob.fill(contents)
-            blobs[blob.name] = None if data is None else _store(context, data, blob.content_type)
-    except Exception:
-        upload.discard(context)
-        raise
-    return upload
+            self._extracted[blob.name] = (
+                None if data is None else _store(context, data, blob.content_type)
+            )
+
+    def save(self, context: RequestContext, artifact_id: str) -> dict[str, Any]:
+        """Save the stored archive, its blobs and its fields in one transaction.
+
+        :returns: the values of the artifact.
+        """
+        if self._contents is None:
+            raise RuntimeError("an archive was stored that was not read")
+        changes = {
+            "blobs": {fields.ARCHIVE: self._blob, **self._extracted},
+            "properties": dict(fields.from_contents(self._contents)),
+            **fields.common_from_contents(self._contents),
+        }
+        saved: dict[str, Any] = database.create_or_update(
+            context, artifact_id, changes, database.get_session()
+        )
+        self._end(context, self._replaced)
+        return saved
+
+    def discard(self, context: RequestContext) -> None:
+        """Delete everything that was stored; Glare removes its mark itself."""
+        stored = [blob["url"] for blob in self._extracted.values() if blob]
+        self._end(context, [*stored, self._blob["url"]] if self.is_stored else stored)
+
+    def roll_back(self, context: RequestContext) -> None:
+        """Delete everything that was stored, and Glare's mark, unless the upload has ended.
+
+        Glare locks the artifact once the archive is stored, and leaves both behind
+        if another request holds the lock.
+        """
+        if self._has_ended:
+            return
+        self.discard(context)
+        session = database.get_session()
+        with session.begin():
+            blob = session.get(models.ArtifactBlob, self._blob["id"])
+            if _is_marked(blob):
+                _remove_mark(session, blob)
+
+    def _end(self, context: RequestContext, unused: Iterable[str]) -> None:
+        self._has_ended = True
+        if self._archive is not None:
+            self._archive.close()
+        for url in unused:
+            _delete(context, url)
 
 
-def settle(before: datetime.datetime, artifact_id: str | None = None) -> None:
-    """End the uploads that began before some time, and never will by themselves.
+def expire(before: datetime.datetime, artifact_id: str | None = None) -> None:
+    """Remove the marks of uploads that began before a time.
 
-    Glare marks a blob while it is uploaded, refuses any other upload, activation
-    and deletion meanwhile, and leaves the mark if its process is killed. The
-    artifact becomes what it was before the upload; one that goes on nevertheless
+    Glare leaves the mark behind if its process is killed. The artifact becomes
+    what it was before the upload. If the process runs after all, its upload
     changes nothing any more.
 
     :param before: a time, in UTC.
-    :param artifact_id: of one artifact; of all if it is None.
+    :param artifact_id: one artifact; None for all.
     """
     session = database.get_session()
     with session.begin():
@@ -100,59 +149,27 @@ def settle(before: datetime.datetime, artifact_id: str | None = None) -> None:
         if artifact_id is not None:
             blobs = blobs.filter(models.Artifact.id == artifact_id)
         for blob in blobs.all():
-            LOG.warning(
-                "Gave up an upload of %s to the artifact %s: its process has ended",
-                blob.name,
-                blob.artifact_id,
-            )
-            _give_up(session, blob)
+            LOG.warning("The upload of %s to artifact %s has expired", blob.name, blob.artifact_id)
+            _remove_mark(session, blob)
 
 
-def abandon(context: Any) -> None:
-    """Undo the upload of a request that is answered, if it was neither saved nor discarded.
-
-    Glare locks the artifact when the archive is stored, and fails if another
-    request has locked it just then.
-    """
-    upload: Upload | None = getattr(context, "murano_upload", None)
-    if upload is None:
-        return
-    context.murano_upload = None
-    upload.discard(context)
-    if context.murano_blob["url"] not in (None, *upload.replaced):
-        delete(context, [context.murano_blob["url"]])
-    session = database.get_session()
-    with session.begin():
-        blob = session.get(models.ArtifactBlob, context.murano_blob["id"])
-        if blob is not None and blob.status == "saving":
-            _give_up(session, blob)
+def _is_marked(blob: models.ArtifactBlob | None) -> bool:
+    return blob is not None and blob.status == "saving"
 
 
-def _give_up(session: Any, blob: Any) -> None:
-    """Make a blob what it was before its upload."""
+def _remove_mark(session: orm.Session, blob: models.ArtifactBlob) -> None:
+    """Restore a blob to its state before the upload."""
     size = _stored_size(blob.url)
     if size is None:
         session.delete(blob)
     else:
-        # Glare has overwritten the size of what was there before. The upload
-        # knows the blob by its id, and is to find it no more.
+        # Glare has overwritten the size. The new id hides the blob from its upload.
         blob.status, blob.size = "active", size
         blob.id = uuidutils.generate_uuid()
 
 
-def goes_on(blob_id: str) -> bool:
-    """Whether an upload has not been given up.
-
-    :param blob_id: of the blob that Glare marked when it began.
-    """
-    session = database.get_session()
-    with session.begin():
-        blob = session.get(models.ArtifactBlob, blob_id)
-        return blob is not None and blob.status == "saving"
-
-
 def _stored_size(url: str | None) -> int | None:
-    """The size in bytes of what lies in the store; None if nothing does."""
+    """Return the size of a stored blob in bytes, or None if it is missing."""
     if url is None:
         return None
     try:
@@ -162,29 +179,28 @@ def _stored_size(url: str | None) -> int | None:
     return size
 
 
-def delete(context: Any, urls: Iterable[str]) -> None:
-    """Delete blobs; one that cannot be deleted is left, and the log says so."""
-    for url in urls:
-        try:
-            store_api.delete_blob(url, context=context)
-        except exception.NotFound:
-            LOG.debug("The blob %s was deleted already", url)
-        except exception.GlareException as error:
-            LOG.warning("The blob %s is not used any more, but was not deleted: %s", url, error)
+def _delete(context: RequestContext, url: str) -> None:
+    try:
+        store_api.delete_blob(url, context=context)
+    except exception.NotFound:
+        LOG.debug("The blob %s was deleted already", url)
+    except exception.GlareException as error:
+        LOG.warning("The blob %s is unused but could not be deleted: %s", url, error)
 
 
-def _store(context: Any, data: bytes, content_type: str) -> dict[str, Any]:
-    identifier = uuidutils.generate_uuid()
+def _store(context: RequestContext, data: bytes, content_type: str) -> _Blob:
+    """Store a blob, and return its metadata in Glare's form."""
+    blob_id = uuidutils.generate_uuid()
     options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
     url, size, checksums = store_api.save_blob_to_store(
-        identifier,
+        blob_id,
         io.BytesIO(data),
         context,
         len(data),
         store_type=options.default_store or cfg.CONF.glance_store.default_store,
     )
     return {
-        "id": identifier,
+        "id": blob_id,
         "url": url,
         "size": size,
         "status": "active",

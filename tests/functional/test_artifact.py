@@ -604,9 +604,7 @@ _LONG_AGO = datetime.timedelta(hours=2)
 
 
 @pytest.mark.parametrize("ago", [datetime.timedelta(minutes=1), _LONG_AGO])
-def test_an_upload_that_does_not_end_is_given_up_in_time(
-    glare: Client, name: str, ago: datetime.timedelta
-) -> None:
+def test_an_upload_expires(glare: Client, name: str, ago: datetime.timedelta) -> None:
     artifact_id = _draft(glare, name)
     _killed_upload(artifact_id, ago)
 
@@ -634,7 +632,7 @@ def test_a_killed_second_upload_leaves_the_first_archive(glare: Client, name: st
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_an_upload_that_was_given_up_changes_nothing_when_it_ends(
+def test_an_expired_upload_changes_nothing_when_it_ends(
     glare: Client,
     name: str,
     state_dir: pathlib.Path,

@@ -21,7 +21,7 @@ from oslo_middleware import base as base_middleware
 from webob import dec
 
 from glare_murano import resolver
-from glare_murano.glare import metrics, policies, uploads
+from glare_murano.glare import metrics, policies, request_state
 from glare_murano.glare.api import archives, dependencies, validation
 from glare_murano.glare.db.queries import snapshot
 from glare_murano.glare.db.source import GlareSource
@@ -39,14 +39,14 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         try:
             return super().__call__(req)
         finally:
-            uploads.abandon(req.context)
+            request_state.of(req.context).roll_back(req.context)
 
     @staticmethod
     def process_request(req: Any) -> webob.Response | None:
         """Answer a query; leave any other request to Glare."""
         if req.headers.get(OVERRIDE_HEADER, "").lower() == "true":
             policies.authorize(policies.OVERRIDE_CHECKS, req.context)
-            req.context.murano_override = True
+            request_state.of(req.context).overrides_checks = True
         if req.path_info not in _QUERIES:
             return None
         method, answer = _QUERIES[req.path_info]

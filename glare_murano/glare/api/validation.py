@@ -157,7 +157,7 @@ def _check_upload(req: Any) -> None:
         req.environ["wsgi.input_terminated"] = True
     limit = artifact.MuranoPackageArtifact.get_max_blob_size(fields.ARCHIVE)
     if (req.content_length or 0) > limit:
-        raise artifact.too_large(limit)
+        raise artifact.archive_too_large(limit)
 
 
 def _check_patch(body: Any) -> None:
