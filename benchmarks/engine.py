@@ -28,7 +28,7 @@ from murano.engine import package_loader as murano_package_loader
 
 from benchmarks import closure
 from benchmarks.measure import ratio, wall
-from loader.engine import adapter
+from loader.engine import adapter, patches
 
 CONF = murano_config.CONF
 
@@ -104,7 +104,7 @@ def main() -> None:
     murano_config.parse_args(["--config-file", configuration])
     # Murano's loader asks Glare, if it is glare; ours does not look.
     CONF.set_override("packages_service", "murano", "engine")
-    adapter.install()
+    patches.install()
     auth_utils.get_client_session = functools.cache(auth_utils.get_client_session)
     task = _Task(pathlib.Path(folder), token, project_id)
 

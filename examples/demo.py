@@ -32,7 +32,7 @@ from oslo_log import log as logging
 
 from examples import publish
 from loader import Counters
-from loader.engine import adapter
+from loader.engine import adapter, patches
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -224,7 +224,7 @@ def configure_engine(work: pathlib.Path, url: str) -> None:
     file.write_text(MURANO_CONF.format(work=work, url=url))
     murano_config.parse_args(args=["--config-file", str(file)])
     logging.setup(murano_config.CONF, "murano")
-    adapter.install()
+    patches.install()
 
 
 def publish_all(glare: Any, folders: Iterable[pathlib.Path]) -> str:

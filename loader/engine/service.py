@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-engine``: Murano's engine, with the loader in place.
+"""The command ``murano-glare-engine``: Murano's engine, which loads packages by ours.
 
 It takes the options and the configuration of ``murano-engine``.
 """
@@ -8,19 +8,28 @@ It takes the options and the configuration of ``murano-engine``.
 import sys
 
 
-def main() -> None:
-    """Run the engine's service."""
-    # Murano's own module comes first: it makes the standard library
-    # cooperative, before the engine and its adapter are imported.
-    from murano.cmd import engine as command
+def main() -> int:
+    """Run the engine's service.
 
-    from loader.engine import adapter
+    :returns: the exit code, 1 if Murano is not installed.
+    """
+    try:
+        # First of all: eventlet patches the standard library for the modules after it.
+        from murano.cmd import engine
 
-    adapter.install()
-    # By this name oslo.config looks for configuration files.
+        from loader.engine import patches
+    except ModuleNotFoundError as error:
+        print(
+            f"murano-glare-engine: {error}; run pip install 'glare-murano[engine]'",
+            file=sys.stderr,
+        )
+        return 1
+    patches.install()
+    # oslo.config looks for configuration files of this name.
     sys.argv[0] = "murano-engine"
-    command.main()
+    engine.main()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,7 +16,7 @@ from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
 
 from examples import demo, publish
-from loader.engine import adapter
+from loader.engine import adapter, patches
 from loader.transport import download
 from tests import packages
 
@@ -263,7 +263,7 @@ def test_a_range_is_read_once_and_as_the_engine_reads_it(conf: Any) -> None:
 
     for written in (*texts, *versions):
         found = helpers.parse_version_spec(written)
-        assert str(found) == str(adapter._murano_parse(written))
+        assert str(found) == str(patches._murano_parse_version_spec(written))
     assert helpers.parse_version_spec(">=1,<2") is helpers.parse_version_spec(">=1,<2")
     for _ in range(2):
         with pytest.raises(ValueError, match="Invalid"):
@@ -298,7 +298,7 @@ def test_a_task_reads_no_range_that_another_has_read(
 def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> None:
     conf.set_override("www_authenticate_uri", "http://127.0.0.1:5000", "murano_auth")
 
-    auth = adapter._session(_session()).auth
+    auth = adapter._keystone_session(_session()).auth
 
     assert isinstance(auth, identity.Token)
     assert auth.auth_url == "http://127.0.0.1:5000/v3"
@@ -308,11 +308,11 @@ def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> Non
 def test_no_session_waits_without_end(conf: Any, keystone: str | None) -> None:
     conf.set_override("www_authenticate_uri", keystone, "murano_auth")
 
-    assert adapter._session(_session()).timeout == download.DEFAULT_TIMEOUT
+    assert adapter._keystone_session(_session()).timeout == download.DEFAULT_TIMEOUT
 
 
 def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:
-    auth = adapter._session(_session()).auth
+    auth = adapter._keystone_session(_session()).auth
 
     assert isinstance(auth, token_endpoint.Token)
     assert auth.token == demo.USER_TOKEN

@@ -78,9 +78,9 @@ def folder(conf: Any, tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def extensions(monkeypatch: pytest.MonkeyPatch) -> adapter.Extensions:
+def extensions(monkeypatch: pytest.MonkeyPatch) -> adapter.PluginLoader:
     """The extensions that are installed now."""
-    found = adapter.Extensions()
+    found = adapter.PluginLoader()
     monkeypatch.setattr(murano_engine, "PLUGIN_LOADER", found)
     return found
 
@@ -116,7 +116,7 @@ def test_a_package_type_written_for_murano_works_unchanged(
 
 
 def test_an_extension_is_a_package_with_the_distributions_name_and_version(
-    site: Site, folder: pathlib.Path, extensions: adapter.Extensions
+    site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
 ) -> None:
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
     site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
@@ -131,7 +131,7 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
 
 
 def test_an_extension_reaches_what_it_requires_and_nothing_else(
-    site: Site, folder: pathlib.Path, extensions: adapter.Extensions
+    site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
 ) -> None:
     code = EXTENSION + "    murano_requirements = {'org.test.base': '1'}\n"
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
