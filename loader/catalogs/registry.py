@@ -36,7 +36,7 @@ def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[C
 
 @functools.cache
 def _factory(name: str) -> Factory:
-    installed = entry_points.owners(NAMESPACE)
+    installed = entry_points.distributions(NAMESPACE)
     if name not in installed:
         raise errors.UnknownCatalog(
             f"there is no catalogue {name!r}; installed are "

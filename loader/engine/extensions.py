@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Extension plug-ins: classes written in Python that appear as packages.
+"""Extension plug-ins: classes written in Python, which form packages.
 
 A Python distribution registers classes in the entry-point group
-``io.murano.extensions``, each under the name of a MuranoPL class. Together
-they are one package, with the distribution's name and version (specification
-"Murano versioning", section "Murano packages versioning"). What the package
-requires is said by the classes' attribute ``murano_requirements``, a mapping
-of FQN to range. The module knows no engine.
+``io.murano.extensions``, each under the name of a MuranoPL class. Together they are one
+package with the distribution's name and version (specification "Murano versioning",
+section "Murano packages versioning"). A class's attribute ``murano_requirements``, a
+mapping of FQN to range, adds to the package's requirements. Murano is not imported here.
 """
 
 import collections
 import dataclasses
 import importlib.metadata
 import inspect
-import itertools
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from packaging import version as pep440
@@ -48,42 +46,37 @@ class ExtensionPackage:
 
 
 def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPackage]:
-    """Import the extension plug-ins that are installed.
+    """Import the installed extension plug-ins.
 
-    What cannot be used is left out with a warning: a plug-in that cannot be
-    imported, a name that no class can have, and a class that two
-    distributions define.
+    Left out with a warning: a plug-in that cannot be imported, an invalid class name, and
+    a class that two distributions define.
 
-    :param enabled: names of the distributions whose plug-ins may be used;
-        None means all.
+    :param enabled: names of the distributions whose plug-ins may be used; None means all.
     """
-    owners = entry_points.owners(NAMESPACE)
-    classes: dict[str, dict[str, type]] = collections.defaultdict(dict)
-    distributions = {}
-    for found in itertools.chain.from_iterable(map(_imported, sorted(owners))):
-        distribution = _owner(found.name, owners.get(found.name, []))
-        if distribution is None or (enabled is not None and distribution.name not in enabled):
-            continue
-        if _initialized(found):
-            classes[distribution.name][found.name] = found.plugin
-            distributions[distribution.name] = distribution
-    packages = (_package(distributions[name], defined) for name, defined in classes.items())
+    classes: dict[importlib.metadata.Distribution, dict[str, type]] = {}
+    for name, distributions in sorted(entry_points.distributions(NAMESPACE).items()):
+        if len(distributions) > 1:
+            names = " and by ".join(distribution.name for distribution in distributions)
+            LOG.warning("Left out the class %s, which is defined by %s", name, names)
+        elif enabled is None or distributions[0].name in enabled:
+            for plugin in filter(_initialize, _import(name)):
+                classes.setdefault(distributions[0], {})[name] = plugin.plugin
+    packages = (_package(*defined) for defined in classes.items())
     return [package for package in packages if package is not None]
 
 
-def semantic(text: str) -> Version:
-    """The SemVer version of a Python distribution's version.
+def to_semver(python_version: str) -> Version:
+    """Return the SemVer version for a Python distribution's version.
 
-    ``1.2`` is 1.2.0; a pre-release or development release such as ``1.2rc1``
-    is the pre-release 1.2.0-rc.1; what has no place in SemVer becomes build
-    metadata.
+    ``1.2`` is 1.2.0; a pre-release or development release such as ``1.2rc1`` is the
+    pre-release 1.2.0-rc.1; parts without a place in SemVer become build metadata.
 
-    :raises InvalidVersion: if the text is no version of a distribution.
+    :raises InvalidVersion: if it is not a valid version of a distribution.
     """
     try:
-        found = pep440.Version(text)
+        found = pep440.Version(python_version)
     except pep440.InvalidVersion:
-        return parse_version(text)
+        return parse_version(python_version)
     numbers = [*found.release, 0, 0][:3]
     before = [str(part) for part in found.pre or ()]
     if found.dev is not None:
@@ -100,36 +93,31 @@ def semantic(text: str) -> Version:
     )
 
 
-def _initialized(found: "extension.Extension[Any]") -> bool:
-    """Let a plug-in prepare itself, as Murano does; tell whether it can be used."""
-    try:
-        check_full_name(found.name)
-        prepare = getattr(found.plugin, "init_plugin", None)
-        if inspect.ismethod(prepare) and prepare.__self__ is found.plugin:
-            prepare()
-    except Exception as error:
-        LOG.warning("Left out the extension %s: %s", found.name, error)
-        return False
-    return True
+def _import(name: str) -> "list[extension.Extension[Any]]":
+    """Import the plug-in of an entry point; an empty list if it fails."""
 
+    def warn(_: object, failed: object, error: BaseException) -> None:
+        LOG.warning("Left out the extension %s, which cannot be imported: %s", name, error)
 
-def _imported(name: str) -> "list[extension.Extension[Any]]":
-    """The plug-in of a name, imported; stevedore lets it end the process."""
     try:
-        return list(named.NamedExtensionManager(NAMESPACE, [name], on_load_failure_callback=_warn))
+        return list(named.NamedExtensionManager(NAMESPACE, [name], on_load_failure_callback=warn))
     except SystemExit as error:
+        # stevedore catches exceptions only.
         LOG.warning("Left out the extension %s, which would end the process: %s", name, error)
         return []
 
 
-def _owner(
-    name: str, distributions: Sequence[importlib.metadata.Distribution]
-) -> importlib.metadata.Distribution | None:
-    if len(distributions) == 1:
-        return distributions[0]
-    names = " and by ".join(distribution.name for distribution in distributions)
-    LOG.warning("Left out the class %s, which is defined by %s", name, names or "nobody")
-    return None
+def _initialize(plugin: "extension.Extension[Any]") -> bool:
+    """Call a plug-in's ``init_plugin``, as Murano does; return whether it can be used."""
+    try:
+        check_full_name(plugin.name)
+        initialize = getattr(plugin.plugin, "init_plugin", None)
+        if inspect.ismethod(initialize) and initialize.__self__ is plugin.plugin:
+            initialize()
+    except Exception as error:
+        LOG.warning("Left out the extension %s: %s", plugin.name, error)
+        return False
+    return True
 
 
 def _package(
@@ -138,7 +126,7 @@ def _package(
     try:
         return ExtensionPackage(
             name=distribution.name,
-            version=semantic(distribution.version),
+            version=to_semver(distribution.version),
             classes=classes,
             requirements=_requirements(classes.values()),
         )
@@ -148,14 +136,10 @@ def _package(
 
 
 def _requirements(classes: Iterable[type]) -> dict[str, VersionSpec]:
-    """What the classes require together: every range that one of them states."""
+    """Return the ranges that satisfy the requirements of all classes."""
     ranges: dict[str, dict[str, None]] = collections.defaultdict(dict)
-    for found in classes:
-        for fqn, text in getattr(found, "murano_requirements", {}).items():
-            spec = VersionSpec.of(None if text is None else str(text))
+    for python_class in classes:
+        for fqn, written in getattr(python_class, "murano_requirements", {}).items():
+            spec = VersionSpec.of(None if written is None else str(written))
             ranges[fqn][spec.canonical] = None
-    return {fqn: VersionSpec.of(",".join(texts)) for fqn, texts in ranges.items()}
-
-
-def _warn(_: Any, failed: importlib.metadata.EntryPoint, error: BaseException) -> None:
-    LOG.warning("Left out the extension %s, which cannot be imported: %s", failed.name, error)
+    return {fqn: VersionSpec.of(",".join(specs)) for fqn, specs in ranges.items()}

@@ -69,7 +69,7 @@ def test_requirements_of_all_classes_hold(site: Site) -> None:
     ],
 )
 def test_a_distributions_version_becomes_semver(python: str, semver: str) -> None:
-    assert str(extensions.semantic(python)) == semver
+    assert str(extensions.to_semver(python)) == semver
 
 
 @pytest.mark.parametrize(
