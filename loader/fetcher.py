@@ -17,7 +17,7 @@ from glare_murano.package import GlareMuranoError
 from loader import errors
 from loader.cache.store import Cache
 from loader.catalogs.base import Catalog, Release
-from loader.formats.source import Archived, Folder, Source
+from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
 from loader.resolution import Choice
 
 LOG = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Fetcher:
         ) as pool:
             list(pool.map(self._try, missing))
 
-    def source(self, choice: Choice) -> Source:
+    def source(self, choice: Choice) -> PackageSource:
         """The files of a release, whose archive is fetched when one is read, if it must be.
 
         :raises LoaderError: if it was to be fetched before, and could not; or
@@ -129,17 +129,17 @@ class Fetcher:
             # It may be another archive by now.
             self._identified.pop(_place(choice), None)
 
-    def _source(self, choice: Choice) -> Source:
+    def _source(self, choice: Choice) -> PackageSource:
         release = self._release(choice)
         if not release.digest and release.folder is None:
             release = choice.catalog.identified(release)
             self._identified[_place(choice)] = release
         if release.folder is not None:
-            return Folder(release.folder)
+            return DirectorySource(release.folder)
         receive = functools.partial(self._receive, choice.catalog, release)
         archive = functools.partial(self._cache.archive, release.digest, receive)
         unpacked = functools.partial(self._cache.package, release.digest, receive)
-        return Archived(archive, unpacked, self._cache.limits)
+        return ArchiveSource(archive, unpacked, self._cache.limits)
 
     def _receive(self, catalog: Catalog, release: Release) -> Iterator[bytes]:
         received = 0

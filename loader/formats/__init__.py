@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Package types: what the files of a package mean.
+"""Package types: from the files of a package to its classes, resources and form.
 
-A package type is found by the ``Format`` of the manifest, among the entry
-points of the group ``io.murano.plugins.packages`` (document "package-type
-plug-ins"). A plug-in that was written for Murano works as it is.
+The ``Format`` of a manifest chooses the package type, among the entry points of the group
+``io.murano.plugins.packages`` (document "package-type plug-ins"). A plug-in written for
+Murano works unchanged.
 """
 
 from loader.formats.base import Package, PackageBase
 from loader.formats.registry import PackageTypes
-from loader.formats.source import Archived, Folder, Source
+from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
 
-__all__ = ["Archived", "Folder", "Package", "PackageBase", "PackageTypes", "Source"]
+__all__ = [
+    "ArchiveSource",
+    "DirectorySource",
+    "Package",
+    "PackageBase",
+    "PackageSource",
+    "PackageTypes",
+]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface of a package, and the part of it that a manifest answers.
+"""The interface of a package type, and the part of it that comes from a manifest.
 
-It is the interface that Murano's package-type plug-ins are written against
-(document "package-type plug-ins").
+Murano's package-type plug-ins are written against the same interface (document
+"package-type plug-ins").
 """
 
 import abc
@@ -11,54 +11,49 @@ import io
 import os
 import pathlib
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from glare_murano.package import Archive, Version, parse_version
-from loader.formats.source import Folder, Source, path_within
+from loader.formats.source import DirectorySource, PackageSource, path_within
 
 
 class Package(abc.ABC):
-    """A package as the engine sees it: always classes in MuranoPL.
+    """A package for the engine, which sees classes in MuranoPL only.
 
-    A package type may make those classes up as they are asked for.
-
-    :cvar takes_source: whether the type is made with a ``Source`` in the place
-        of the path of a folder, and so has nothing unpacked that it does not
-        ask for. It holds for the very class that says so, no other.
+    A package type of another language generates the classes on request.
     """
 
-    takes_source: ClassVar[bool] = False
-
     def __init__(
-        self, format_name: str, runtime_version: Version, source_directory: str | Source
+        self, format_name: str, runtime_version: Version, source_directory: str | PackageSource
     ) -> None:
         """Make a package.
 
         :param format_name: the name part of the format, such as ``MuranoPL``.
         :param runtime_version: the version part of the format.
-        :param source_directory: where the package's files lie.
+        :param source_directory: the path of the package's files; a package type with
+            ``takes_source`` gets a source instead, see ``registry``.
         """
         self._format_name = format_name
         self._runtime_version = runtime_version
         self._source = (
             source_directory
-            if isinstance(source_directory, Source)
-            else Folder(pathlib.Path(source_directory))
+            if isinstance(source_directory, PackageSource)
+            else DirectorySource(pathlib.Path(source_directory))
         )
 
     @property
     def format_name(self) -> str:
-        """The canonical name of the format."""
+        """The name part of the format."""
         return self._format_name
 
     @property
     def runtime_version(self) -> Version:
-        """The version of the format."""
+        """The version part of the format."""
         return self._runtime_version
 
     @property
     def source_directory(self) -> str:
-        """Where the package's files lie."""
+        """The path of the package's files, which are unpacked for it."""
         return os.fspath(self._source)
 
     @property
@@ -82,12 +77,12 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def classes(self) -> Collection[str]:
-        """The names of the classes that the package defines."""
+        """The fully qualified names of the package's classes."""
 
     @property
     @abc.abstractmethod
     def requirements(self) -> Mapping[str, Any]:
-        """FQN of a required package -> range, as a text or a ``Spec``."""
+        """FQN of a required package -> range, as a string or a ``Spec``."""
 
     @property
     @abc.abstractmethod
@@ -97,37 +92,37 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def display_name(self) -> str:
-        """The name shown to people."""
+        """The name shown to users."""
 
     @property
     @abc.abstractmethod
     def description(self) -> str | None:
-        """What the package is for."""
+        """The description shown to users."""
 
     @property
     @abc.abstractmethod
     def author(self) -> str | None:
-        """Who wrote it."""
+        """The author's name."""
 
     @property
     @abc.abstractmethod
     def supplier(self) -> Mapping[str, Any] | None:
-        """Who supplies it."""
+        """The supplier, as in the manifest."""
 
     @property
     @abc.abstractmethod
     def tags(self) -> list[str]:
-        """Words to find it by."""
+        """Tags for searches."""
 
     @property
     @abc.abstractmethod
     def logo(self) -> bytes | None:
-        """The content of the logo's file."""
+        """The content of the logo file."""
 
     @property
     @abc.abstractmethod
     def supplier_logo(self) -> bytes | None:
-        """The content of the supplier's logo's file."""
+        """The content of the supplier's logo file."""
 
     @property
     @abc.abstractmethod
@@ -136,21 +131,27 @@ class Package(abc.ABC):
 
     @abc.abstractmethod
     def get_class(self, name: str) -> Any:
-        """The MuranoPL code of a class: a text, or a pair of text and file name."""
+        """Return the MuranoPL code of a class: YAML, or a pair of YAML and file name.
+
+        :param name: the fully qualified name of the class.
+        """
 
     @abc.abstractmethod
     def get_resource(self, name: str) -> str:
-        """The path of a resource file."""
+        """Return the path of a resource file."""
 
 
 class PackageBase(Package):
-    """A package whose describing properties come from its manifest."""
+    """A package whose descriptive properties come from its manifest.
+
+    A subclass defines ``classes``, ``requirements``, ``ui`` and ``get_class``.
+    """
 
     def __init__(
         self,
         format_name: str,
         runtime_version: Version,
-        source_directory: str | Source,
+        source_directory: str | PackageSource,
         manifest: Mapping[str, Any],
     ) -> None:
         """Make a package.
@@ -163,42 +164,34 @@ class PackageBase(Package):
 
     @property
     def full_name(self) -> str:
-        """See ``Package``."""
         return str(self._manifest["FullName"])
 
     @property
     def version(self) -> Version:
-        """See ``Package``."""
         return self._version
 
     @property
     def package_type(self) -> str:
-        """See ``Package``."""
         return str(self._manifest["Type"])
 
     @property
     def display_name(self) -> str:
-        """See ``Package``."""
         return str(self._manifest.get("Name") or self.full_name)
 
     @property
     def description(self) -> str | None:
-        """See ``Package``."""
         return self._manifest.get("Description")
 
     @property
     def author(self) -> str | None:
-        """See ``Package``."""
         return self._manifest.get("Author")
 
     @property
     def supplier(self) -> Mapping[str, Any]:
-        """See ``Package``."""
         return self._manifest.get("Supplier") or {}
 
     @property
     def tags(self) -> list[str]:
-        """See ``Package``."""
         return list(self._manifest.get("Tags") or [])
 
     @property
@@ -208,17 +201,15 @@ class PackageBase(Package):
 
     @property
     def logo(self) -> bytes | None:
-        """See ``Package``."""
         return self._source.read(self._manifest.get("Logo") or "logo.png")
 
     @property
     def supplier_logo(self) -> bytes | None:
-        """See ``Package``."""
         return self._source.read(self.supplier.get("Logo") or "supplier_logo.png")
 
     def get_resource(self, name: str) -> str:
-        """See ``Package``.
+        """Return the path of a resource file, for which the package is unpacked.
 
-        :raises ValueError: if the name leaves the folder of resources.
+        :raises ValueError: if the name leaves the directory ``Resources``.
         """
         return os.path.join(self._source, path_within("Resources", name))

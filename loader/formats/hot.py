@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages that are a Heat template: one class, and its form, made up from it."""
+"""The package type ``Heat.HOT``: a Heat template, from which a class and a form are made."""
 
 import pathlib
 from collections.abc import Mapping
@@ -14,11 +14,10 @@ from loader.formats.base import PackageBase
 
 
 class HOTPackage(PackageBase):
-    """A package of the format ``Heat.HOT``.
+    """A package of the format ``Heat.HOT``, with ``template.yaml`` at its top.
 
-    At its top lies ``template.yaml``; nested templates and files that it
-    refers to lie below ``Resources/HotFiles``, Heat environments below
-    ``Resources/HotEnvironments``.
+    Nested templates and other files of the template are in ``Resources/HotFiles``, Heat
+    environments in ``Resources/HotEnvironments``.
     """
 
     def __init__(
@@ -28,10 +27,9 @@ class HOTPackage(PackageBase):
         source_directory: str,
         manifest: Mapping[str, Any],
     ) -> None:
-        """Make a package, and read its template.
+        """Make a package, and parse its template.
 
-        :raises InvalidPackage: if there is none, or with all that is wrong
-            in it.
+        :raises InvalidPackage: if the template is missing, or listing its errors.
         """
         super().__init__(format_name, runtime_version, source_directory, manifest)
         self._template_path = pathlib.Path(source_directory, FILE_NAME)
@@ -39,17 +37,17 @@ class HOTPackage(PackageBase):
 
     @property
     def classes(self) -> tuple[str]:
-        """See ``Package``; the class has the package's name."""
+        """The one class, which has the package's name."""
         return (self.full_name,)
 
     @property
     def requirements(self) -> Mapping[str, str | None]:
-        """See ``Package``; as written, without the implicit ones."""
+        """FQN -> range as written, without the implicit requirements."""
         return self._manifest.get("Require") or {}
 
     @property
     def ui(self) -> bytes | str:
-        """See ``Package``; the package's own form, or else one made from the template."""
+        """The package's own form, or one made from the template."""
         own = self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
         if own is not None:
             return own
@@ -57,7 +55,7 @@ class HOTPackage(PackageBase):
         return yaql.dump(made)
 
     def get_class(self, name: str) -> str:
-        """See ``Package``; the class is made from the template.
+        """Return the class made from the template.
 
         :raises KeyError: if the package does not define it.
         """
@@ -72,20 +70,20 @@ class HOTPackage(PackageBase):
         return yaql.dump(definition)
 
     def get_resource(self, name: str) -> str:
-        """See ``Package``; the template is the resource with the package's name."""
+        """Return the path of a resource; the template's has the package's name."""
         return str(self._template_path) if name == self.full_name else super().get_resource(name)
 
-    def _files(self, folder: str) -> list[str]:
-        """The paths of all files below a folder of resources, sorted."""
-        base = pathlib.Path(self.get_resource(folder))
+    def _files(self, directory: str) -> list[str]:
+        """Return the relative paths of all files in a directory of resources, sorted."""
+        base = pathlib.Path(self.get_resource(directory))
         return sorted(p.relative_to(base).as_posix() for p in base.rglob("*") if p.is_file())
 
 
 def _read(path: pathlib.Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            # One byte more than a document may have, so that it is refused.
+            # One byte over the limit, for the parser to refuse.
             return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
-        message = "is not at the top of the package; it holds the Heat template"
+        message = "is missing at the top of the package, which needs this Heat template"
         raise InvalidPackage([Problem(Rule.TEMPLATE_MISSING, FILE_NAME, message)]) from error

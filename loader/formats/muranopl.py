@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages whose classes are written in MuranoPL, one file or more."""
+"""The package type ``MuranoPL``: classes in one or several files."""
 
 import errno
 import os
@@ -10,31 +10,29 @@ from loader.formats.base import PackageBase
 
 
 class MuranoPLPackage(PackageBase):
-    """A package of the format ``MuranoPL``."""
+    """A package of the format ``MuranoPL``, which is not unpacked for its classes."""
 
     takes_source = True
 
     @property
     def classes(self) -> list[str]:
-        """See ``Package``."""
         return list(self._manifest.get("Classes") or {})
 
     @property
     def requirements(self) -> Mapping[str, str | None]:
-        """See ``Package``; as written, without the implicit ones."""
+        """FQN -> range as written, without the implicit requirements."""
         return self._manifest.get("Require") or {}
 
     @property
     def ui(self) -> bytes | None:
-        """See ``Package``."""
         return self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
 
     def get_class(self, name: str) -> tuple[bytes, str]:
-        """See ``Package``.
+        """Return the file that defines a class, and its path for messages.
 
-        :returns: the file that defines the class, and its path, for messages
-            alone: it may be one in an archive.
-        :raises KeyError: if the package does not define it.
+        The path need not exist: the file may be in an archive.
+
+        :raises KeyError: if the package does not define the class.
         :raises FileNotFoundError: if the package lacks the file.
         """
         file = self._manifest["Classes"][name]

@@ -511,7 +511,7 @@ def test_green_threads_read_from_an_archive_that_is_fetched_again(tmp_path: path
         eventlet.monkey_patch()
         import json, sys
         from loader import Cache
-        from loader.formats import Archived
+        from loader.formats import ArchiveSource
         from tests.unit.stored import Stored
 
         stored = Stored.named("org.green", resources=12)
@@ -525,7 +525,7 @@ def test_green_threads_read_from_an_archive_that_is_fetched_again(tmp_path: path
 
         with Cache(sys.argv[1]) as cache:
             def source():
-                return Archived(
+                return ArchiveSource(
                     lambda: cache.archive(stored.digest, fetch),
                     lambda: cache.package(stored.digest, fetch),
                 )

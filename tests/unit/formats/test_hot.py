@@ -176,7 +176,7 @@ def test_the_template_is_a_resource(package: Make, tmp_path: pathlib.Path) -> No
     )
     assert found.get_resource("org.test.Hot") == str(tmp_path / "template.yaml")
     assert found.get_resource("other") == str(tmp_path / "Resources" / "other")
-    with pytest.raises(ValueError, match="leaves the folder"):
+    with pytest.raises(ValueError, match="leaves the directory"):
         found.get_resource("../template.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["template.yaml"]
 

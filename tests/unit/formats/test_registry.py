@@ -14,7 +14,7 @@ import yaml
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidManifest, Limits, parse_version
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, Manifest
-from loader.formats import Archived, Folder, PackageTypes
+from loader.formats import ArchiveSource, DirectorySource, PackageTypes
 from loader.formats.muranopl import MuranoPLPackage
 from tests import packages
 from tests.plugins import Site
@@ -55,7 +55,9 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 def test_murano_pl_is_read_in_all_its_versions(tmp_path: pathlib.Path) -> None:
     for minor in range(5):
         content = packages.files(packages.manifest("org.test", Format=f"1.{minor}"))
-        package = PackageTypes().load(Folder(packages.write(tmp_path / str(minor), content)))
+        package = PackageTypes().load(
+            DirectorySource(packages.write(tmp_path / str(minor), content))
+        )
 
         assert package.format_name == "MuranoPL"
         assert str(package.runtime_version) == f"1.{minor}.0"
@@ -67,8 +69,8 @@ def test_a_plug_in_gets_what_murano_would_give_it(site: Site, folder: pathlib.Pa
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
     types = PackageTypes()
 
-    package = types.load(Folder(folder))
-    types.load(Folder(folder))
+    package = types.load(DirectorySource(folder))
+    types.load(DirectorySource(folder))
 
     name, version, source, manifest = package.arguments  # type: ignore[attr-defined]
     assert (name, str(version), source) == ("Test.Plain", "1.0.0", str(folder))
@@ -87,7 +89,7 @@ def test_a_format_that_nobody_reads_is_told_with_those_that_are_installed(
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
 
     with pytest.raises(loader.UnsupportedFormat) as refusal:
-        types.load(Folder(folder))
+        types.load(DirectorySource(folder))
 
     for word in ("org.test 1.10.0", "Test.Plain/1.0.0", "MuranoPL/1.4.0", "Heat.HOT/1.0.0"):
         assert word in str(refusal.value)
@@ -99,7 +101,7 @@ def test_a_plug_in_that_cannot_be_imported_is_told(site: Site, folder: pathlib.P
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
 
     with pytest.raises(loader.UnsupportedFormat, match="a library is missing"):
-        PackageTypes().load(Folder(folder))
+        PackageTypes().load(DirectorySource(folder))
 
 
 def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) -> None:
@@ -107,8 +109,8 @@ def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) ->
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
 
     with pytest.raises(loader.UnsupportedFormat, match="not enabled"):
-        PackageTypes(enabled=["another"]).load(Folder(folder))
-    assert PackageTypes(enabled=["plain"]).load(Folder(folder)) is not None
+        PackageTypes(enabled=["another"]).load(DirectorySource(folder))
+    assert PackageTypes(enabled=["plain"]).load(DirectorySource(folder)) is not None
 
 
 class _Kept:
@@ -124,9 +126,9 @@ class _Kept:
         time.sleep(0.02)
         self._archive.write_bytes(packages.zipped(files))
 
-    def source(self) -> Archived:
+    def source(self) -> ArchiveSource:
         """The source that a new deployment has."""
-        return Archived(lambda: self._archive, self._unpack)
+        return ArchiveSource(lambda: self._archive, self._unpack)
 
     def load(self) -> Any:
         return PackageTypes().load(self.source())
@@ -227,7 +229,7 @@ def test_the_manifest_of_an_archive_is_read_once(
 
     assert kept.load().arguments[3]["FullName"] == "org.test"
     with pytest.raises(TypeError):
-        PackageTypes().load(Folder(folder))
+        PackageTypes().load(DirectorySource(folder))
 
 
 def test_a_manifest_that_was_mended_is_read_anew(kept: _Kept) -> None:
@@ -240,7 +242,7 @@ def test_a_limit_holds_for_what_was_read_under_another(kept: _Kept) -> None:
     kept.replace(packages.files(packages.manifest("org.test")))
     assert kept.source().manifest().full_name == "org.test"
 
-    small = Archived(lambda: kept._archive, kept._unpack, Limits(archive_size=10))
+    small = ArchiveSource(lambda: kept._archive, kept._unpack, Limits(archive_size=10))
     with pytest.raises(InvalidArchive, match="archive-size"):
         small.manifest()
 
@@ -265,7 +267,7 @@ def test_what_has_no_manifest_is_told_each_time(
     kept: _Kept, tmp_path: pathlib.Path, files: dict[str, bytes]
 ) -> None:
     kept.replace(files)
-    folder = Folder(packages.write(tmp_path / "folder", files))
+    folder = DirectorySource(packages.write(tmp_path / "folder", files))
     for _ in range(2):
         with pytest.raises(InvalidManifest, match="manifest-missing"):
             kept.load()

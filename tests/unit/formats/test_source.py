@@ -20,7 +20,7 @@ import pytest
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidPackage
 from loader.cache import archives
-from loader.formats import Archived, Folder, PackageTypes, Source
+from loader.formats import ArchiveSource, DirectorySource, PackageSource, PackageTypes
 from loader.formats import source as source_module
 from loader.formats.hot import HOTPackage
 from tests import packages
@@ -46,9 +46,9 @@ def stored() -> Stored:
     return Stored({**simple, **before, **files, **after})
 
 
-def _source(cache: loader.Cache, stored: Stored) -> Archived:
+def _source(cache: loader.Cache, stored: Stored) -> ArchiveSource:
     """The source that a loader makes."""
-    return Archived(
+    return ArchiveSource(
         lambda: cache.archive(stored.digest, stored.fetch),
         lambda: cache.package(stored.digest, stored.fetch),
         cache.limits,
@@ -157,7 +157,7 @@ def test_a_class_whose_file_is_missing_is_told(cache: loader.Cache) -> None:
 def test_nothing_beside_the_package_is_read(cache: loader.Cache, stored: Stored, name: str) -> None:
     package = _load(cache, stored)
 
-    with pytest.raises(ValueError, match="leaves the folder"):
+    with pytest.raises(ValueError, match="leaves the directory"):
         package.get_resource(name)
     assert _unpacked(cache) == set()
 
@@ -254,7 +254,7 @@ def test_the_directory_of_an_archive_is_read_once(
 def test_a_large_directory_is_kept_for_one_package_object(
     cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = _with_files("org.many", source_module._MOST_FILES)
+    stored = _with_files("org.many", source_module._MAX_INDEXED_FILES)
     _read_classes(cache, stored)
     source = _source(cache, stored)
     assert source.read("Classes/a.yaml") == b"a"
@@ -269,23 +269,23 @@ def test_a_large_directory_is_kept_for_one_package_object(
 @pytest.fixture(params=["folder", "archive"])
 def source(
     request: pytest.FixtureRequest, cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path
-) -> Source:
+) -> PackageSource:
     """The same files, wherever they are."""
     if request.param == "folder":
-        return Folder(stored.write(tmp_path / "package"))
+        return DirectorySource(stored.write(tmp_path / "package"))
     return _source(cache, stored)
 
 
 @pytest.mark.parametrize("path", ["./{}", "UI//../{}", "UI/../{}", "Classes/./../{}", "none/../{}"])
-def test_a_path_has_many_forms(source: Source, stored: Stored, path: str) -> None:
+def test_a_path_has_many_forms(source: PackageSource, stored: Stored, path: str) -> None:
     assert source.read(path.format(CLASS)) == stored.files[CLASS]
     assert source.read(path.format("Classes//Thing.yaml")) == stored.files[CLASS]
     assert source.read(path.format("none")) is None
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", f"/package/{CLASS}", "..", "UI/../../x"])
-def test_a_path_that_leaves_the_package_is_refused(source: Source, path: str) -> None:
-    with pytest.raises(ValueError, match="leaves the folder of the package"):
+def test_a_path_that_leaves_the_package_is_refused(source: PackageSource, path: str) -> None:
+    with pytest.raises(ValueError, match="leaves the directory of the package"):
         source.read(path)
 
 
@@ -379,7 +379,7 @@ def test_an_archive_that_is_removed_before_it_is_opened_is_fetched_again(
 
     if read_before:
         assert _source(cache, stored).read(CLASS) == stored.files[CLASS]
-    source = Archived(find, lambda: cache.package(stored.digest, stored.fetch))
+    source = ArchiveSource(find, lambda: cache.package(stored.digest, stored.fetch))
 
     assert source.read(CLASS) == stored.files[CLASS]
     assert len(found) == 2
@@ -412,7 +412,7 @@ def test_who_reads_does_not_wait_for_another_package(cache: loader.Cache, stored
         assert may_go_on.wait(30)
         yield stored.data
 
-    slow = Archived(
+    slow = ArchiveSource(
         lambda: cache.archive(stored.digest, fetch), lambda: cache.package(stored.digest, fetch)
     )
     first = threading.Thread(target=slow.read, args=(CLASS,))
@@ -460,7 +460,7 @@ def test_an_archive_that_cannot_be_fetched_again_is_told_so(
         raise loader.CatalogError("the catalogue is gone")
         yield b""
 
-    source = Archived(
+    source = ArchiveSource(
         lambda: cache.archive(stored.digest, fail), lambda: cache.package(stored.digest, fail)
     )
     assert source.read(CLASS) == stored.files[CLASS]
@@ -482,7 +482,7 @@ def test_what_a_download_fails_with_is_not_told_of_the_archive(
         asked.append(stored.digest)
         raise error
 
-    source = Archived(lambda: cache.archive(stored.digest, fail), lambda: cache.folder)
+    source = ArchiveSource(lambda: cache.archive(stored.digest, fail), lambda: cache.folder)
 
     with pytest.raises(type(error)) as caught:
         source.manifest()
@@ -498,8 +498,8 @@ def test_an_archive_that_is_removed_each_time_is_told(cache: loader.Cache, store
         found[-1].unlink()
         return found[-1]
 
-    with pytest.raises(loader.CacheError, match=f"{stored.digest} cannot be read"):
-        Archived(find, lambda: cache.folder).manifest()
+    with pytest.raises(loader.CacheError, match=f"cannot read the archive .*{stored.digest}"):
+        ArchiveSource(find, lambda: cache.folder).manifest()
     assert len(found) == 2
 
 
