@@ -2,15 +2,14 @@
 
 """The MuranoPL class that deploys a HOT template, as plain data.
 
-The names of its properties, and the attribute that keeps the name of the
-stack, are those of Murano's own class for such packages, so that an
-environment may change from the one to the other at any time.
+Its properties, and the attribute with the name of the stack, are called as in
+the class that Murano generates, so that environments can switch between both.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from glare_murano.package.hot.parameter import Parameter, Type
+from glare_murano.package.hot.parameter import Parameter, ParameterType
 from glare_murano.package.hot.template import Template
 from glare_murano.package.hot.yaql import Yaql, literal
 
@@ -18,14 +17,14 @@ FILES = "HotFiles"
 ENVIRONMENTS = "HotEnvironments"
 
 _CONVERSIONS = {
-    Type.STRING: "$.string()",
-    Type.NUMBER: "$.int()",
-    Type.BOOLEAN: "$.bool()",
-    Type.LIST: "$.string()",
-    Type.JSON: "$.string()",
+    ParameterType.STRING: "$.string()",
+    ParameterType.NUMBER: "$.int()",
+    ParameterType.BOOLEAN: "$.bool()",
+    ParameterType.LIST: "$.string()",
+    ParameterType.JSON: "$.string()",
 }
 
-# Heat gives back lists and mappings as well, which string() refuses.
+# Heat also returns lists and mappings, which string() refuses.
 _OUTPUT = "(isString($) or isInteger($) or isBoolean($)) and $.string() or $"
 
 _STACK_NAME = "$.getAttr(generatedHeatStackName)"
@@ -40,14 +39,15 @@ def make_class(
 ) -> dict[str, Any]:
     """Make the class.
 
-    :param name: the FQN of the package, which names both the class and the
-        resource that is the template.
+    :param name: the FQN of the package: the name of the class, and of the
+        resource with the template.
     :param files: paths below ``Resources/HotFiles``.
-    :param has_environments: whether the package has Heat environments. One
-        of them may give the parameters, and what the class converts to its
-        contract would win over it; so the class takes them as they come.
+    :param has_environments: whether the package has Heat environments. They
+        may set parameters, and converted parameters would override them, so
+        the class then has no contracts for parameters.
     """
-    contracts = {} if has_environments else _contracts(template.parameters.values())
+    parameters = {} if has_environments else template.parameters
+    contracts = {key: Yaql(_contract(parameter)) for key, parameter in parameters.items()}
     outputs = {output: Yaql(_OUTPUT) for output in template.outputs}
     return {
         "Name": name,
@@ -70,13 +70,8 @@ def _property(usage: str, contract: Any) -> dict[str, Any]:
     return {"Usage": usage, "Contract": contract}
 
 
-def _contracts(parameters: Iterable[Parameter]) -> Mapping[str, Yaql]:
-    return {parameter.name: Yaql(_contract(parameter)) for parameter in parameters}
-
-
 def _contract(parameter: Parameter) -> str:
-    # A parameter that is left out is null here. Where Heat has a default for
-    # it, no constraint is asked.
+    # An omitted parameter is null. If Heat has a default, no constraint is checked.
     step = "?." if parameter.has_default else "."
     predicates = filter(None, (constraint.predicate for constraint in parameter.constraints))
     checks = (f"check({predicate})" for predicate in predicates)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The form in which a user fills in the parameters of a HOT template, as plain data.
+"""The form for the parameters of a HOT template, as plain data.
 
-It is a form definition of version 2, as Murano's dashboard reads it.
+The result is a form definition of version 2 for Murano's dashboard.
 """
 
 import json
@@ -10,32 +10,22 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from glare_murano.package import Version
-from glare_murano.package.hot.parameter import (
-    AllowedPattern,
-    Constraint,
-    Length,
-    Parameter,
-    Type,
-    truth_or_none,
-)
+from glare_murano.package.hot.parameter import Constraint, Parameter, ParameterType, truth_or_none
 from glare_murano.package.hot.template import Template
 from glare_murano.package.hot.yaql import Yaql, literal
+from glare_murano.package.versions import Version
 
-_FIELD_TYPES = {Type.NUMBER: "integer", Type.BOOLEAN: "boolean"}
+_FIELD_TYPES = {ParameterType.NUMBER: "integer", ParameterType.BOOLEAN: "boolean"}
 _KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 
 
 def make_form(
     name: str, version: Version, description: str | None, template: Template
 ) -> dict[str, Any]:
-    """Make the form.
-
-    The first page asks for the application's name, each further one for a
-    group of parameters.
+    """Make the form: a page for the application's name, and one for each parameter group.
 
     :param name: the FQN of the package and its class.
-    :param description: the package's, shown above the form.
+    :param description: the package's description, shown above the form.
     """
     pages = [_application_fields(description)]
     pages += [[_field(template.parameters[n]) for n in group] for group in template.groups]
@@ -93,55 +83,41 @@ def _field(parameter: Parameter) -> dict[str, Any]:
         field["description"] = parameter.description
     if parameter.has_default:
         field["initial"] = _initial(parameter)
-    lengths = [
-        constraint
-        for constraint in parameter.constraints
-        if isinstance(constraint, Length) and not constraint.of_items
-    ]
-    others = [constraint for constraint in parameter.constraints if constraint not in lengths]
-    field.update(_length(lengths))
-    validators = list(_validators(others))
+    lengths = [c.lengths for c in parameter.constraints if c.lengths is not None]
+    least = [low for low, _ in lengths if low is not None]
+    greatest = [high for _, high in lengths if high is not None]
+    if least:
+        field["minLength"] = max(least)
+    if greatest:
+        field["maxLength"] = min(greatest)
+    validators = list(_validators(c for c in parameter.constraints if c.lengths is None))
     if validators:
         field["validators"] = validators
     return field
 
 
 def _initial(parameter: Parameter) -> Any:
-    """The default as the field shows it and gives it back: no list, no mapping."""
+    """Return the default as the field shows it: lists and mappings become strings."""
     default = parameter.default
-    if parameter.kind is Type.LIST and isinstance(default, list):
+    if parameter.kind is ParameterType.LIST and isinstance(default, list):
         return ",".join(map(str, default))
     if isinstance(default, dict | list):
         return json.dumps(default)
-    if parameter.kind is Type.BOOLEAN:
+    if parameter.kind is ParameterType.BOOLEAN:
         truth = truth_or_none(default)
         return default if truth is None else truth
     return default
 
 
-def _length(constraints: Iterable[Length]) -> dict[str, int]:
-    lows = [c.minimum for c in constraints if c.minimum is not None]
-    highs = [c.maximum for c in constraints if c.maximum is not None]
-    found = {}
-    if lows:
-        found["minLength"] = max(lows)
-    if highs:
-        found["maxLength"] = min(highs)
-    return found
-
-
 def _validators(constraints: Iterable[Constraint]) -> Iterable[dict[str, Any]]:
     for constraint in constraints:
-        if isinstance(constraint, AllowedPattern):
-            expression: Any = {"regexpValidator": _regexp(constraint.pattern)}
+        if constraint.pattern is not None:
+            # The dashboard reads /pattern/flags, so a leading slash is escaped.
+            escape = "\\" if constraint.pattern.startswith("/") else ""
+            expression: Any = {"regexpValidator": escape + constraint.pattern}
         elif constraint.predicate is not None:
             expression = Yaql(constraint.predicate)
         else:
             continue
         message = constraint.description
         yield {"expr": expression} | ({} if message is None else {"message": message})
-
-
-def _regexp(pattern: str) -> str:
-    # A slash in front would mean that flags follow a slash at the end.
-    return f"\\{pattern}" if pattern.startswith("/") else pattern

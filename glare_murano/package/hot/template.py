@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A HOT template, as far as a class and a form are made of it, checked.
+"""A HOT template: the checked parts from which a class and a form are generated.
 
-The module reads one document. What it creates in the cloud is Heat's affair:
-of the resources no more is asked than that there is such a section.
+These are parameters, their groups and outputs. The section ``resources`` must
+exist; only Heat looks into it.
 """
 
 import dataclasses
@@ -12,13 +12,19 @@ from typing import Any
 
 import yaml
 
-from glare_murano.package import InvalidPackage, Problem, safe_yaml
-from glare_murano.package.hot.parameter import Constraint, Parameter, Type, read_constraints
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import InvalidPackage, Problem
+from glare_murano.package.hot.parameter import (
+    Constraint,
+    Parameter,
+    ParameterType,
+    read_constraints,
+)
 from glare_murano.package.rules import Rule
 
 FILE_NAME = "template.yaml"
 
-# Name -> the nodes of key and value.
+# Name -> the nodes of the key and of the value.
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 
@@ -27,9 +33,9 @@ class Template:
     """A template.
 
     :param parameters: by name, in the template's order.
-    :param groups: names of parameters that a form shows together, group by
-        group; those that the template leaves out stand in the last.
-    :param outputs: names of what a stack gives back.
+    :param groups: names of parameters on one page of a form. The last group
+        has the parameters that the template puts into no group.
+    :param outputs: names of the values that a stack returns.
     """
 
     parameters: Mapping[str, Parameter]
@@ -41,13 +47,13 @@ class Template:
         """Read a template.
 
         :param data: the bytes of ``template.yaml``.
-        :raises InvalidPackage: with everything that is wrong in it.
+        :raises InvalidPackage: with all problems in the template.
         """
-        return _Reader(data).template()
+        return _TemplateReader(data).template()
 
 
-class _Reader:
-    """Collects what one document says, and what is wrong with it."""
+class _TemplateReader:
+    """Reads one document, and collects its problems."""
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []
@@ -80,48 +86,41 @@ class _Reader:
         if values is None:
             return None
         try:
-            kind = Type(str(values.get("type")))
+            kind = ParameterType(str(values.get("type")))
         except ValueError:
             found = repr(values["type"])[:60] if "type" in values else "no type"
-            expected = ", ".join(Type)
-            self._complain(
-                Rule.TEMPLATE_TYPE,
-                where,
-                f"expected type to be one of {expected}, found {found}",
-                key,
-            )
+            message = f"expected type to be one of {', '.join(ParameterType)}, found {found}"
+            self._complain(Rule.TEMPLATE_TYPE, where, message, key)
             return None
         return Parameter(
             name,
             kind,
-            label=self._text(values, "label", where, key),
-            description=self._text(values, "description", where, key),
+            label=self._string(values, "label", where, key),
+            description=self._string(values, "description", where, key),
             has_default="default" in values,
             default=values.get("default"),
             constraints=tuple(self._constraints(values.get("constraints"), kind, where, key)),
         )
 
     def _constraints(
-        self, values: Any, kind: Type, where: str, key: yaml.Node
+        self, values: Any, kind: ParameterType, where: str, key: yaml.Node
     ) -> Iterator[Constraint]:
         if not isinstance(values, list | None):
-            self._complain(
-                Rule.TEMPLATE_CONSTRAINT, where, "expected constraints to be a list", key
-            )
+            message = "expected constraints to be a list"
+            self._complain(Rule.TEMPLATE_CONSTRAINT, where, message, key)
             return
         for number, value in enumerate(values or ()):
             try:
                 yield from read_constraints(value, kind)
             except ValueError as error:
-                self._complain(
-                    Rule.TEMPLATE_CONSTRAINT, f"{where}.constraints[{number}]", str(error), key
-                )
+                place = f"{where}.constraints[{number}]"
+                self._complain(Rule.TEMPLATE_CONSTRAINT, place, str(error), key)
 
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
-        """The groups of the template, and one of all that stand in none."""
+        """Return the template's groups, and a group of the other parameters."""
         node = self._sections.get("parameter_groups")
         values = self._value(node, "parameter_groups") if node is not None else None
-        left = dict.fromkeys(parameters)
+        others = dict.fromkeys(parameters)
         for number, group in enumerate(values if isinstance(values, list) else ()):
             if not isinstance(group, dict) or not isinstance(
                 group.get("parameters"), list | dict | None
@@ -132,16 +131,18 @@ class _Reader:
             names = group.get("parameters") or ()
             known = [name for name in names if isinstance(name, str) and name in parameters]
             yield tuple(known)
-            left = {name: None for name in left if name not in known}
+            others = {name: None for name in others if name not in known}
         if not isinstance(values, list | None):
             self._complain(Rule.TEMPLATE_GROUP, "parameter_groups", "expected a list", node)
-        if left:
-            yield tuple(left)
+        if others:
+            yield tuple(others)
 
-    def _text(self, values: Mapping[str, Any], name: str, where: str, key: yaml.Node) -> str | None:
+    def _string(
+        self, values: Mapping[str, Any], name: str, where: str, key: yaml.Node
+    ) -> str | None:
         value = values.get(name)
         if isinstance(value, dict | list):
-            self._complain(Rule.TEMPLATE_PARAMETER, where, f"expected {name} to be a text", key)
+            self._complain(Rule.TEMPLATE_PARAMETER, where, f"expected {name} to be a string", key)
         return None if value is None else str(value)
 
     def _section(self, name: str) -> _Entries:
@@ -149,7 +150,7 @@ class _Reader:
         return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
-        """The entries of a mapping; of those with one name, the last."""
+        """Return the entries of a mapping. Of entries with one name, the last wins."""
         if not isinstance(node, yaml.MappingNode):
             found = safe_yaml.kind(node)
             self._complain(Rule.TEMPLATE_MAPPING, where, f"expected a mapping, found {found}", node)
@@ -159,11 +160,11 @@ class _Reader:
             if isinstance(key, yaml.ScalarNode):
                 entries[key.value] = (key, value)
             else:
-                self._complain(Rule.TEMPLATE_MAPPING, where, "a key is no text", key)
+                self._complain(Rule.TEMPLATE_MAPPING, where, "a key is not a string", key)
         return entries
 
     def _merged(self, node: yaml.MappingNode, where: str) -> list[tuple[yaml.Node, yaml.Node]]:
-        """The entries of a mapping, those that YAML's ``<<`` brings in included."""
+        """Return the entries of a mapping, with the mappings below merge keys (``<<``)."""
         try:
             yaml.constructor.SafeConstructor().flatten_mapping(node)
         except yaml.MarkedYAMLError as error:
@@ -171,12 +172,12 @@ class _Reader:
         return list(node.value)
 
     def _value(self, node: yaml.Node, where: str) -> Any:
-        """A node as plain values; None if it is wrong."""
+        """Return the plain value of a node, or None after a complaint."""
         level = [node]
         for _ in range(safe_yaml.MAX_DEPTH):
             level = [child for inner in level for child in self._children(inner, where)]
         if level:
-            self._complain(Rule.YAML_DEPTH, where, "aliases nest too deep", node)
+            self._complain(Rule.YAML_DEPTH, where, "aliases are nested too deep", node)
             return None
         try:
             return safe_yaml.plain(node)

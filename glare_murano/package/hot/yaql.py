@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""YAQL expressions, and YAML that tells them from text.
+"""YAQL expressions, and how generated YAML distinguishes them from strings.
 
-MuranoPL takes an unquoted text for an expression if it parses as one. What is
-generated leaves nothing to such guesses: expressions are tagged, and every
-other text is quoted.
+MuranoPL reads an unquoted string as an expression if it can be parsed as one.
+Generated YAML avoids this guess: it tags expressions, and quotes strings.
 """
 
 import dataclasses
@@ -16,22 +15,19 @@ import yaml
 
 @dataclasses.dataclass(frozen=True)
 class Yaql:
-    """An expression, to stand among plain values."""
+    """An expression within a document of plain values."""
 
     text: str
 
 
 def literal(value: str | float | bool) -> str:
-    """Write a value as YAQL reads it.
-
-    :param value: a text, a truth value or a finite number.
-    """
+    """Write a string, a truth value or a finite number as a YAQL literal."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
     if isinstance(value, bool):
         return "true" if value else "false"
-    # YAQL knows no exponents, and a float by its point.
+    # YAQL has no exponents, and recognizes a float by its point.
     text = format(decimal.Decimal(repr(value)), "f")
     return text if isinstance(value, int) or "." in text else f"{text}.0"
 
@@ -44,13 +40,13 @@ def dump(document: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes texts, tags expressions, and repeats values rather than refer to them."""
+    """Quotes strings, tags expressions, and repeats values instead of using aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+def _represent_string(dumper: _Dumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
 
 
@@ -58,5 +54,5 @@ def _represent_yaql(dumper: _Dumper, expression: Yaql) -> yaml.Node:
     return dumper.represent_scalar("!yaql", expression.text, style='"')
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(str, _represent_string)
 _Dumper.add_representer(Yaql, _represent_yaql)
