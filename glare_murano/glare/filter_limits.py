@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much the filters of one list request may ask of Glare's database.
+"""Limits for the filters of a list request, which would keep Glare's database busy for days.
 
 Glare joins a table for every filter by tags, or by a field that is a list or a
-dict, and each join multiplies what the others found of an artifact. A handful
-of filters could keep a database busy for days, and a few dozen are more than
-it can join. What a filter means is Glare's affair.
+dict. Each join multiplies the rows that the others found for an artifact, and a
+database can join only some dozens of tables.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
@@ -19,60 +18,70 @@ from glare_murano import fields
 
 # Databases join some sixty tables; Glare needs a few itself.
 MAX_JOINS = 20
-# SQLite takes expressions of a thousand terms.
+# SQLite allows a thousand terms in an expression.
 MAX_TERMS = 300
-# What a filter that names no value can find of one artifact: all elements of
-# the largest list, or all tags.
+# The largest number of elements in a list, and of tags.
 ELEMENTS = 4096
 TAGS = 255
 
-_SINGLE = frozenset(field.name for field in fields.FIELDS if field.kind == "string")
-
-# Name, key, operator, type, value, and how it is combined with the others.
-_Filter = tuple[str, str | None, str | None, str | None, Any, str]
+_STRINGS = frozenset(field.name for field in fields.FIELDS if field.kind == "string")
 
 
-def check(filters: Sequence[_Filter]) -> None:
-    """Refuse filters that are more than a database can bear.
+class _Filter(NamedTuple):
+    """A filter in the form of Glare's parser."""
+
+    name: str
+    key: str | None
+    operator: str | None
+    field_type: str | None
+    value: Any
+    combiner: str
+
+    @property
+    def is_tags(self) -> bool:
+        return self.name in ("tags", "tags-any")
+
+    @property
+    def terms(self) -> int:
+        """Number of values."""
+        if self.is_tags:
+            return int(self.value.count(",")) + 1
+        return len(self.value) if isinstance(self.value, list) else 1
+
+    @property
+    def is_alternative(self) -> bool:
+        """Whether Glare joins all rows of the field, once for all such filters."""
+        return self.combiner == "or" and not self.is_tags
+
+    @property
+    def max_rows(self) -> int:
+        """Largest number of rows that the filter finds for one artifact."""
+        if self.is_alternative or self.key is not None or self.name in _STRINGS:
+            return 1
+        if self.name == "tags":
+            return 1 if self.combiner == "and" else int(TAGS**self.terms)
+        return ELEMENTS if self.operator == "neq" else self.terms
+
+
+def check(filters: Sequence[tuple[Any, ...]]) -> None:
+    """Refuse filters that exceed a limit.
 
     :param filters: as Glare parses them.
-    :raises glare.common.exception.BadRequest: telling what is too much.
+    :raises glare.common.exception.BadRequest: naming the limit.
     """
-    if sum(map(_terms, filters)) > MAX_TERMS:
+    parsed = [_Filter(*each) for each in filters]
+    if sum(each.terms for each in parsed) > MAX_TERMS:
         raise exception.BadRequest(
-            message=f"the filters have more than {MAX_TERMS} values; ask for fewer at once"
+            message=f"the filters have more than {MAX_TERMS} values; send fewer at once"
         )
-    joined = [one for one in filters if one[0] not in database.BASE_ARTIFACT_PROPERTIES]
-    if sum(_terms(one) if one[0] == "tags" else 1 for one in joined) > MAX_JOINS:
+    joined = [each for each in parsed if each.name not in database.BASE_ARTIFACT_PROPERTIES]
+    if sum(each.terms if each.name == "tags" else 1 for each in joined) > MAX_JOINS:
         raise exception.BadRequest(
-            message=f"more than {MAX_JOINS} filters by tags, lists and dicts; ask for fewer at once"
+            message=f"more than {MAX_JOINS} filters by tags, lists and dicts; send fewer at once"
         )
-    alternatives = ELEMENTS if any(_is_alternative(one) for one in joined) else 1
-    if alternatives * math.prod(map(_found, joined)) > ELEMENTS:
+    alternatives = ELEMENTS if any(each.is_alternative for each in joined) else 1
+    if alternatives * math.prod(each.max_rows for each in joined) > ELEMENTS:
         raise exception.BadRequest(
             message="the filters by tags, lists and dicts have too many combinations; use fewer "
             "of them that have several values, neq: or or:"
         )
-
-
-def _terms(one: _Filter) -> int:
-    name, _, _, _, value, _ = one
-    if name in ("tags", "tags-any"):
-        return int(value.count(",")) + 1
-    return len(value) if isinstance(value, list) else 1
-
-
-def _is_alternative(one: _Filter) -> bool:
-    """Whether Glare joins all of a field's rows, once for all such filters."""
-    name, *_, combiner = one
-    return combiner == "or" and name not in ("tags", "tags-any")
-
-
-def _found(one: _Filter) -> int:
-    """How many rows of one artifact a filter can find."""
-    name, key, operator, _, _, combiner = one
-    if _is_alternative(one) or key is not None or name in _SINGLE:
-        return 1
-    if name == "tags":
-        return 1 if combiner == "and" else int(TAGS ** _terms(one))
-    return ELEMENTS if operator == "neq" else _terms(one)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether an API process can do its work, for oslo.middleware's health check.
+"""The backend ``glare_database`` of oslo.middleware's health check.
 
-The check is the backend ``glare_database``: the database answers. The store is
-not asked, since one that scales out has checks of its own.
+The store is not checked, since stores that scale out have checks of their own.
 """
 
 import sqlalchemy as sa
@@ -15,16 +14,15 @@ LOG = logging.getLogger(__name__)
 
 
 class DatabaseCheck(pluginbase.HealthcheckBaseExtension):
-    """Asks the database for one row of Glare's artifacts."""
+    """Check that the database answers."""
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
-        """Tell whether the database answers."""
+        """Read one row of Glare's artifacts."""
         try:
             with database.get_engine().connect() as connection:
                 connection.execute(sa.text("SELECT id FROM glare_artifacts LIMIT 1")).all()
         except Exception as error:
-            # Whatever it is, the process cannot serve requests. Whoever asks
-            # is not authenticated, and is told no more than that.
+            # Every error counts. The caller is not authenticated and sees no details.
             LOG.warning("The database does not answer: %s", error)
             return pluginbase.HealthcheckResult(
                 available=False, reason="the database does not answer"

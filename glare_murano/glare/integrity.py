@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What must hold between packages when one of them comes, or goes.
+"""Integrity of the catalogue when a package is added or removed.
 
-A package becomes active only if what it requires is there, and public only if
-that is public; the last package that an active one needs does not go. A check
-sees the catalogue as it is at that moment; two requests at once may both pass.
-What an active package requires is planned elsewhere: see ``dependencies``.
+A package becomes active only if its requirements are satisfied, and public only
+if public packages satisfy them. The last package that an active one needs stays.
+The checks are not locked: two requests at the same time may both pass.
 """
 
 import collections
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
-from glare.common import exception, policy
+from glare.common import exception
 from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
+from sqlalchemy import orm
 
 from glare_murano import fields
-from glare_murano.glare import metrics, request_state
+from glare_murano.glare import metrics, policies, request_state
 from glare_murano.glare.db.queries import VERSION, among, checked, looked_up, version_of
+from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.rules import Rule
 from glare_murano.resolver import newest_first
@@ -31,9 +32,9 @@ from glare_murano.resolver import newest_first
 LOG = logging.getLogger(__name__)
 
 _MODES = [
-    ("enforce", "Refuse it, with 409."),
-    ("warn", "Let it pass, and log a warning."),
-    ("off", "Do not look."),
+    ("enforce", "Refuse the request with 409."),
+    ("warn", "Accept the request and log a warning."),
+    ("off", "Do not check."),
 ]
 
 # Options of the group [artifact_type:murano].
@@ -42,27 +43,27 @@ OPTIONS = [
         "check_requirements",
         choices=_MODES,
         default="enforce",
-        help="What to do with a package that is to become active while nothing that its project "
-        "can see satisfies one of its requirements. Drafts of the same project count once their "
-        "archive is uploaded.",
+        help="Whether to check, when a package is activated, that its requirements are satisfied: "
+        "by active packages that its project can see, or by drafts of the same project with an "
+        "uploaded archive.",
     ),
     cfg.StrOpt(
         "check_public_requirements",
         choices=_MODES,
         default="enforce",
-        help="What to do with a package that is to become public while no public package "
-        "satisfies one of its requirements.",
+        help="Whether to check, when a package is published, that public packages satisfy its "
+        "requirements.",
     ),
     cfg.StrOpt(
         "check_dependents",
         choices=_MODES,
         default="enforce",
-        help="What to do with the last package that an active one needs, when it is to be deleted "
-        "or deactivated.",
+        help="Whether to check, when a package is deleted or deactivated, that no active package "
+        "depends on it alone.",
     ),
 ]
 
-# How many packages, or versions, one message names.
+# Packages, or versions, that one message names.
 _MAX_NAMED = 10
 
 
@@ -80,139 +81,165 @@ class _Candidate:
     def is_public(self) -> bool:
         return self.visibility == "public" and self.status == "active"
 
-    def serves(self, owner: str) -> bool:
-        """Whether what this project activates may count on it."""
-        return self.is_public or self.owner == owner
+    def is_usable_by(self, project_id: str) -> bool:
+        return self.is_public or self.owner == project_id
 
 
-def check_activation(context: Any, af: Any) -> None:
-    """Hold that everything that a package requires is there.
+@dataclasses.dataclass(frozen=True)
+class _Dependents:
+    """The active packages of a project and visibility that require a package in one range."""
 
-    :param af: the artifact that is to become active.
-    :raises glare.common.exception.Conflict: if the operator has it enforced.
+    range: str
+    owner: str
+    visibility: str
+
+    def accept(self, candidate: _Candidate, replaced: Artifact) -> bool:
+        """Return whether a candidate satisfies them in place of an artifact."""
+        if self.visibility == "public" and replaced.visibility == "public":
+            is_usable = candidate.is_public
+        else:
+            is_usable = candidate.is_usable_by(self.owner)
+        return is_usable and VersionSpec.of(self.range).match(candidate.version)
+
+
+def check_activation(context: RequestContext, af: Artifact) -> None:
+    """Check that the requirements of a package are satisfied.
+
+    :raises glare.common.exception.Conflict: if they are not, and the check is enforced.
     """
-    _check(
-        context,
-        "check_requirements",
-        Rule.REQUIREMENT_MISSING,
-        lambda: _missing(af, lambda candidate: candidate.serves(af.owner), "package", "upload"),
-    )
+
+    def find_problem() -> str:
+        return _unsatisfied(af, lambda found: found.is_usable_by(af.owner), "package", "upload")
+
+    _enforce(context, "check_requirements", Rule.REQUIREMENT_MISSING, find_problem)
 
 
-def check_publication(context: Any, af: Any) -> None:
-    """Hold that everything that a package requires is public.
+def check_publication(context: RequestContext, af: Artifact) -> None:
+    """Check that public packages satisfy the requirements of a package.
 
-    :raises glare.common.exception.Conflict: if the operator has it enforced.
+    :raises glare.common.exception.Conflict: if they do not, and the check is enforced.
     """
-    _check(
-        context,
-        "check_public_requirements",
-        Rule.REQUIREMENT_PRIVATE,
-        lambda: _missing(af, lambda candidate: candidate.is_public, "public package", "publish"),
-    )
+
+    def find_problem() -> str:
+        return _unsatisfied(af, lambda found: found.is_public, "public package", "publish")
+
+    _enforce(context, "check_public_requirements", Rule.REQUIREMENT_PRIVATE, find_problem)
 
 
-def check_removal(context: Any, af: Any) -> None:
-    """Hold that no active package needs this one.
+def check_removal(context: RequestContext, af: Artifact) -> None:
+    """Check that no active package depends on this one alone.
 
     :param af: the artifact that is to be deleted or deactivated.
-    :raises glare.common.exception.Conflict: if the operator has it enforced.
+    :raises glare.common.exception.Conflict: if one does, and the check is enforced.
     """
-    if af.status == "active" or (af.status == "drafted" and _is_uploaded(af)):
-        _check(
-            context, "check_dependents", Rule.REQUIREMENT_LAST, lambda: _left_without(context, af)
+    is_uploaded = af.archive is not None and af.archive["status"] == "active"
+    if af.status == "active" or (af.status == "drafted" and is_uploaded):
+        _enforce(
+            context, "check_dependents", Rule.REQUIREMENT_LAST, lambda: _dependent(context, af)
         )
 
 
-def _check(context: Any, option: str, rule: Rule, look: Callable[[], str]) -> None:
-    """Do what the operator has chosen for a check."""
+def _enforce(
+    context: RequestContext, option: str, rule: Rule, find_problem: Callable[[], str]
+) -> None:
+    """Refuse a problem, or log it, as the option says."""
     mode = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"][option]
-    if mode == "off":
-        return
-    problem = look()
+    problem = "" if mode == "off" else find_problem()
     if not problem:
         return
-    overridden = request_state.of(context).overrides_checks
-    if mode == "enforce" and not overridden:
+    is_overridden = request_state.of(context).overrides_checks
+    if mode == "enforce" and not is_overridden:
         metrics.REFUSED.labels(rule).inc()
         LOG.info("Refused: %s [%s]", problem, rule)
         raise exception.Conflict(message=f"{problem} [{rule}]")
-    reason = "an administrator overrides the check" if overridden else f"{option} is warn"
-    LOG.warning("Let pass, since %s: %s [%s]", reason, problem, rule)
+    reason = "an administrator overrides the check" if is_overridden else f"{option} is warn"
+    LOG.warning("Accepted, since %s: %s [%s]", reason, problem, rule)
 
 
-def _missing(af: Any, counts: Callable[[_Candidate], bool], kind: str, remedy: str) -> str:
-    """What an artifact requires, and no candidate that counts satisfies; empty if nothing."""
-    # The engine looks nowhere else for what a package requires of itself.
+def _unsatisfied(
+    af: Artifact, is_usable: Callable[[_Candidate], bool], kind: str, remedy: str
+) -> str:
+    """Return a message that names the unsatisfied requirements; empty if there are none."""
+    # The engine takes the package itself for its requirement on itself.
     requirements = {fqn: text for fqn, text in af.requirements.items() if fqn != af.name}
     available: dict[str, set[Version]] = collections.defaultdict(set)
-    for candidate in filter(counts, _candidates(requirements)):
+    for candidate in filter(is_usable, _candidates(requirements)):
         available[candidate.name].add(candidate.version)
-    told = []
-    for fqn, text in sorted(requirements.items()):
-        if VersionSpec.of(text).select(available[fqn]) is None:
-            there = _named(map(str, newest_first(available[fqn]))) or "no version"
-            told.append(f"{fqn} in the range {text} (there is {there})")
-    if not told:
+    missing = [
+        f"{fqn} in the range {text} "
+        f"(available: {_join(map(str, newest_first(available[fqn]))) or 'none'})"
+        for fqn, text in sorted(requirements.items())
+        if VersionSpec.of(text).select(available[fqn]) is None
+    ]
+    if not missing:
         return ""
     return (
-        f"{af.name} {af.version} requires what no {kind} satisfies: {_named(told)}; "
-        f"{remedy} that first, or change the range"
+        f"no {kind} satisfies these requirements of {af.name} {af.version}: {_join(missing)}; "
+        f"{remedy} them first, or change the ranges"
     )
 
 
-def _left_without(context: Any, af: Any) -> str:
-    """Which active packages would lose what they need; empty if none."""
+def _dependent(context: RequestContext, af: Artifact) -> str:
+    """Return a message that names packages which depend on an artifact alone; empty if none."""
     version = Version(af.version)
-    others = [
-        candidate
-        for candidate in _candidates([af.name], except_id=af.id)
-        if candidate.name == af.name
-    ]
+    others = [found for found in _candidates([af.name], except_id=af.id) if found.name == af.name]
     session = database.get_session()
     with session.begin():
         groups = [
             group
-            for group in _groups(session, af)
-            if group.spec.match(version) and not group.is_served(others, af)
+            for group in _find_dependents(session, af)
+            if VersionSpec.of(group.range).match(version)
+            and not any(group.accept(other, af) for other in others)
         ]
-        members = (name for group in groups for name in _members(session, af, group, context))
+        if not groups:
+            return ""
+        names = itertools.chain.from_iterable(
+            _visible_names(session, af, group, context) for group in groups
+        )
         # No more than a message names: there may be a group for each project.
-        names = list(itertools.islice(members, _MAX_NAMED + 1))
-    if not groups:
-        return ""
-    hidden = "" if names else "packages of other projects"
+        named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
     return (
-        f"{af.name} {af.version} is the last package that active ones need: "
-        f"{_named(sorted(names)) or hidden}; upload another version in their range, or delete "
-        f"or deactivate them first"
+        f"active packages depend on {af.name} {af.version} alone: "
+        f"{named or 'packages of other projects'}; upload another version in their ranges, or "
+        f"delete or deactivate them first"
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Group:
-    """Active packages of one project that require a package in the same range."""
+def _find_dependents(session: orm.Session, af: Artifact) -> list[_Dependents]:
+    rows = _requiring(
+        session,
+        af,
+        models.ArtifactProperty.key_name,
+        models.ArtifactProperty.string_value,
+        models.Artifact.owner,
+        models.Artifact.visibility,
+    ).distinct()
+    # Some databases ignore case.
+    return [_Dependents(*row) for key_name, *row in rows if key_name == af.name]
 
-    text: str
-    owner: str
-    visibility: str
 
-    @property
-    def spec(self) -> VersionSpec:
-        return VersionSpec.of(self.text)
-
-    def is_served(self, candidates: Iterable[_Candidate], af: Any) -> bool:
-        """Whether one of the candidates satisfies it in the place of the artifact."""
-        needs_public = self.visibility == "public" and af.visibility == "public"
-        return any(
-            (candidate.is_public if needs_public else candidate.serves(self.owner))
-            and self.spec.match(candidate.version)
-            for candidate in candidates
+def _visible_names(
+    session: orm.Session, af: Artifact, group: _Dependents, context: RequestContext
+) -> Iterator[str]:
+    """Yield the packages of a group that the caller can see, with their requirement."""
+    is_visible = group.visibility == "public" or group.owner == context.project_id
+    if not is_visible and not policies.sees_all_projects(context):
+        return
+    rows = (
+        _requiring(session, af, models.Artifact.name, *VERSION)
+        .filter(
+            models.ArtifactProperty.string_value == group.range,
+            models.Artifact.owner == group.owner,
+            models.Artifact.visibility == group.visibility,
         )
+        .limit(_MAX_NAMED + 1)
+    )
+    for row in rows:
+        yield f"{row.name} {version_of(row)} ({af.name} {group.range})"
 
 
-def _requiring(session: Any, af: Any, *columns: Any) -> Any:
-    """Rows of the active packages that require an artifact's package, and can see the artifact."""
+def _requiring(session: orm.Session, af: Artifact, *columns: Any) -> orm.Query:
+    """Select columns of the active packages that require a package and can see the artifact."""
     query = (
         session.query(*columns)
         .select_from(models.ArtifactProperty)
@@ -225,49 +252,12 @@ def _requiring(session: Any, af: Any, *columns: Any) -> Any:
             models.Artifact.name != af.name,
         )
     )
-    if af.visibility == "public":
-        return query
-    return query.filter(models.Artifact.owner == af.owner)
-
-
-def _groups(session: Any, af: Any) -> list[_Group]:
-    rows = _requiring(
-        session,
-        af,
-        models.ArtifactProperty.key_name,
-        models.ArtifactProperty.string_value,
-        models.Artifact.owner,
-        models.Artifact.visibility,
-    ).distinct()
-    # A database may compare without regard to case.
-    return [_Group(*row) for key_name, *row in rows if key_name == af.name]
-
-
-def _members(session: Any, af: Any, group: _Group, context: Any) -> list[str]:
-    """The packages of a group, as far as the caller may know of them."""
-    see_all = policy.authorize("artifact:list_all_artifacts", {}, context, do_raise=False)
-    if not (see_all or group.visibility == "public" or group.owner == context.project_id):
-        return []
-    rows = (
-        _requiring(
-            session,
-            af,
-            models.Artifact.name,
-            *VERSION,
-        )
-        .filter(
-            models.ArtifactProperty.string_value == group.text,
-            models.Artifact.owner == group.owner,
-            models.Artifact.visibility == group.visibility,
-        )
-        .limit(_MAX_NAMED + 1)
-    )
-    return [f"{row.name} {version_of(row)} ({af.name} {group.text})" for row in rows]
+    return query if af.visibility == "public" else query.filter(models.Artifact.owner == af.owner)
 
 
 def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
-    """Every active package of these names, and every draft whose archive is uploaded."""
-    uploaded = (
+    """Return the active packages with these names, and the drafts with an uploaded archive."""
+    is_uploaded = (
         sa.select(models.ArtifactBlob.artifact_id)
         .where(
             models.ArtifactBlob.artifact_id == models.Artifact.id,
@@ -289,7 +279,7 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
         checked(
             sa.or_(
                 models.Artifact.status == "active",
-                sa.and_(models.Artifact.status == "drafted", uploaded),
+                sa.and_(models.Artifact.status == "drafted", is_uploaded),
             )
         ),
     )
@@ -301,13 +291,8 @@ def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
         ]
 
 
-def _is_uploaded(af: Any) -> bool:
-    archive: Mapping[str, Any] | None = af.archive
-    return archive is not None and archive["status"] == "active"
-
-
-def _named(names: Iterable[str]) -> str:
-    """Names in a message: some of many, and that there are more."""
-    found = list(names)
-    told = ", ".join(found[:_MAX_NAMED])
-    return f"{told} and more" if len(found) > _MAX_NAMED else told
+def _join(names: Iterable[str]) -> str:
+    """Join names for a message, which names some of many."""
+    named = list(itertools.islice(names, _MAX_NAMED + 1))
+    joined = ", ".join(named[:_MAX_NAMED])
+    return f"{joined} and more" if len(named) > _MAX_NAMED else joined

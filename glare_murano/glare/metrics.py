@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the artifact type counts, and the application that shows it to Prometheus.
+"""Counters of the artifact type, and the application that exports them to Prometheus.
 
-Counters are of one process. Where several serve one port, the environment
-variable ``PROMETHEUS_MULTIPROC_DIR`` of prometheus_client adds them up. They
-tell nothing of projects or packages, so that whoever watches a service may read
-them.
+Each process has counters of its own. Where several processes serve one port,
+prometheus_client adds them up in the directory that ``PROMETHEUS_MULTIPROC_DIR``
+names. The counters name no projects or packages, so that any operator may read them.
 """
 
 import os
@@ -14,21 +13,19 @@ from typing import Any
 import prometheus_client
 from prometheus_client import multiprocess
 
-UPLOADS = prometheus_client.Counter(
-    "glare_murano_uploads", "Archives that were read, checked and stored."
-)
+UPLOADS = prometheus_client.Counter("glare_murano_uploads", "Archives checked and stored.")
 REFUSED = prometheus_client.Counter(
     "glare_murano_refused",
-    "What was refused, by the rule that it breaks: archives, activations, deletions.",
+    "Archives, activations, publications and removals refused, by the code of the rule.",
     ["rule"],
 )
 QUERIES = prometheus_client.Histogram(
-    "glare_murano_query_seconds", "How long queries took, in seconds.", ["query"]
+    "glare_murano_query_seconds", "Duration of queries in seconds, by path.", ["query"]
 )
 
 
 def app_factory(global_conf: Any, **local_conf: Any) -> Any:
-    """The WSGI application that shows the counters, for paste.deploy."""
+    """Return the WSGI application that exports the counters, for paste.deploy."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return prometheus_client.make_wsgi_app()
     registry = prometheus_client.CollectorRegistry()

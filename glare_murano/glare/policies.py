@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules of Glare's policy that this project adds.
+"""The rules that this project adds to Glare's policy.
 
-Whoever may list, upload, activate or publish artifacts is ruled by Glare's own
-rules; the document "The artifact type in Glare" names them.
+Glare's own rules govern listing, uploading, activating and publishing; see
+``doc/source/install/glare.rst``.
 """
-
-from typing import Any
 
 from glare.common import policy
 from oslo_policy import policy as oslo_policy
+
+from glare_murano.glare.interfaces import RequestContext
 
 OVERRIDE_CHECKS = "murano:override_checks"
 
@@ -17,7 +17,7 @@ _RULES: list[oslo_policy.RuleDefault] = [
     oslo_policy.DocumentedRuleDefault(
         OVERRIDE_CHECKS,
         "rule:context_is_admin",
-        "Activate, publish, deactivate or delete a package although a check refuses it.",
+        "Activate, publish, deactivate or delete a package although an integrity check fails.",
         [
             {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
             {"path": "/artifacts/murano/{artifact_id}", "method": "DELETE"},
@@ -27,17 +27,23 @@ _RULES: list[oslo_policy.RuleDefault] = [
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:
-    """The rules, for ``oslopolicy-sample-generator`` and for Glare's enforcer."""
+    """Return the rules, for ``oslopolicy-sample-generator``."""
     return _RULES
 
 
-def authorize(rule: str, context: Any) -> None:
-    """Hold that a caller may do what a rule of this project is for.
+def authorize(rule: str, context: RequestContext) -> None:
+    """Check that a rule of this project permits the caller's action.
 
-    :raises glare.common.exception.PolicyException: if it may not.
+    :raises glare.common.exception.PolicyException: if it does not.
     """
     enforcer = policy.init()
     for default in _RULES:
         if default.name not in enforcer.registered_rules:
             enforcer.register_default(default)
     policy.authorize(rule, {}, context)
+
+
+def sees_all_projects(context: RequestContext) -> bool:
+    """Return whether a list call of the caller shows the artifacts of all projects."""
+    rule = "artifact:list_all_artifacts"
+    return bool(context.is_admin or policy.authorize(rule, {}, context, do_raise=False))

@@ -46,7 +46,7 @@ def _delete(client: Client, artifact_id: str) -> requests.Response:
 
 
 def _force(client: Client) -> Client:
-    """The same client, which asks to override the checks."""
+    """The same client, which overrides the checks."""
     forced = Client(client.url, client.token)
     forced.headers["X-Murano-Override-Checks"] = "true"
     return forced
@@ -67,7 +67,7 @@ def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:
     answer = _activate(glare, wiki)
 
     _refused(answer, "requirement-missing", "org.wiki 1.0.0", "org.db", ">=1.2,<2", "2.0.0, 1.1.0")
-    assert "org.log in the range 1 (there is no version)" in message(answer)
+    assert "org.log in the range 1 (available: none)" in message(answer)
     assert glare.show(wiki)["status"] == "drafted"
     _active(glare, "org.db", "1.2.0")
     _active(glare, "org.log")
@@ -94,7 +94,7 @@ def test_another_project_counts_only_what_is_public(
     wiki = _draft(stranger, "org.wiki", **{name.replace(".", "__"): "1"})
 
     answer = _activate(stranger, wiki)
-    _refused(answer, "requirement-missing", f"{name} in the range 1 (there is no version)")
+    _refused(answer, "requirement-missing", f"{name} in the range 1 (available: none)")
 
     _publish(admin, required)
     assert _activate(stranger, wiki).status_code == 200
@@ -113,7 +113,7 @@ def test_what_is_public_requires_only_what_is_public(
 
     answer = admin.set(requiring, "visibility", "public")
 
-    _refused(answer, "requirement-private", wiki, f"{db} in the range 1", "publish that first")
+    _refused(answer, "requirement-private", wiki, f"{db} in the range 1", "publish them first")
     assert glare.show(requiring)["visibility"] == "private"
     _publish(admin, required)
     _publish(admin, requiring)
