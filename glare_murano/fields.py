@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a package stands in the fields of an artifact: the one table.
+"""The table of a package's fields: how the contents of an archive become fields of an artifact.
 
-Both sides of the wire go by it: the artifact type fills its fields from it,
-the loader finds them by it. Glare's common fields (``name``, ``version``,
-``description``, ``tags``) are part of the mapping but not of the table, since
-Glare declares them itself. The design's section "The artifact type murano"
-rules the names.
+Servers fill their fields from this table, and the loader finds packages by them.
+Glare's common fields (``name``, ``version``, ``description``, ``tags``) are
+declared by Glare, and filled here as well.
 """
 
 import dataclasses
@@ -14,25 +12,28 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from glare_murano.package import Contents, Version
+from glare_murano.package import Contents
 
 TYPE_NAME = "murano"
 ARCHIVE = "archive"
+
+# Characters of a package's name. Glare locks "murano:NAME:VERSION:OWNER" when an
+# artifact is created, and a lock's name has 255 characters.
+MAX_NAME = 140
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """One field of the artifact type beside Glare's common ones.
+    """A field of the artifact type beside Glare's common ones.
 
     :param name: its name in the API.
     :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
-    :param description: what a user of the API is told.
-    :param fill: what a package says for it; None if it says nothing, and
-        whoever publishes sets it.
-    :param mutable: whether it may be changed while the artifact is active.
-    :param max_length: of the string, or of each element, in characters.
+    :param description: its description in the API's schema.
+    :param fill: returns its value for a package; None if the publisher sets the field.
+    :param mutable: whether it may change while the artifact is active.
+    :param max_length: largest length of the string, or of each element, in characters.
     """
 
     name: str
@@ -44,15 +45,15 @@ class Field:
 
     @property
     def by_package(self) -> bool:
-        """Whether the package alone decides, so that no client may change it."""
+        """Whether no client may change the field, since the package decides."""
         return self.fill is not None and not self.mutable
 
 
 @dataclasses.dataclass(frozen=True)
 class Blob:
-    """A blob that is taken out of the archive.
+    """A blob that is extracted from the archive.
 
-    :param fill: its content; None if the package has none.
+    :param fill: returns its content; None if the package has none.
     """
 
     name: str
@@ -72,15 +73,15 @@ FIELDS = (
     Field(
         "display_name",
         "string",
-        "Name of the package as shown to people.",
+        "Name of the package for users.",
         lambda c: c.manifest.display_name,
         mutable=True,
     ),
-    Field("author", "string", "Who wrote the package.", lambda c: c.manifest.author),
+    Field("author", "string", "Author of the package.", lambda c: c.manifest.author),
     Field(
         "supplier",
         "dict",
-        "Who supplies the package.",
+        "Supplier of the package.",
         lambda c: dict(c.manifest.supplier),
         max_length=4096,
     ),
@@ -88,14 +89,14 @@ FIELDS = (
     Field(
         "keywords",
         "list",
-        "Words to search by: of the display name, and the tags.",
+        "Search words: the words of the display name, and the tags.",
         _keywords,
         mutable=True,
     ),
     Field(
         "format",
         "string",
-        "What the package is written in, such as MuranoPL/1.4.0.",
+        "Format of the package, such as MuranoPL/1.4.0.",
         lambda c: str(c.manifest.format),
     ),
     Field(
@@ -107,8 +108,8 @@ FIELDS = (
     Field(
         "inherits",
         "dict",
-        "Base class -> its direct heirs in the package, joined by commas.",
-        lambda c: {base: ",".join(heirs) for base, heirs in c.inherits.items()},
+        "Base class -> its direct subclasses in the package, joined by commas.",
+        lambda c: {base: ",".join(subclasses) for base, subclasses in c.inherits.items()},
         max_length=20_000,
     ),
     Field(
@@ -119,13 +120,12 @@ FIELDS = (
     ),
 )
 
-
-# Images are told by their content, which every browser does as well.
+# Browsers recognize the type of an image by its content.
 BLOBS = (
     Blob("logo", "Logo of the package.", "application/octet-stream", lambda c: c.logo),
     Blob(
         "supplier_logo",
-        "Logo of who supplies the package.",
+        "Logo of the supplier.",
         "application/octet-stream",
         lambda c: c.supplier_logo,
     ),
@@ -134,52 +134,11 @@ BLOBS = (
 
 
 def from_contents(contents: Contents) -> Mapping[str, Any]:
-    """The values of all fields that a package fills, by name of the field."""
+    """Return the values of all fields that a package fills, by name."""
     return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
 
 
 def common_from_contents(contents: Contents) -> Mapping[str, Any]:
-    """What a package says in the fields that every type of Glare has."""
+    """Return the values of Glare's common fields that a package fills, by name."""
     manifest = contents.manifest
     return {"description": manifest.description, "tags": list(manifest.tags)}
-
-
-# Glare locks "murano:NAME:VERSION:OWNER" when an artifact is created, and its
-# lock has 255 characters.
-MAX_NAME = 140
-MAX_VERSION = 60
-
-# Glare keeps each number of a version in 16 bits, and sorts numbers of a
-# pre-release as six digits.
-MAX_COMPONENT = 2**16 - 1
-MAX_PRERELEASE_DIGITS = 6
-
-# NUL is refused by PostgreSQL, what takes four bytes by MariaDB, halves of
-# surrogate pairs by both.
-UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
-
-
-def can_hold(version: Version) -> bool:
-    """Whether Glare can keep a version, and filter by it."""
-    return (
-        len(str(version)) <= MAX_VERSION
-        and max(version.major, version.minor, version.patch) <= MAX_COMPONENT
-        and all(
-            not part.isdigit() or len(part) <= MAX_PRERELEASE_DIGITS for part in version.prerelease
-        )
-    )
-
-
-def check_characters(value: Any) -> None:
-    """Refuse a value of JSON with characters that not every database of Glare's can hold.
-
-    :raises ValueError: with the first such character.
-    """
-    if isinstance(value, str):
-        if found := UNKEPT.search(value):
-            raise ValueError(f"the character U+{ord(found[0]):04X}, which Glare cannot store")
-    elif isinstance(value, Mapping):
-        check_characters([*value, *value.values()])
-    elif isinstance(value, list):
-        for element in value:
-            check_characters(element)

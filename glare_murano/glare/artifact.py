@@ -384,7 +384,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         for field, value in values.items():
             try:
                 setattr(af, field, value)
-                table.check_characters(value)
+                field_types.check_characters(value)
             except (exception.GlareException, ValueError) as error:
                 problems.append(package.Problem(Rule.MANIFEST_LIMIT, field, str(error)))
         if problems:
@@ -427,7 +427,7 @@ def _upload(context: RequestContext) -> uploads.Upload:
 
 def _check_characters(value: Any) -> None:
     try:
-        table.check_characters(value)
+        field_types.check_characters(value)
     except ValueError as error:
         raise exception.BadRequest(message=f"the request has {error}") from error
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's field classes, corrected for current libraries and made strict."""
+"""Glare's field classes, corrected for current libraries, and the values that Glare can store."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
@@ -15,6 +17,17 @@ from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.glare import filter_limits
 from glare_murano.package.errors import quoted
+
+# Characters of a version, for the name of Glare's lock; see ``fields.MAX_NAME``.
+_MAX_VERSION = 60
+# Glare stores each number of a version in 16 bits, and sorts numbers of a
+# pre-release by six digits.
+_MAX_COMPONENT = 2**16 - 1
+_MAX_PRERELEASE_DIGITS = 6
+
+# PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
+# of surrogate pairs.
+UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 _BLOB_SCHEMA = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_SCHEMA)
 
@@ -132,17 +145,36 @@ def declare_version() -> Any:
     return field
 
 
+def check_characters(value: Any) -> None:
+    """Refuse JSON with characters that some database cannot store.
+
+    :raises ValueError: naming the first such character.
+    """
+    if isinstance(value, str):
+        if found := UNSTORABLE.search(value):
+            raise ValueError(f"the character U+{ord(found[0]):04X}, which Glare cannot store")
+    elif isinstance(value, Mapping):
+        check_characters([*value, *value.values()])
+    elif isinstance(value, list):
+        for element in value:
+            check_characters(element)
+
+
 def _normalize_version(text: str) -> str:
     """Return a version in full.
 
     :raises ValueError: if it is not valid, or Glare cannot store it.
     """
     version = package.parse_version(text)
-    if len(text) > table.MAX_VERSION:
-        raise ValueError(f"{quoted(text)}: longer than {table.MAX_VERSION} characters")
-    if not table.can_hold(version):
+    if len(text) > _MAX_VERSION or len(str(version)) > _MAX_VERSION:
+        raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")
+    digits = [len(part) for part in version.prerelease if part.isdigit()]
+    if (
+        max(version.major, version.minor, version.patch) > _MAX_COMPONENT
+        or max(digits, default=0) > _MAX_PRERELEASE_DIGITS
+    ):
         raise ValueError(
-            f"{quoted(text)}: Glare stores numbers up to {table.MAX_COMPONENT}, and up to "
-            f"{table.MAX_PRERELEASE_DIGITS} digits in a pre-release"
+            f"{quoted(text)}: Glare stores numbers up to {_MAX_COMPONENT}, and up to "
+            f"{_MAX_PRERELEASE_DIGITS} digits in a pre-release"
         )
     return str(version)

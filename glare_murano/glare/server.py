@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The embedded Glare: the real service on one host, for development and tests.
+"""The development server: Glare with the artifact type ``murano`` on one host.
 
-It is Glare's own WSGI application with the artifact type ``murano`` enabled,
-over SQLite and a folder of files, on loopback. Everything lies below one state
-folder, and is found again at the next start. It trusts whoever reaches it
-(Glare's ``trustedauth``), so it is not for production: there, Glare runs as its
-operators run it, and only the artifact type is ours.
+It serves Glare's own WSGI application on loopback, over SQLite and a directory of
+files. One state directory holds all data, which the next start finds again. Glare
+trusts every client (``trustedauth``), so the server is not for production.
 """
 
 import argparse
@@ -21,9 +19,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from warnings import filterwarnings
 
-# Glare imports eventlet, which says at each start that it is to be replaced.
+# Glare imports eventlet, which warns at each start that it is deprecated.
 filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
-# SQLite has no decimal numbers; Glare's are small.
+# SQLite has no decimal numbers; Glare's are small enough.
 filterwarnings("ignore", message=r"Dialect sqlite\+pysqlite does \*not\* support Decimal")
 
 import fasteners
@@ -49,11 +47,11 @@ DEFAULT_PORT = 9494
 _THREADS = 8
 _MAX_PORT = 65535
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-TOKEN = "admin:admin:admin"  # noqa: S105 - the public token of a service that trusts everybody
+TOKEN = "admin:admin:admin"  # noqa: S105 - the server accepts any token
 
 _CONF = """\
-# Written anew at every start. Settings of your own belong in local.conf beside
-# this file, which is read after it.
+# Overwritten at every start. Put your own settings into local.conf beside this
+# file, which is read after it.
 [DEFAULT]
 custom_artifact_types_modules = glare_murano.glare.artifact
 enabled_artifact_types = {type_name}
@@ -76,8 +74,8 @@ policy_file = {state}/policy.yaml
 config_file = {state}/glare-paste.ini
 """
 
-# Glare's own file names filters that today's oslo.middleware no longer has.
-_PASTE = """\
+# Glare's own file names filters that current oslo.middleware lacks.
+PASTE = """\
 [composite:glare-api]
 use = egg:Paste#urlmap
 / = api
@@ -108,7 +106,8 @@ paste.filter_factory = glare.api.middleware.fault:GlareFaultWrapperFilter.factor
 paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
 
 [filter:versionnegotiation]
-paste.filter_factory = {negotiation}:GlareVersionNegotiationFilter.factory
+paste.filter_factory = \
+    glare.api.middleware.version_negotiation:GlareVersionNegotiationFilter.factory
 
 [filter:murano-requests]
 paste.filter_factory = glare_murano.glare.api.validation:RequestsFilter.factory
@@ -120,10 +119,8 @@ paste.filter_factory = glare_murano.glare.api.middleware:MuranoFilter.factory
 paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factory
 """
 
-_NEGOTIATION = "glare.api.middleware.version_negotiation"
-
-# Glare lets only its owner and administrators download a blob, public or not.
-_POLICY = {
+# By default only owner and administrators can download a public blob.
+POLICY = {
     "artifact:download": (
         "(rule:admin_or_owner or 'public':%(visibility)s) and rule:artifact:download_deactivated"
     )
@@ -131,16 +128,13 @@ _POLICY = {
 
 
 class ServerError(GlareMuranoError):
-    """The server cannot start; the message says why in one line."""
+    """The server cannot start; the message is one line."""
 
 
 class Server:
-    """A Glare that is ready to run.
+    """A Glare that listens; one in a process, since Glare's configuration is global.
 
-    A process can hold one, since Glare keeps its configuration and database
-    in the process.
-
-    :ivar url: where it is reached.
+    :ivar url: its URL.
     """
 
     def __init__(self, application: Any, port: int) -> None:
@@ -167,17 +161,16 @@ class Server:
             wasyncore.close_all(self._sockets)
 
     def close(self) -> None:
-        """Let ``run`` end, from another thread or a signal handler, after the running requests."""
+        """Stop ``run`` after the running requests, from another thread or a signal handler."""
         self._stopping.set()
         self._server.pull_trigger()
 
 
 @contextlib.contextmanager
 def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
-    """Glare's WSGI application over a state folder, made and migrated if need be.
+    """Yield Glare's WSGI application over a state directory, created and migrated if needed.
 
-    :raises ServerError: if the folder cannot be written, or another server
-        uses it.
+    :raises ServerError: if the directory cannot be written, or another server uses it.
     """
     state = state_dir.expanduser().resolve()
     if unusable := sorted(set("$%?\n") & set(str(state))):
@@ -186,14 +179,14 @@ def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
             f"{' '.join(map(repr, unusable))} in a path"
         )
     try:
-        for folder in (state, state / "blobs"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (state, state / "blobs"):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = fasteners.InterProcessLock(state / ".lock")
         if not lock.acquire(blocking=False):
             raise ServerError(f"{state} is in use by another glare-murano-server")
         (state / "glare.conf").write_text(_CONF.format(state=state, type_name=fields.TYPE_NAME))
-        (state / "glare-paste.ini").write_text(_PASTE.format(negotiation=_NEGOTIATION))
-        (state / "policy.yaml").write_text(yaml.safe_dump(_POLICY))
+        (state / "glare-paste.ini").write_text(PASTE)
+        (state / "policy.yaml").write_text(yaml.safe_dump(POLICY))
     except OSError as error:
         raise ServerError(f"cannot use {state}: {error.strerror or error}") from error
     try:
@@ -213,7 +206,7 @@ def _application(state: pathlib.Path) -> Any:
     )
     glare_utils.initialize_glance_store()
     application = glare_config.load_paste_app("glare-api")
-    # No other server uses the folder, so that nobody uploads anything.
+    # No other server uses the directory, so no upload is running.
     uploads.expire(datetime.datetime.max)
     return application
 
@@ -221,16 +214,16 @@ def _application(state: pathlib.Path) -> Any:
 def _write_from_the_start(
     connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
 ) -> tuple[str, Any]:
-    """Let a transaction wait for others when it begins, while it can.
+    """Make a transaction wait for the write lock when it begins.
 
-    One that has read and is to write then, while another one writes, would be
-    refused by SQLite at once, whatever the timeout.
+    SQLite refuses the lock at once, whatever the timeout, to a transaction that
+    has read already while another one writes.
     """
     return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
 
 
 def clouds_entry(url: str, name: str = "glare-murano") -> str:
-    """An entry for ``clouds.yaml`` that reaches the server, as YAML text."""
+    """Return an entry of ``clouds.yaml`` for the server, as YAML."""
     cloud = {
         "auth_type": "admin_token",
         "auth": {"endpoint": url, "token": TOKEN},
@@ -249,23 +242,23 @@ def _port(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="glare-murano-server",
-        description="Run the real Glare with the artifact type 'murano' on this host, over "
-        "SQLite and a folder of files. It trusts everybody who reaches it, and listens on "
-        "loopback only: it is for development and tests.",
+        description="Run Glare with the artifact type 'murano' on this host, over SQLite and a "
+        "directory of files. The server trusts every client and listens on loopback only: it is "
+        "for development and tests.",
     )
     parser.add_argument(
         "--state-dir",
         type=pathlib.Path,
         required=True,
         metavar="DIR",
-        help="folder for the database, the archives and the log; made if missing",
+        help="directory for the database, the archives and the log; created if missing",
     )
     parser.add_argument(
         "--port",
         type=_port,
         default=DEFAULT_PORT,
         metavar="P",
-        help="port to listen on (default: %(default)s; 0 takes a free one)",
+        help="port to listen on (default: %(default)s; 0 for any free port)",
     )
     return parser
 
@@ -279,8 +272,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     running: list[Server] = []
 
     def stop(*_: object) -> None:
-        # No exception: Python drops what is raised in a finalizer. Until the
-        # server runs, there is nothing that has to end well.
+        # An exception could be lost, since Python drops those raised in a finalizer.
         if not running:
             os._exit(0)
         running[0].close()
@@ -301,7 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             LOG.exception("The server ended")
         print(
             f"glare-murano-server: {type(error).__name__}: {' '.join(str(error).split())}; "
-            f"{arguments.state_dir}/glare.log tells more",
+            f"see {arguments.state_dir}/glare.log",
             file=sys.stderr,
         )
         return 1

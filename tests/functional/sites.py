@@ -103,8 +103,8 @@ def of_processes(
     (folder / "glare.conf").write_text(
         _CONF.format(folder=folder, connection=connection, store=store.options)
     )
-    (folder / "glare-paste.ini").write_text(server._PASTE.format(negotiation=server._NEGOTIATION))
-    (folder / "policy.yaml").write_text(yaml.safe_dump(server._POLICY))
+    (folder / "glare-paste.ini").write_text(server.PASTE)
+    (folder / "policy.yaml").write_text(yaml.safe_dump(server.POLICY))
     command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
     subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
     databases.settle(connection)

@@ -26,7 +26,7 @@ from oslo_log import log as logging
 from webob import dec, exc
 
 from glare_murano import fields
-from glare_murano.glare import artifact
+from glare_murano.glare import artifact, field_types
 from glare_murano.package.errors import quoted
 
 LOG = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ def check_characters(text: str, is_name: bool) -> None:
     :param is_name: whether it names something, and so has no control characters.
     :raises glare.common.exception.BadRequest: with the first one.
     """
-    found = fields.UNKEPT.search(text) or (_CONTROL.search(text) if is_name else None)
+    found = field_types.UNSTORABLE.search(text) or (_CONTROL.search(text) if is_name else None)
     if found:
         raise exception.BadRequest(
             message=f"the request holds a character that Glare cannot keep: {found[0]!a}"
