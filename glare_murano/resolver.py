@@ -34,7 +34,7 @@ MAX_PACKAGES = 5000
 
 
 @dataclasses.dataclass(frozen=True)
-class Release:
+class PackageVersion:
     """One version of one package."""
 
     fqn: str
@@ -61,7 +61,7 @@ class Demand:
 
     fqn: str
     spec: VersionSpec
-    requirer: Release | None
+    requirer: PackageVersion | None
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.spec}"
@@ -76,7 +76,9 @@ class Source(Protocol):
         The best is the newest, unless they come from several places.
         """
 
-    def requirements(self, releases: Collection[Release]) -> Mapping[Release, Requirements]:
+    def requirements(
+        self, releases: Collection[PackageVersion]
+    ) -> Mapping[PackageVersion, Requirements]:
         """What each of the releases requires."""
 
 
@@ -103,7 +105,7 @@ class Closure:
     :param unsatisfied: what could not be answered, in the same order.
     """
 
-    releases: Mapping[Release, tuple[Demand, ...]]
+    releases: Mapping[PackageVersion, tuple[Demand, ...]]
     unsatisfied: tuple[Unsatisfied, ...]
 
 
@@ -134,7 +136,7 @@ def plan(
 
 
 # Releases of one package, the newest first.
-_Choice = tuple[Release, ...]
+_Choice = tuple[PackageVersion, ...]
 
 
 class _Planner:
@@ -152,7 +154,7 @@ class _Planner:
         self._pins = {fqn: newest_first(versions) for fqn, versions in pins.items()}
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}
-        self._required_by: dict[Release, tuple[Demand, ...]] = {}
+        self._required_by: dict[PackageVersion, tuple[Demand, ...]] = {}
         # A package and the set of ranges upon it -> versions that were chosen
         # for them and given up again. They are not taken for the same ranges
         # a second time, so that it ends; but rather a second time than not at
@@ -169,7 +171,7 @@ class _Planner:
     def closure(self) -> Closure:
         taken: dict[str, _Choice] = {}
         demands: dict[str, tuple[Demand, ...]] = {}
-        seen: set[tuple[frozenset[Release], int]] = set()
+        seen: set[tuple[frozenset[PackageVersion], int]] = set()
         while True:
             before, before_demands = taken, demands
             demands = self._demands(taken)
@@ -198,7 +200,7 @@ class _Planner:
         found: dict[str, dict[Demand, None]]
         found = collections.defaultdict(dict) if kept is None else kept
         queue = collections.deque(self._roots)
-        reached: set[Release] = set()
+        reached: set[PackageVersion] = set()
         while queue:
             demand = queue.popleft()
             found[demand.fqn][demand] = None
@@ -225,7 +227,9 @@ class _Planner:
         chosen = fewest_newest(self._candidates(fqn, specs, _ranges(demands)), specs)
         available = set(self._versions[fqn])
         chosen_pins = available.intersection(pinned.values())
-        return tuple(Release(fqn, version) for version in newest_first({*chosen, *chosen_pins}))
+        return tuple(
+            PackageVersion(fqn, version) for version in newest_first({*chosen, *chosen_pins})
+        )
 
     def _candidates(
         self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
@@ -261,7 +265,7 @@ class _Planner:
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
         """What the roots come to: who requires what, and which version answers."""
-        answers: dict[Release, list[Demand]] = {}
+        answers: dict[PackageVersion, list[Demand]] = {}
         unsatisfied = []
         queue = collections.deque(self._roots)
         while queue:
@@ -279,7 +283,7 @@ class _Planner:
         ordered = {release: tuple(answers[release]) for release in sorted(answers, key=str)}
         return Closure(ordered, tuple(unsatisfied))
 
-    def _answer(self, demand: Demand, choice: _Choice) -> Release | None:
+    def _answer(self, demand: Demand, choice: _Choice) -> PackageVersion | None:
         """The release that a demand gets: of the pinned version, or the newest taken."""
         version = demand.spec.select(self._pins.get(demand.fqn, ()))
         if version is None:
@@ -287,7 +291,9 @@ class _Planner:
         return next((release for release in choice if release.version == version), None)
 
 
-def chain_of(demand: Demand, reached_by: Callable[[Release], Demand | None]) -> tuple[Demand, ...]:
+def chain_of(
+    demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
+) -> tuple[Demand, ...]:
     """The demands that lead from a root down to this one, one chain of the shortest.
 
     :param reached_by: the first of the demands that a release answers; None
@@ -304,13 +310,13 @@ def chain_of(demand: Demand, reached_by: Callable[[Release], Demand | None]) -> 
     return tuple(reversed(chain))
 
 
-def _demanded_by(release: Release, requirements: Requirements) -> Iterable[Demand]:
+def _demanded_by(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
     for fqn, spec in sorted(requirements.items()):
         if fqn != release.fqn or not _satisfied_by_itself(release, spec):
             yield Demand(fqn, spec, release)
 
 
-def _satisfied_by_itself(release: Release, spec: VersionSpec) -> bool:
+def _satisfied_by_itself(release: PackageVersion, spec: VersionSpec) -> bool:
     """Whether a package satisfies a requirement on itself; the implicit one it always does.
 
     2.0.0-rc.1 is not in the range 2, which it requires unless it says otherwise.
@@ -329,7 +335,7 @@ def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
 
 
 def choose_defining(
-    defining: Iterable[Iterable[Release]],
+    defining: Iterable[Iterable[PackageVersion]],
     spec: VersionSpec,
     pins: Mapping[str, Collection[Version]],
 ) -> tuple[str, VersionSpec] | None:
@@ -351,12 +357,12 @@ def choose_defining(
     return None
 
 
-def one_of_each(releases: Iterable[Release]) -> tuple[Release, ...]:
+def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
     """One release of each version, the newest first: that with the greatest name."""
     found: dict[Version, str] = {}
     for release in releases:
         found[release.version] = max(found.get(release.version, ""), release.fqn)
-    return tuple(Release(found[version], version) for version in newest_first(found))
+    return tuple(PackageVersion(found[version], version) for version in newest_first(found))
 
 
 def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> tuple[Version, ...]:

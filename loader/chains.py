@@ -37,7 +37,7 @@ class Chains:
     def of(
         cls,
         demands: Sequence[resolver.Demand],
-        reached_by: Callable[[resolver.Release], resolver.Demand | None],
+        reached_by: Callable[[resolver.PackageVersion], resolver.Demand | None],
     ) -> Self:
         """The chains of demands, as many as a message tells.
 

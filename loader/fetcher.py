@@ -14,9 +14,10 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from glare_murano.package import GlareMuranoError
+from glare_murano.wire import Release
 from loader import errors
 from loader.cache.store import Cache
-from loader.catalogs.base import Catalog, Release
+from loader.catalogs.base import Catalog
 from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
 from loader.resolution import Choice
 
@@ -60,10 +61,7 @@ class Fetcher:
         self._cache = cache
         self._workers = workers
         self._progress = progress
-        # By where they were found: not every catalogue tells a digest beforehand.
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
-        # Likewise: to find a digest may mean to download the archive.
-        self._identified: dict[tuple[Catalog, str], Release] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch what is not in the cache yet; what fails is told when it is loaded."""
@@ -94,13 +92,6 @@ class Fetcher:
             raise failure
         return self._source(choice)
 
-    def identified(self, choice: Choice) -> Choice:
-        """The same choice, with the digest that was found out when it was fetched."""
-        return dataclasses.replace(choice, release=self._release(choice))
-
-    def _release(self, choice: Choice) -> Release:
-        return self._identified.get(_place(choice), choice.release)
-
     def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
         """Fetch releases by one request; what does not come so is left out."""
 
@@ -119,23 +110,19 @@ class Fetcher:
             LOG.info("%s; each is tried by itself", error)
 
     def _is_here(self, choice: Choice) -> bool:
-        return choice.release.folder is not None or self._cache.has(choice.release.digest)
+        return not choice.release.digest or self._cache.has(choice.release.digest)
 
     def _try(self, choice: Choice) -> None:
         try:
             self._source(choice).fetch()
         except GlareMuranoError as error:
             self._failures[_place(choice)] = error
-            # It may be another archive by now.
-            self._identified.pop(_place(choice), None)
 
     def _source(self, choice: Choice) -> PackageSource:
-        release = self._release(choice)
-        if not release.digest and release.folder is None:
-            release = choice.catalog.identified(release)
-            self._identified[_place(choice)] = release
-        if release.folder is not None:
-            return DirectorySource(release.folder)
+        release = choice.release
+        folder = choice.catalog.folder(release)
+        if folder is not None:
+            return DirectorySource(folder)
         receive = functools.partial(self._receive, choice.catalog, release)
         archive = functools.partial(self._cache.archive, release.digest, receive)
         unpacked = functools.partial(self._cache.package, release.digest, receive)
@@ -169,4 +156,4 @@ def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Rel
 
 
 def _place(choice: Choice) -> tuple[Catalog, str]:
-    return choice.catalog, choice.release.reference
+    return choice.catalog, choice.release.id

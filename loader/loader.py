@@ -19,9 +19,10 @@ import platformdirs
 from glare_murano import resolver
 from glare_murano.package import InvalidPackage, Version, VersionSpec
 from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano.wire import Query, Release
 from loader import errors, resolution
 from loader.cache.store import Cache
-from loader.catalogs.base import Catalog, Query, Release
+from loader.catalogs.base import Catalog
 from loader.counters import Counters
 from loader.fetcher import Fetcher
 from loader.formats.base import Package
@@ -258,7 +259,7 @@ class PackageLoader:
             self._fetcher.prefetch(resolved.chosen)
             if self._memory is not None:
                 for choice in resolved.chosen:
-                    self._memory.remember(self._fetcher.identified(choice))
+                    self._memory.remember(choice)
             return resolved
         except (errors.CatalogError, resolver.Unplannable) as error:
             error.args = (f"{asked} cannot be found: {error}",)
@@ -328,7 +329,7 @@ class PackageLoader:
         # Another thread may have loaded it meanwhile: one version is one object.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
         if self._memory is not None:
-            self._memory.remember(self._fetcher.identified(choice))
+            self._memory.remember(choice)
         self.pins.use(release.fqn, release.version)
         return package
 

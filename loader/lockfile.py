@@ -8,17 +8,26 @@ no other catalogue for what lies in the cache. The file is YAML, sorted, so that
 a version control system shows what changed.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from glare_murano import resolver
+import yaml
+
+from glare_murano import resolver, wire
 from glare_murano.package import Version, VersionSpec, safe_yaml
 from glare_murano.package.errors import quoted
-from loader import errors, fs, lockform, resolution
-from loader.catalogs.base import Answer, Catalog, Query, Release, newest_first
+from glare_murano.wire import Answer, Query, Release
+from loader import errors, fs, resolution
+from loader.catalogs.base import Catalog, newest_first
+
+_FORM = 1
+_SIZE = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
+_COMMENT = "# The packages of a deployment, exactly. Update it by the program that wrote it.\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,15 +107,17 @@ class Lock:
         resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
         for missing in resolved.unsatisfied:
             raise _missing(missing, resolved, catalogs, pins)
-        releases = [choice.catalog.identified(choice.release) for choice in resolved.chosen]
-        for release in releases:
-            if not release.digest:
+        for choice in resolved.chosen:
+            if not choice.release.digest:
                 raise errors.LockError(
-                    f"{release} lies in {release.folder} and has no archive whose digest could "
-                    f"be locked; take it from a catalogue of archives"
+                    f"{choice.release} lies in {choice.catalog.folder(choice.release)} and has no "
+                    f"archive whose digest could be locked; take it from a catalogue of archives"
                 )
-        # Where it was found is not locked.
-        locked = (dataclasses.replace(r, reference=r.digest) for r in releases)
+        # A lock does not say where a release was found.
+        locked = (
+            dataclasses.replace(c.release, id=c.release.digest, owner=None, visibility=None)
+            for c in resolved.chosen
+        )
         return cls(dict(requirements), tuple(sorted(locked, key=_order)))._closed()
 
     def _closed(self) -> "Lock":
@@ -124,18 +135,39 @@ class Lock:
     def load(cls, path: "str | os.PathLike[str]") -> "Lock":
         """Read a lock file.
 
-        :raises LockError: if it cannot be read, or is none.
+        :raises LockError: if it cannot be read, or is not a valid lock file.
         """
         file = pathlib.Path(path)
         try:
             with file.open("rb") as stream:
                 data = stream.read(safe_yaml.MAX_SIZE + 1)
-            requirements, releases = lockform.read(data, file.name)
+            return cls._parse(data, file.name)
         except OSError as error:
             raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
         except ValueError as error:
-            raise errors.LockError(f"{file} is no lock file: {error}") from error
-        return cls(requirements, tuple(sorted(releases, key=_order)))
+            raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
+
+    @classmethod
+    def _parse(cls, data: bytes, name: str) -> "Lock":
+        root = safe_yaml.compose(data, name)
+        if root is None:
+            raise ValueError("it is empty")
+        content = wire.mapping(_plain(root))
+        if "form" not in content:
+            raise ValueError("form is missing")
+        if content["form"] != str(_FORM):
+            raise ValueError(
+                f"it has the form {quoted(str(content['form']))}, and only {_FORM} is known; a "
+                f"newer release of the loader may know it"
+            )
+        for key in ("requirements", "releases"):
+            if key not in content:
+                raise ValueError(f"{key} is missing")
+        with _at("requirements"):
+            requirements = wire.ranges_from_json(content["requirements"])
+        with _at("releases"):
+            items = wire.sequence(content["releases"])
+        return cls(requirements, tuple(sorted(_read_releases(items), key=_order)))
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the lock file, as a whole or not at all.
@@ -143,7 +175,16 @@ class Lock:
         :raises LockError: if it cannot be written.
         """
         file = pathlib.Path(path)
-        data = lockform.write(self.requirements, self.releases)
+        content = {
+            "form": _FORM,
+            "requirements": wire.ranges_to_json(self.requirements.items()),
+            "releases": [
+                wire.release_to_json(dataclasses.replace(release, id=""))
+                for release in self.releases
+            ],
+        }
+        text = yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+        data = f"{_COMMENT}{text}".encode()
         if len(data) > safe_yaml.MAX_SIZE:
             raise errors.LockError(
                 f"the lock file {file} would be larger than {safe_yaml.MAX_SIZE} bytes"
@@ -152,6 +193,54 @@ class Lock:
             fs.replace(file, data)
         except OSError as error:
             raise errors.LockError(f"cannot write the lock file {file}: {error}") from error
+
+
+def _plain(node: yaml.Node) -> Any:
+    """Return a node's value with each scalar as written, since 1.10 is a version."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    if not isinstance(node, yaml.MappingNode):
+        return safe_yaml.texts(node)
+    found: dict[str, Any] = {}
+    for key_node, value in node.value:
+        key = safe_yaml.key_of(key_node)
+        if key in found:
+            line = safe_yaml.line_of(key_node.start_mark)
+            raise ValueError(f"line {line}: {quoted(key)} is written twice")
+        found[key] = _plain(value)
+    return found
+
+
+def _read_releases(items: Iterable[Any]) -> Iterator[Release]:
+    """Read the releases of a lock file, each version of a package once."""
+    numbers: dict[resolver.PackageVersion, int] = {}
+    for number, item in enumerate(items, 1):
+        name = item.get("name") if isinstance(item, dict) else None
+        with _at(f"release {number} ({name})" if isinstance(name, str) else f"release {number}"):
+            release = _read_release(wire.mapping(item))
+            first = numbers.setdefault(release.key, number)
+            if first != number:
+                raise ValueError(f"release {first} is {release} as well; leave one of them")
+        yield release
+
+
+def _read_release(item: Mapping[str, Any]) -> Release:
+    size = item.get("size")
+    if isinstance(size, str) and _SIZE.match(size):
+        item = {**item, "size": int(size)}
+    release = wire.release_from_json(item)
+    if not release.digest:
+        raise ValueError("sha256 is missing")
+    return dataclasses.replace(release, id=release.digest)
+
+
+@contextlib.contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Name the place in the file of an error."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 class LockedCatalog(Catalog):
@@ -199,7 +288,6 @@ class LockedCatalog(Catalog):
         for catalog in self._catalogs:
             for candidate in catalog.releases(release.fqn):
                 if candidate.version == release.version:
-                    candidate = catalog.identified(candidate)
                     if candidate.digest == release.digest:
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has one with {candidate.digest or 'no digest'}")

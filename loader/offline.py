@@ -14,17 +14,17 @@ import json
 import logging
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
+from glare_murano import wire
+from glare_murano.wire import Query, Release
 from loader import errors, fs
 from loader.cache.store import Cache
-from loader.catalogs.base import Catalog, Query, Release, newest_first
+from loader.catalogs.base import Catalog, newest_first
 from loader.resolution import Choice, Resolution, by_level, resolve
 
 LOG = logging.getLogger(__name__)
 
-_DAMAGED = (GlareMuranoError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_DAMAGED = (ValueError, RecursionError)
 
 
 class Memory(Catalog):
@@ -105,12 +105,7 @@ class Memory(Catalog):
         path = self._folder / f"{release.digest}.json"
         if choice.catalog is self or not self._cache.has(release.digest) or path.exists():
             return
-        content = {
-            "name": release.fqn,
-            "version": str(release.version),
-            "requirements": {fqn: spec.text for fqn, spec in release.requirements.items()},
-            "classes": sorted(release.classes),
-        }
+        content = wire.release_to_json(dataclasses.replace(release, id=""))
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fs.replace(path, json.dumps(content).encode())
@@ -143,12 +138,5 @@ class Memory(Catalog):
 
 
 def _read(path: pathlib.Path) -> Release:
-    content: Any = json.loads(path.read_text())
-    return Release(
-        fqn=content["name"],
-        version=parse_version(content["version"]),
-        requirements={fqn: VersionSpec.of(text) for fqn, text in content["requirements"].items()},
-        classes=frozenset(content["classes"]),
-        reference=path.stem,
-        digest=path.stem,
-    )
+    release = wire.release_from_json(json.loads(path.read_text()))
+    return dataclasses.replace(release, id=path.stem, digest=path.stem)

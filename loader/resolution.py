@@ -18,8 +18,9 @@ from typing import TypeVar
 
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
+from glare_murano.wire import Answer, Query, Release, Undefined
 from loader import errors
-from loader.catalogs.base import Answer, Catalog, Query, Release, Undefined
+from loader.catalogs.base import Catalog
 from loader.chains import Chains
 
 _T = TypeVar("_T")
@@ -101,7 +102,7 @@ class Resolution:
             tuple(dict.fromkeys((*self.undefined, *later.undefined))),
         )
 
-    def _reached_by(self, release: resolver.Release) -> resolver.Demand | None:
+    def _reached_by(self, release: resolver.PackageVersion) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
         return choice.demands[0] if choice is not None and choice.demands else None
 
@@ -141,7 +142,7 @@ class _Source:
 
     def __init__(self, catalogs: Sequence[Catalog]) -> None:
         self._catalogs = catalogs
-        self.found: dict[resolver.Release, tuple[Catalog, Release]] = {}
+        self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
@@ -151,20 +152,19 @@ class _Source:
             # A database may compare names without regard to case.
             asked = (release for release in known if release.fqn in versions)
             for release in sorted(asked, key=lambda r: r.version.precedence_key, reverse=True):
-                key = resolver.Release(release.fqn, release.version)
-                self.found.setdefault(key, (catalog, release))
+                self.found.setdefault(release.key, (catalog, release))
                 versions[release.fqn][release.version] = None
         return {fqn: tuple(found) for fqn, found in versions.items()}
 
     def requirements(
-        self, releases: Collection[resolver.Release]
-    ) -> Mapping[resolver.Release, resolver.Requirements]:
+        self, releases: Collection[resolver.PackageVersion]
+    ) -> Mapping[resolver.PackageVersion, resolver.Requirements]:
         """See the protocol ``Source``."""
         return {release: self.found[release][1].requirements for release in releases}
 
     def catalog_of(self, release: Release) -> Catalog:
         """The catalogue that a release was found in."""
-        return self.found[resolver.Release(release.fqn, release.version)][0]
+        return self.found[release.key][0]
 
 
 def _classes(
@@ -174,8 +174,7 @@ def _classes(
     roots, undefined = [], []
     for class_name, spec in query.classes:
         defining = [
-            [resolver.Release(r.fqn, r.version) for r in _defining(catalog, class_name)]
-            for catalog in catalogs
+            [release.key for release in _defining(catalog, class_name)] for catalog in catalogs
         ]
         root = resolver.choose_defining(defining, spec, query.pins)
         if root is not None:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 
 from oslo_config import cfg
 
+from glare_murano import wire
 from glare_murano.package import (
     Archive,
     InvalidPackage,
@@ -67,27 +68,31 @@ class DirectoryCatalog(base.Catalog):
         self._told: dict[pathlib.Path, str] = {}
         self._index = _Index([])
 
-    def releases(self, fqn: str) -> Iterable[base.Release]:
+    def releases(self, fqn: str) -> Iterable[wire.Release]:
         """See the interface."""
         return self._current().by_fqn.get(fqn, ())
 
-    def releases_defining(self, class_name: str) -> Iterable[base.Release]:
+    def releases_defining(self, class_name: str) -> Iterable[wire.Release]:
         """See the interface."""
         return self._current().by_class.get(class_name, ())
 
-    def known(self, fqns: Iterable[str]) -> Iterable[base.Release]:
+    def known(self, fqns: Iterable[str]) -> Iterable[wire.Release]:
         """See the interface: it looks for changes once."""
         index = self._current()
         return itertools.chain.from_iterable(index.by_fqn.get(fqn, ()) for fqn in fqns)
 
-    def fetch(self, release: base.Release) -> Iterator[bytes]:
+    def folder(self, release: wire.Release) -> pathlib.Path | None:
+        """See the interface: None for a ZIP file."""
+        return None if release.digest else pathlib.Path(release.id)
+
+    def fetch(self, release: wire.Release) -> Iterator[bytes]:
         """See the interface: the content of a ZIP file."""
         try:
-            with open(release.reference, "rb") as stream:
+            with open(release.id, "rb") as stream:
                 while chunk := stream.read(_CHUNK):
                     yield chunk
         except OSError as error:
-            raise errors.CatalogError(f"cannot read {release.reference}: {error}") from error
+            raise errors.CatalogError(f"cannot read {release.id}: {error}") from error
 
     def _current(self) -> "_Index":
         with self._lock:
@@ -155,7 +160,7 @@ class _Place:
     """
 
     snapshot: Snapshot
-    release: base.Release | None
+    release: wire.Release | None
     complaint: str = ""
 
 
@@ -163,17 +168,16 @@ class _Index:
     """Releases by what they are asked for; the first of each version counts."""
 
     def __init__(self, places: Iterable[_Place]) -> None:
-        self.by_fqn: dict[str, list[base.Release]] = {}
-        self.by_class: dict[str, list[base.Release]] = {}
+        self.by_fqn: dict[str, list[wire.Release]] = {}
+        self.by_class: dict[str, list[wire.Release]] = {}
         self.complaints: dict[pathlib.Path, str] = {}
         found = [place.release for place in places if place.release]
-        counting: dict[tuple[str, Version], base.Release] = {}
+        counting: dict[tuple[str, Version], wire.Release] = {}
         for release in found:
             first = counting.setdefault((release.fqn, release.version), release)
             if first is not release:
-                self.complaints[pathlib.Path(release.reference)] = (
-                    f"Left out {release} in {release.reference}, since {first.reference} is the "
-                    f"same version"
+                self.complaints[pathlib.Path(release.id)] = (
+                    f"Left out {release} in {release.id}, since {first.id} is the same version"
                 )
         for release in base.newest_first(counting.values()):
             self.by_fqn.setdefault(release.fqn, []).append(release)
@@ -244,18 +248,18 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
     return telling, all_paths
 
 
-def _read_folder(folder: pathlib.Path) -> base.Release:
+def _read_folder(folder: pathlib.Path) -> wire.Release:
     with Archive.open(folder) as archive:
         manifest = read_contents(archive).manifest
-    return base.Release.of(manifest, str(folder), folder=folder)
+    return wire.Release.from_manifest(manifest, str(folder))
 
 
-def _read_zip(path: pathlib.Path) -> base.Release:
+def _read_zip(path: pathlib.Path) -> wire.Release:
     with open(path, "rb") as stream:
         return spool.read(stream, str(path))
 
 
-def _disagreement(folder: pathlib.Path, root: pathlib.Path, release: base.Release) -> str:
+def _disagreement(folder: pathlib.Path, root: pathlib.Path, release: wire.Release) -> str:
     """What to say of a folder of the version-aware layout that another package lies in."""
     try:
         version = None if folder.name == DEV else parse_version(folder.name)

@@ -8,6 +8,7 @@ project's, and none of those may reach an environment. Glare filters and sorts
 by the bounds of a range; the exact range is checked here.
 """
 
+import dataclasses
 import itertools
 import logging
 import urllib.parse
@@ -20,11 +21,11 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
-from glare_murano import fields
-from glare_murano.package import GlareMuranoError, InvalidName, VersionSpec, parse_version
-from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano import fields, wire
+from glare_murano.package import GlareMuranoError, InvalidName
+from glare_murano.package.manifest import check_required_name
 from loader import errors
-from loader.catalogs import base, batches, dependencies, options
+from loader.catalogs import base, batches, options
 from loader.transport import adapter, download
 from loader.transport.sessions import Scope
 
@@ -89,24 +90,30 @@ class GlareCatalog(base.Catalog):
             region_name=region_name,
         )
 
-    def releases(self, fqn: str) -> Iterable[base.Release]:
+    def releases(self, fqn: str) -> Iterable[wire.Release]:
         """See the interface."""
         # Longer ones Glare cannot keep, and refuses to look for.
         return self._releases([("name", f"eq:{fqn}")]) if len(fqn) <= fields.MAX_NAME else ()
 
-    def releases_defining(self, class_name: str) -> Iterable[base.Release]:
+    def releases_defining(self, class_name: str) -> Iterable[wire.Release]:
         """See the interface."""
         return self._releases([("class_definitions", f"eq:{class_name}")])
 
-    def resolve(self, query: base.Query) -> base.Answer | None:
+    def resolve(self, query: wire.Query) -> wire.Answer | None:
         """See the interface; a Glare without the filter of ``glare_murano`` cannot tell."""
-        body = dependencies.body(query, self._project()) if self._answers_queries else None
+        # No project has an empty id: then only public packages are chosen.
+        scoped = dataclasses.replace(query, project_id=self._project() or "")
+        body = wire.query_to_json(scoped) if self._answers_queries else None
         if body is None:
             return None
         try:
-            found = self._json("POST", dependencies.PATH, json=body)
+            found = self._json("POST", wire.DEPENDENCIES_PATH, json=body)
             if found is not None:
-                return dependencies.answer(found)
+                return wire.answer_from_json(found)
+        except wire.Malformed as error:
+            raise errors.CatalogError(
+                f"{self.name} answered a dependency query in an unknown form: {error}"
+            ) from error
         except (ksa_exceptions.NotFound, ksa_exceptions.MethodNotAllowed):
             pass
         except (*download.FAILURES, ValueError, RecursionError) as error:
@@ -115,14 +122,14 @@ class GlareCatalog(base.Catalog):
         self._answers_queries = False
         return None
 
-    def known(self, fqns: Collection[str]) -> Iterator[base.Release]:
+    def known(self, fqns: Collection[str]) -> Iterator[wire.Release]:
         """See the interface: one list of all, unless its URL would be too long."""
         for names in _shares(fqns):
             yield from self._releases([("name", f"in:{','.join(names)}")])
 
-    def fetch(self, release: base.Release) -> Iterator[bytes]:
+    def fetch(self, release: wire.Release) -> Iterator[bytes]:
         """See the interface."""
-        path = f"{_PATH}/{release.reference}/{fields.ARCHIVE}"
+        path = f"{_PATH}/{release.id}/{fields.ARCHIVE}"
 
         def open_at(headers: dict[str, str]) -> Any:
             return self._send("GET", path, headers=headers, stream=True)
@@ -132,15 +139,13 @@ class GlareCatalog(base.Catalog):
                 self.counters.count(bytes=len(piece))
                 yield piece
         except download.FAILURES as error:
-            message = (
-                f"{self.name} did not give the archive of {release} (artifact {release.reference})"
-            )
+            message = f"{self.name} did not give the archive of {release} (artifact {release.id})"
             raise download.failed(error, message) from error
 
-    def batch(self, releases: Collection[base.Release]) -> Iterator[tuple[base.Release, bytes]]:
+    def batch(self, releases: Collection[wire.Release]) -> Iterator[tuple[wire.Release, bytes]]:
         """See the interface; a Glare without the filter of ``glare_murano`` gives none."""
-        by_id = {release.reference: release for release in releases}
-        sizes = {release.reference: release.size or 0 for release in releases}
+        by_id = {release.id: release for release in releases}
+        sizes = {release.id: release.size or 0 for release in releases}
         try:
             with self._send("POST", batches.PATH, json=batches.body(by_id), stream=True) as answer:
                 pieces = download.within(_BATCH_TIMEOUT, download.pieces(answer))
@@ -157,7 +162,7 @@ class GlareCatalog(base.Catalog):
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
         return adapter.send(self._client, self.counters, method, path, **arguments)
 
-    def _releases(self, filters: _Filters) -> Iterator[base.Release]:
+    def _releases(self, filters: _Filters) -> Iterator[wire.Release]:
         """What passes the filters, in the order of the interface, read as it is asked for."""
         found = map(_release, self._list(filters))
         # The database sorts pre-releases by its own collation, so all that
@@ -165,7 +170,7 @@ class GlareCatalog(base.Catalog):
         for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
             yield from base.one_of_each(sorted(peers, key=self._preference, reverse=True))
 
-    def _preference(self, release: base.Release) -> tuple[Any, bool]:
+    def _preference(self, release: wire.Release) -> tuple[Any, bool]:
         """The newest first; of one version, the project's own before a public one."""
         return release.version.precedence_key, release.owner == self._project()
 
@@ -240,25 +245,16 @@ def _shares(fqns: Collection[str]) -> Iterator[list[str]]:
         yield share
 
 
-def _release(artifact: Mapping[str, Any]) -> base.Release:
+def _release(artifact: Mapping[str, Any]) -> wire.Release:
+    """Read a release as Glare lists it, with digest and size in the blob."""
     try:
-        archive = artifact[fields.ARCHIVE]
-        return base.Release(
-            fqn=check_full_name(artifact["name"]),
-            version=parse_version(artifact["version"]),
-            requirements={
-                name: VersionSpec.of(text) for name, text in artifact["requirements"].items()
-            },
-            classes=frozenset(artifact["class_definitions"]),
-            reference=artifact["id"],
-            digest=str(archive["sha256"]),
-            size=int(archive["size"]),
-            owner=artifact["owner"],
-            private=artifact["visibility"] != "public",
-        )
-    except (*dependencies.MALFORMED, GlareMuranoError) as error:
+        archive = wire.mapping(wire.mapping(artifact).get(fields.ARCHIVE))
+        owner = {} if artifact.get("owner") is not None else {"owner": ""}
+        digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
+        return wire.release_from_json({**artifact, **owner, **digest})
+    except GlareMuranoError as error:
         raise errors.CatalogError(
-            f"Glare answered with an artifact that is no package: {error!r}"
+            f"Glare answered with an artifact that is not a valid package: {error}"
         ) from error
 
 

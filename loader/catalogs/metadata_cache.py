@@ -14,9 +14,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
 from loader import fs
-from loader.catalogs.base import Release
 
 LOG = logging.getLogger(__name__)
 
@@ -89,33 +87,3 @@ class Facts:
     @staticmethod
     def _path(folder: pathlib.Path, key: str) -> pathlib.Path:
         return folder / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}.json"
-
-
-def to_document(release: Release) -> dict[str, Any]:
-    """What an archive tells of a release, as plain JSON."""
-    return {
-        "fqn": release.fqn,
-        "version": str(release.version),
-        "requirements": {fqn: spec.text for fqn, spec in release.requirements.items()},
-        "classes": sorted(release.classes),
-        "digest": release.digest,
-        "size": release.size,
-    }
-
-
-def from_document(document: Any, reference: str) -> Release | None:
-    """The release that a document tells of; None if it is none."""
-    try:
-        return Release(
-            fqn=str(document["fqn"]),
-            version=parse_version(document["version"]),
-            requirements={
-                str(fqn): VersionSpec.of(text) for fqn, text in document["requirements"].items()
-            },
-            classes=frozenset(map(str, document["classes"])),
-            reference=reference,
-            digest=str(document["digest"]),
-            size=document["size"],
-        )
-    except (KeyError, TypeError, AttributeError, GlareMuranoError):
-        return None

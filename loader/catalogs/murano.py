@@ -10,6 +10,7 @@ It is asked by keystoneauth alone: python-muranoclient reads a download into
 memory as a whole.
 """
 
+import contextlib
 import dataclasses
 import logging
 import urllib.parse
@@ -21,10 +22,11 @@ from keystoneauth1 import adapter as ksa_adapter
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
+from glare_murano import wire
 from glare_murano.package import InvalidPackage
 from loader import errors
 from loader.catalogs import base, options
-from loader.catalogs.metadata_cache import Fact, Facts, from_document, to_document
+from loader.catalogs.metadata_cache import Fact, Facts
 from loader.catalogs.spool import Archives
 from loader.transport import adapter, download
 from loader.transport.sessions import Scope
@@ -86,20 +88,20 @@ class MuranoCatalog(base.Catalog):
             region_name=region_name,
         )
 
-    def releases(self, fqn: str) -> list[base.Release]:
+    def releases(self, fqn: str) -> list[wire.Release]:
         """See the interface."""
         return [release for release in self._releases("fqn", fqn) if release.fqn == fqn]
 
-    def releases_defining(self, class_name: str) -> list[base.Release]:
+    def releases_defining(self, class_name: str) -> list[wire.Release]:
         """See the interface."""
         found = self._releases("class_name", class_name)
         return [release for release in found if class_name in release.classes]
 
-    def fetch(self, release: base.Release) -> Iterator[bytes]:
+    def fetch(self, release: wire.Release) -> Iterator[bytes]:
         """See the interface."""
-        return self._archives.take(release.digest) or self._download(release.reference)
+        return self._archives.take(release.digest) or self._download(release.id)
 
-    def _releases(self, key: str, value: str) -> list[base.Release]:
+    def _releases(self, key: str, value: str) -> list[wire.Release]:
         project = self._project()
         listed = [package for package in self._list(key, value) if _is_usable(package, project)]
         # Of one version, the project's own before a public one.
@@ -107,11 +109,14 @@ class MuranoCatalog(base.Catalog):
         found = (release for package in listed if (release := self._release(package)))
         return base.newest_first(base.one_of_each(found))
 
-    def _release(self, package: dict[str, Any]) -> base.Release | None:
+    def _release(self, package: dict[str, Any]) -> wire.Release | None:
         """What the archive of a package holds; None if it is not to be used."""
         reference = package["id"]
         known = self._facts.get(f"{self.name} {reference}")
-        release = from_document(known.document, reference) if known else None
+        release = None
+        if known is not None:
+            with contextlib.suppress(wire.Malformed):
+                release = wire.release_from_json(known.document)
         if release is None:
             try:
                 release = self._archives.add(self._download(reference), reference)
@@ -122,10 +127,9 @@ class MuranoCatalog(base.Catalog):
                 raise errors.CatalogError(
                     f"package {reference} of {self.name} cannot be kept: {error}"
                 ) from error
-            self._facts.put(f"{self.name} {reference}", Fact(to_document(release)))
-        return dataclasses.replace(
-            release, owner=package["owner_id"], private=not package["is_public"]
-        )
+            self._facts.put(f"{self.name} {reference}", Fact(wire.release_to_json(release)))
+        visibility = "public" if package["is_public"] else "private"
+        return dataclasses.replace(release, owner=package["owner_id"], visibility=visibility)
 
     def _list(self, key: str, value: str) -> Iterator[Any]:
         """What the API lists, of all pages."""

@@ -14,7 +14,7 @@ from typing import IO
 
 from glare_murano.package import Archive, Limits, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
-from loader.catalogs.base import Release
+from glare_murano.wire import Release
 
 # Archives kept open at once; of more, the oldest is dropped.
 _MOST = 32
@@ -30,7 +30,7 @@ def read(stream: IO[bytes], reference: str, limits: Limits = DEFAULT_LIMITS) -> 
         manifest = read_contents(archive).manifest
     stream.seek(0)
     digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
-    return Release.of(manifest, reference, digest=digest, size=stream.tell())
+    return Release.from_manifest(manifest, reference, digest, stream.tell())
 
 
 class Archives:

@@ -12,7 +12,7 @@ from sqlalchemy import orm
 from glare_murano.glare.db import queries
 from glare_murano.glare.db.source import GlareSource
 from glare_murano.package import Version
-from glare_murano.resolver import Release
+from glare_murano.resolver import PackageVersion
 from tests import packages
 from tests.functional import databases, sites, stores
 from tests.functional.client import Client
@@ -164,7 +164,7 @@ def test_a_query_sees_one_state_of_the_database(
     site: Site, glare: Client, project: str, name: str
 ) -> None:
     artifact_id = _publish(glare, name)["id"]
-    release = Release(name, Version("1.0.0"))
+    release = PackageVersion(name, Version("1.0.0"))
 
     with orm.Session(site.database) as session, queries.snapshot(session) as connection:
         context = RequestContext(is_admin=True)

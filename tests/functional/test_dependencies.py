@@ -117,7 +117,7 @@ def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
     answer = glare.ask(objects=wanted).json()
 
     assert [r["version"] for r in answer["releases"] if r["name"] == "org.db"] == ["1.2.0"]
-    (missing,) = answer["unsatisfied"]
+    (missing,) = answer["undefined"]
     assert missing["class"] == "org.db.Thing"
     assert missing["range"] == "0"
     assert missing["available"] == ["org.db 2.0.0", "org.db 1.2.0", "org.db 1.0.0"]

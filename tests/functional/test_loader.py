@@ -125,7 +125,7 @@ def test_the_project_own_package_comes_before_a_public_one_of_the_same_version(
 
     (release,) = _catalog(glare, project).releases(name)
 
-    assert glare.show(release.reference)["author"] == "own"
+    assert glare.show(release.id)["author"] == "own"
 
 
 def test_another_projects_private_package_is_out_of_reach_even_for_an_administrator(
@@ -521,8 +521,9 @@ def test_a_package_that_is_being_unpacked_is_no_package(tmp_path: pathlib.Path) 
         process.kill()
         process.join()
 
-        found = DirectoryCatalog(folder).releases("org.killed")
-        assert [release.folder for release in found] in ([], [folder / "package"])
+        catalog = DirectoryCatalog(folder)
+        found = catalog.releases("org.killed")
+        assert [catalog.folder(release) for release in found] in ([], [folder / "package"])
         for hidden in folder.glob(".*"):
             assert (
                 not (hidden / "manifest.yaml").exists()

@@ -210,22 +210,22 @@ _BAD = {
     "no YAML": b"a: [",
     "a list": b"- a\n",
     "nothing": b"",
-    "another form": b"form: 2\nrequirements: {}\npackages: []\n",
+    "another form": b"form: 2\nrequirements: {}\nreleases: []\n",
     "no packages": b"form: 1\nrequirements: {}\n",
-    "no range": b"form: 1\nrequirements: {a: '>>1'}\npackages: []\n",
-    "no digest": b"form: 1\nrequirements: {}\npackages: [{name: a, version: 1.0.0, sha256: x, "
-    b"requirements: {}, classes: []}]\n",
-    "a path for a digest": b"form: 1\nrequirements: {}\npackages: [{name: a, version: 1.0.0, "
-    b"sha256: ../../etc, requirements: {}, classes: []}]\n",
+    "no range": b"form: 1\nrequirements: {a: '>>1'}\nreleases: []\n",
+    "no digest": b"form: 1\nrequirements: {}\nreleases: [{name: a, version: 1.0.0, sha256: x, "
+    b"requirements: {}, class_definitions: []}]\n",
+    "a path for a digest": b"form: 1\nrequirements: {}\nreleases: [{name: a, version: 1.0.0, "
+    b"sha256: ../../etc, requirements: {}, class_definitions: []}]\n",
     "an object": b"!!python/object/apply:os.system ['true']\n",
     "growing YAML": b"a: &a [x, x]\nb: &b [*a, *a]\nform: 3\nrequirements: *b\n",
     "lists in lists": b"[" * 1_000_000,
     "mappings in mappings": b"{a: " * 200_000,
     "aliases that double": b"a: &a [x, x]\n"
     + b"".join(b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122))
-    + b"form: *z\nrequirements: {}\npackages: []\n",
-    "a word for a size": b"form: 1\nrequirements: {}\npackages: [{name: a, version: 1.0.0, "
-    b"sha256: " + b"0" * 64 + b", size: large, requirements: {}, classes: []}]\n",
+    + b"form: *z\nrequirements: {}\nreleases: []\n",
+    "a word for a size": b"form: 1\nrequirements: {}\nreleases: [{name: a, version: 1.0.0, "
+    b"sha256: " + b"0" * 64 + b", size: large, requirements: {}, class_definitions: []}]\n",
     "no UTF-8": b"\xff\xfe\xff",
 }
 

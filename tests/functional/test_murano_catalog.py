@@ -88,7 +88,7 @@ def test_version_and_requirements_are_those_of_the_archive(
     package_loader = loader.PackageLoader([catalog], loader.Cache(tmp_path))
     package = package_loader.load_package(name, VersionSpec.of("1"))
 
-    assert (str(release), release.reference) == (f"{name} 1.10.0", reference)
+    assert (str(release), release.id) == (f"{name} 1.10.0", reference)
     assert (release.owner, release.private) == (project, True)
     assert release.requirements["org.db"] == VersionSpec.of(">=1.2,<2")
     assert (package.full_name, str(package.version)) == (name, "1.10.0")
@@ -142,8 +142,8 @@ def test_of_one_version_the_projects_own_comes_first(
     public = upload("1.0.0", owner="another", public=True)
     own = upload("1.0.0", Author="own")
 
-    assert [r.reference for r in _catalog(url, project).releases(name)] == [own]
-    assert [r.reference for r in _catalog(url, "third").releases(name)] == [public]
+    assert [r.id for r in _catalog(url, project).releases(name)] == [own]
+    assert [r.id for r in _catalog(url, "third").releases(name)] == [public]
 
 
 def test_disabled_packages_are_not_found(url: str, project: str, name: str, upload: Upload) -> None:

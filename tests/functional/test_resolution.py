@@ -14,8 +14,8 @@ from keystoneauth1 import exceptions as ksa_exceptions
 
 from benchmarks import catalogue
 from glare_murano.package import Version, VersionSpec
+from glare_murano.wire import Query
 from loader import errors, resolution
-from loader.catalogs.base import Query
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
 from tests.functional.client import Client

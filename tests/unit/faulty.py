@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 
 from glare_murano.package import Version
-from loader.catalogs.base import Release
+from glare_murano.wire import Release
 
 PROJECT = "project"
 STALL = 3.0
@@ -58,7 +58,7 @@ class Faulty:
             version=Version("1.0.0"),
             requirements={},
             classes=frozenset(),
-            reference="0",
+            id="0",
             digest=hashlib.sha256(self.archive).hexdigest(),
             size=len(self.archive),
         )
@@ -134,7 +134,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return {
             "releases": [
                 {
-                    "id": release.reference,
+                    "id": release.id,
                     "name": release.fqn,
                     "version": str(release.version),
                     "owner": PROJECT,
@@ -147,10 +147,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 }
             ],
             "unsatisfied": [],
+            "undefined": [],
         }
 
     def _list(self) -> None:
-        package = {"id": self.state.release.reference, "owner_id": PROJECT, "is_public": False}
+        package = {"id": self.state.release.id, "owner_id": PROJECT, "is_public": False}
         self._answer(json.dumps({"packages": [package]}).encode())
 
     def _download(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
+from glare_murano import wire
 from glare_murano.package import Version, VersionSpec
 from loader.catalogs import base
 
@@ -37,17 +38,17 @@ def ranges(texts: Mapping[str, str]) -> dict[str, VersionSpec]:
 class Shelf(base.Catalog):
     """A catalogue of given releases."""
 
-    def __init__(self, releases: Iterable[base.Release]) -> None:
+    def __init__(self, releases: Iterable[wire.Release]) -> None:
         super().__init__("the shelf")
         self._releases = base.newest_first(releases)
 
-    def releases(self, fqn: str) -> list[base.Release]:
+    def releases(self, fqn: str) -> list[wire.Release]:
         return [release for release in self._releases if release.fqn == fqn]
 
-    def releases_defining(self, class_name: str) -> list[base.Release]:
+    def releases_defining(self, class_name: str) -> list[wire.Release]:
         return [release for release in self._releases if class_name in release.classes]
 
-    def fetch(self, release: base.Release) -> Iterable[bytes]:
+    def fetch(self, release: wire.Release) -> Iterable[bytes]:
         raise NotImplementedError
 
 
@@ -63,7 +64,7 @@ def catalog(found: Packages, label: str = "", replaced: Collection[str] = ()) ->
         return hashlib.sha256(f"{label} {release}{state}".encode()).hexdigest()
 
     return Shelf(
-        base.Release(
+        wire.Release(
             fqn,
             Version(version),
             ranges(required),

@@ -15,7 +15,8 @@ import pytest
 
 import loader
 from glare_murano.package import Version, VersionSpec
-from loader.catalogs.base import Catalog, Release
+from glare_murano.wire import Release
+from loader.catalogs.base import Catalog
 from loader.resolution import Choice
 from tests import packages
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import loader
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
+from glare_murano.wire import Query
 from loader import resolution
-from loader.catalogs.base import Query
 from tests.unit import published
 from tests.unit.published import Packages, catalog, ranges
 

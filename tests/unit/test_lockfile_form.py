@@ -14,19 +14,19 @@ _TEXT = f"""\
 form: 1
 requirements:
   org.wiki: '1'
-packages:
+releases:
 - name: io.murano
   version: 0.1.0
   sha256: {_ZEROS}
   requirements: {{}}
-  classes: []
+  class_definitions: []
 - name: org.db
   version: 1.1.0
   sha256: {_ZEROS}
   size: 427
   requirements:
     io.murano: '*'
-  classes:
+  class_definitions:
   - org.db.Thing
 """
 _DB = _TEXT[_TEXT.index("- name: org.db") :]
@@ -63,39 +63,55 @@ def test_versions_side_by_side_are_no_mistake(tmp_path: pathlib.Path) -> None:
 _WRONG = [
     ("form: 1\n", "", "form is missing"),
     ("form: 1", "form: true", "it has the form 'true', and only 1 is known"),
-    ("form: 1", "form: 1\nform: 1", "'form' stands twice"),
+    ("form: 1", "form: 1\nform: 1", "line 2: 'form' is written twice"),
     ("form: 1", "form: 1\n<<: {a: b}", "merge keys are not understood"),
     ("form: 1", "form: 1\n[a]: b", "line 2: a key is a sequence, not a text"),
     ("  org.wiki: '1'", "  - org.wiki", "requirements: expected a mapping, found a sequence"),
     ("  org.wiki: '1'\n", "", "requirements: expected a mapping, found nothing"),
-    ("org.wiki: '1'", "org.wiki:", "requirements: org.wiki: expected a text, found nothing"),
-    ("org.wiki: '1'", "org.wiki: ''", "requirements: org.wiki: expected a text, found nothing"),
+    ("org.wiki: '1'", "org.wiki:", "requirements: org.wiki: expected a string, found nothing"),
+    ("org.wiki: '1'", "org.wiki: ''", "requirements: org.wiki: expected a string, found nothing"),
     ("org.wiki: '1'", "org.wiki: x", "requirements: org.wiki: 'x' is no range"),
     ("org.wiki: '1'", "org/wiki: 1", "requirements: 'org/wiki' is no fully qualified name"),
-    ("  org.wiki: '1'", "  org.a: 1\n  org.a: 7", "requirements: 'org.a' stands twice"),
-    ("packages:", "packages: {a: b}\nx:", "packages: expected a sequence, found a mapping"),
-    ("packages:", "packages:\n- org.log", "package 1: expected a mapping, found a text"),
-    ("- name: org.db\n  version", "- version", "package 2: name is missing"),
-    ("name: org.db", "name:", "package 2: name: expected a text, found nothing"),
-    ("name: org.db", "name: ../db", "package 2: name: '../db' is no fully qualified name"),
-    ("  version: 1.1.0\n", "", "package 2 (org.db): version is missing"),
-    ("version: 1.1.0", "version:", "package 2 (org.db): version: expected a text, found nothing"),
-    ("version: 1.1.0", "version: ''", "package 2 (org.db): version: expected a text, found noth"),
-    ("version: 1.1.0", "version: [1]", "package 2 (org.db): version: expected a text, found a s"),
-    ("version: 1.1.0", "version: v1", "package 2 (org.db): version: 'v1' is no version"),
-    (f"  sha256: {_ZEROS}\n", "", "package 2 (org.db): sha256 is missing"),
-    (_ZEROS, "A" * 64, "package 2 (org.db): sha256: 'AAAAAAA"),
-    ("size: 427", "size: true", "package 2 (org.db): size: 'true' is no size"),
-    ("size: 427", "size: -1", "package 2 (org.db): size: '-1' is no size"),
-    ("size: 427", "size: 1.5", "package 2 (org.db): size: '1.5' is no size"),
-    ("size: 427", "size:", "package 2 (org.db): size: expected a text, found nothing"),
-    ("size: 427", "sha256: x", "package 2: 'sha256' stands twice"),
-    ("io.murano: '*'", "io.murano: '>>1'", "package 2 (org.db): requirements: io.murano: '>>1' is"),
-    ("\n  - org.db.Thing", "", "package 2 (org.db): classes: expected a sequence, found nothing"),
-    ("\n  - org.db.Thing", " org.db.Thing", "package 2 (org.db): classes: expected a sequence"),
-    ("- org.db.Thing", "- org db", "package 2 (org.db): classes: 'org db' is no fully qualified"),
-    ("- org.db.Thing", "- [a]", "package 2 (org.db): classes: expected a text, found a sequence"),
-    ("  - org.db.Thing\n", f"  - a\n{_DB}", "package 3 (org.db): package 2 is org.db 1.1.0 as w"),
+    ("  org.wiki: '1'", "  org.a: 1\n  org.a: 7", "line 4: 'org.a' is written twice"),
+    ("releases:", "releases: {a: b}\nx:", "releases: expected a sequence, found a mapping"),
+    ("releases:", "releases:\n- org.log", "release 1: expected a mapping, found a string"),
+    ("- name: org.db\n  version", "- version", "release 2: name is missing"),
+    ("name: org.db", "name:", "release 2: name: expected a string, found nothing"),
+    ("name: org.db", "name: ../db", "release 2 (../db): name: '../db' is no fully qualified name"),
+    ("  version: 1.1.0\n", "", "release 2 (org.db): version is missing"),
+    ("version: 1.1.0", "version:", "release 2 (org.db): version: expected a string, found nothing"),
+    ("version: 1.1.0", "version: ''", "release 2 (org.db): version: expected a string, found noth"),
+    ("version: 1.1.0", "version: [1]", "release 2 (org.db): version: expected a string, found a s"),
+    ("version: 1.1.0", "version: v1", "release 2 (org.db): version: 'v1' is no version"),
+    (f"  sha256: {_ZEROS}\n", "", "release 2 (org.db): sha256 is missing"),
+    (_ZEROS, "A" * 64, "release 2 (org.db): sha256: 'AAAAAAA"),
+    ("size: 427", "size: true", "release 2 (org.db): size: 'true' is not a valid number of bytes"),
+    ("size: 427", "size: -1", "release 2 (org.db): size: '-1' is not a valid number of bytes"),
+    ("size: 427", "size: 1.5", "release 2 (org.db): size: '1.5' is not a valid number of bytes"),
+    ("size: 427", "size:", "release 2 (org.db): size: expected a number of bytes, found nothing"),
+    ("size: 427", "sha256: x", "line 13: 'sha256' is written twice"),
+    ("io.murano: '*'", "io.murano: '>>1'", "release 2 (org.db): requirements: io.murano: '>>1' is"),
+    (
+        "\n  - org.db.Thing",
+        "",
+        "release 2 (org.db): class_definitions: expected a seq",
+    ),
+    (
+        "\n  - org.db.Thing",
+        " org.db.Thing",
+        "release 2 (org.db): class_definitions: expected a se",
+    ),
+    (
+        "- org.db.Thing",
+        "- org db",
+        "release 2 (org.db): class_definitions: 'org db' is no",
+    ),
+    (
+        "- org.db.Thing",
+        "- [a]",
+        "release 2 (org.db): class_definitions: expected a str",
+    ),
+    ("  - org.db.Thing\n", f"  - a\n{_DB}", "release 3 (org.db): release 2 is org.db 1.1.0 as w"),
 ]
 
 
@@ -106,10 +122,10 @@ def test_what_is_wrong_is_told_by_package_and_key(
     with pytest.raises(loader.LockError) as refusal:
         _load(tmp_path, _edited(before, after))
 
-    assert str(refusal.value).startswith(f"{tmp_path}/lock is no lock file: {told}")
+    assert str(refusal.value).startswith(f"{tmp_path}/lock is not a valid lock file: {told}")
 
 
 @pytest.mark.parametrize("sha256", [_ZEROS, "1" * 64])
 def test_a_version_that_stands_twice_is_refused(tmp_path: pathlib.Path, sha256: str) -> None:
-    with pytest.raises(loader.LockError, match=r"package 2 is org\.db 1\.1\.0 as well; leave"):
+    with pytest.raises(loader.LockError, match=r"release 2 is org\.db 1\.1\.0 as well; leave"):
         _load(tmp_path, _TEXT + _DB.replace(_ZEROS, sha256))

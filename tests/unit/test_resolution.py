@@ -14,8 +14,8 @@ import pytest
 
 import loader
 from glare_murano.package import VersionSpec
+from glare_murano.wire import Query
 from loader import resolution
-from loader.catalogs.base import Query
 from loader.catalogs.directory import DirectoryCatalog
 from loader.formats.registry import PackageTypes
 from tests import packages

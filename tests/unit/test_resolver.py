@@ -158,7 +158,7 @@ class TestPlan:
         assert [str(v) for v in missing.available] == ["2.0.0", "1.3.0", "1.2.0", "1.0.0"]
 
     def test_the_chain_of_an_answer_that_goes_round_or_leads_nowhere_has_an_end(self):
-        a, b = (resolver.Release(fqn, parse_version("1")) for fqn in "ab")
+        a, b = (resolver.PackageVersion(fqn, parse_version("1")) for fqn in "ab")
         of_a, of_b = (resolver.Demand(r.fqn, VersionSpec.of("1"), by) for r, by in ((a, b), (b, a)))
 
         assert resolver.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)

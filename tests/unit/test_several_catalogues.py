@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
+from glare_murano.wire import Query
 from loader import resolution
-from loader.catalogs.base import Query
 from tests.unit import published
 from tests.unit.published import RANGES, VERSIONS, Packages, catalog, ranges
 from tests.unit.test_resolver import cover_by_force
@@ -39,7 +39,7 @@ class _Together:
     def __init__(self, several: Sequence[Packages]) -> None:
         self.several = several
 
-    def place(self, release: resolver.Release) -> int:
+    def place(self, release: resolver.PackageVersion) -> int:
         """The first catalogue that has a version."""
         return next(
             number
@@ -59,17 +59,19 @@ class _Together:
         return {fqn: self.of(fqn) for fqn in fqns}
 
     def requirements(
-        self, releases: Iterable[resolver.Release]
-    ) -> Mapping[resolver.Release, resolver.Requirements]:
+        self, releases: Iterable[resolver.PackageVersion]
+    ) -> Mapping[resolver.PackageVersion, resolver.Requirements]:
         return {
             release: ranges(self.several[self.place(release)][release.fqn][str(release.version)])
             for release in releases
         }
 
 
-def _chosen(resolved: resolution.Resolution) -> dict[resolver.Release, tuple[resolver.Demand, ...]]:
+def _chosen(
+    resolved: resolution.Resolution,
+) -> dict[resolver.PackageVersion, tuple[resolver.Demand, ...]]:
     return {
-        resolver.Release(choice.release.fqn, choice.release.version): choice.demands
+        resolver.PackageVersion(choice.release.fqn, choice.release.version): choice.demands
         for choice in resolved.chosen
     }
 
@@ -90,7 +92,7 @@ def test_they_come_to_what_the_rule_makes_of_them_together(
     together = _Together(several)
     defining = {
         fqn: [
-            [resolver.Release(fqn, Version(version)) for version in packages.get(fqn, ())]
+            [resolver.PackageVersion(fqn, Version(version)) for version in packages.get(fqn, ())]
             for packages in several
         ]
         for fqn in classes
@@ -108,7 +110,7 @@ def test_they_come_to_what_the_rule_makes_of_them_together(
     assert resolved.unsatisfied == planned.unsatisfied
     assert len(resolved.undefined) == of_classes.count(None)
     for choice in resolved.chosen:
-        key = resolver.Release(choice.release.fqn, choice.release.version)
+        key = resolver.PackageVersion(choice.release.fqn, choice.release.version)
         assert choice.catalog is catalogs[together.place(key)]
         assert choice.release in choice.catalog.releases(key.fqn)
 
@@ -124,7 +126,7 @@ def test_every_range_is_kept_and_only_what_none_has_is_missing(
 
     asked = {resolver.Demand(fqn, spec, None) for fqn, spec in ranges(roots).items()}
     for choice in resolved.chosen:
-        release = resolver.Release(choice.release.fqn, choice.release.version)
+        release = resolver.PackageVersion(choice.release.fqn, choice.release.version)
         for fqn, spec in choice.release.requirements.items():
             # What a package requires of itself, and is, is not asked for.
             if fqn != release.fqn or not (

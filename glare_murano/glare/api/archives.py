@@ -22,7 +22,7 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_log import log as logging
 
-from glare_murano import fields
+from glare_murano import fields, wire
 from glare_murano.glare.api import validation
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db.queries import among, checked, looked_up, snapshot, usable
@@ -31,7 +31,6 @@ LOG = logging.getLogger(__name__)
 
 # Bytes of all archives together, so that no answer takes a worker for long.
 MAX_SIZE = 64 * 1024**2
-MAX_ARCHIVES = 100
 _PIECE = 64 * 1024
 _SHARE = 16
 
@@ -49,7 +48,7 @@ REQUEST_SCHEMA = {
     "properties": {
         "artifacts": {
             "type": "array",
-            "maxItems": MAX_ARCHIVES,
+            "maxItems": wire.MAX_ARCHIVES,
             "items": {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
         },
     },

@@ -12,13 +12,14 @@ from typing import Any
 import jsonschema
 from glare.common import exception
 
-from glare_murano import resolver
+from glare_murano import resolver, wire
 from glare_murano.glare.api import validation
 from glare_murano.glare.db import source
-from glare_murano.package import GlareMuranoError, VersionSpec, parse_version
+from glare_murano.package import VersionSpec
+from glare_murano.wire import Answer, Query, Undefined
 
 _RANGE = {"type": ["string", "null"]}
-_RANGES = {"type": "object", "maxProperties": 1000, "additionalProperties": _RANGE}
+_RANGES = {"type": "object", "maxProperties": wire.MAX_REQUIREMENTS, "additionalProperties": _RANGE}
 _OBJECT = {
     "type": "object",
     "properties": {"class": {"type": "string"}, "version": _RANGE},
@@ -30,14 +31,14 @@ REQUEST_SCHEMA = {
     "properties": {
         "requirements": _RANGES,
         "package": {"type": "string", "maxLength": 36},
-        "objects": {"type": "array", "maxItems": 1000, "items": _OBJECT},
+        "objects": {"type": "array", "maxItems": wire.MAX_REQUIREMENTS, "items": _OBJECT},
         "pins": {
             "type": "object",
-            "maxProperties": 1000,
+            "maxProperties": wire.MAX_REQUIREMENTS,
             # Every range upon a package is held against each of its pins.
             "additionalProperties": {
                 "type": "array",
-                "maxItems": 100,
+                "maxItems": wire.MAX_PINS,
                 "items": {"type": "string"},
             },
         },
@@ -49,85 +50,36 @@ REQUEST_SCHEMA = {
 _VALIDATOR = jsonschema.Draft202012Validator(REQUEST_SCHEMA)
 
 
-class Query:
-    """A dependency query, checked.
+def query(body: Any) -> Query:
+    """Read a dependency query.
 
-    :raises glare.common.exception.BadRequest: telling what is wrong where.
+    :raises glare.common.exception.BadRequest: naming the key.
     """
-
-    def __init__(self, body: Any) -> None:
-        """Check a request's body."""
-        try:
-            validation.check_form(_VALIDATOR, body)
-            self.requirements = [
-                (fqn, VersionSpec.of(text)) for fqn, text in body.get("requirements", {}).items()
-            ]
-            self.objects = [
-                (item["class"], VersionSpec.of(item.get("version")))
-                for item in body.get("objects", [])
-            ]
-            self.pins = {
-                fqn: [parse_version(text) for text in texts]
-                for fqn, texts in body.get("pins", {}).items()
-            }
-        except GlareMuranoError as error:
-            raise exception.BadRequest(message=str(error)) from error
-        self.prereleases: bool = body.get("prereleases", True)
-        self.project_id: str | None = body.get("project_id")
-        self.package: str | None = body.get("package")
+    validation.check_form(_VALIDATOR, body)
+    try:
+        return wire.query_from_json(body)
+    except wire.Malformed as error:
+        raise exception.BadRequest(message=str(error)) from error
 
 
-def answer(query: Query, source: source.GlareSource) -> dict[str, Any]:
-    """What a query comes to.
+def answer(query: Query, source: source.GlareSource) -> Answer:
+    """Plan the closure of a query.
 
-    :raises glare.common.exception.NotFound: if its package is not there.
+    :raises glare.common.exception.NotFound: if its package does not exist.
     :raises glare.common.exception.Conflict: if its package has no archive.
-    :raises Unplannable: if that would take too long.
+    :raises Unplannable: if planning would take too long.
     """
-    roots, missing = _roots(query, source)
+    roots, undefined = _roots(query, source)
     roots += [*query.requirements, *_package(query, source)]
     planned = resolver.plan(roots, query.pins, source)
-    details = source.details(planned.releases)
-    return {
-        "releases": [
-            {
-                "id": source.found[release].id,
-                "name": release.fqn,
-                "version": str(release.version),
-                "owner": source.found[release].owner,
-                "visibility": source.found[release].visibility,
-                "requirements": dict(sorted(details[release].requirements.items())),
-                "class_definitions": list(details[release].classes),
-                "sha256": details[release].digest,
-                "size": details[release].size,
-                "required_by": [_demand(demand) for demand in demands],
-            }
-            for release, demands in planned.releases.items()
-        ],
-        "unsatisfied": [
-            *missing,
-            *(
-                {
-                    "name": problem.demand.fqn,
-                    "range": problem.demand.spec.text,
-                    "chain": [_demand(demand) for demand in problem.chain],
-                    "available": [str(version) for version in problem.available],
-                }
-                for problem in planned.unsatisfied
-            ),
-        ],
-    }
-
-
-def _demand(demand: resolver.Demand) -> dict[str, Any]:
-    requirer = demand.requirer
-    return {
-        "name": demand.fqn,
-        "range": demand.spec.text,
-        "requirer": None
-        if requirer is None
-        else {"name": requirer.fqn, "version": str(requirer.version)},
-    }
+    return Answer(
+        tuple(
+            (release, planned.releases[release.key])
+            for release in source.releases(planned.releases)
+        ),
+        planned.unsatisfied,
+        tuple(undefined),
+    )
 
 
 def _package(query: Query, source: source.GlareSource) -> list[tuple[str, VersionSpec]]:
@@ -144,27 +96,21 @@ def _package(query: Query, source: source.GlareSource) -> list[tuple[str, Versio
 
 def _roots(
     query: Query, source: source.GlareSource
-) -> tuple[list[tuple[str, VersionSpec]], list[dict[str, Any]]]:
-    """The packages of an object model's types, each in one version that defines the type.
+) -> tuple[list[tuple[str, VersionSpec]], list[Undefined]]:
+    """Return a root for each class: the package that defines it, in one version.
 
-    :returns: FQNs and ranges, and what no package defines.
+    :returns: FQNs and ranges, and the classes that no package defines.
     """
-    if not query.objects:
+    if not query.classes:
         return [], []
-    defining = source.defining({class_name for class_name, _ in query.objects})
-    roots, missing = [], []
-    for class_name, spec in query.objects:
+    defining = source.defining({class_name for class_name, _ in query.classes})
+    roots, undefined = [], []
+    for class_name, spec in query.classes:
         releases = defining.get(class_name, ())
         root = resolver.choose_defining([releases], spec, query.pins)
         if root is not None:
             roots.append(root)
         else:
-            missing.append(
-                {
-                    "class": class_name,
-                    "range": spec.text,
-                    "chain": [],
-                    "available": [str(release) for release in resolver.one_of_each(releases)],
-                }
-            )
-    return roots, missing
+            there = resolver.one_of_each(releases)
+            undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
+    return roots, undefined

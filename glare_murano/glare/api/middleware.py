@@ -20,7 +20,7 @@ from glare.db.sqlalchemy import api as database
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import resolver
+from glare_murano import resolver, wire
 from glare_murano.glare import metrics, policies, request_state
 from glare_murano.glare.api import archives, dependencies, validation
 from glare_murano.glare.db.queries import snapshot
@@ -68,7 +68,7 @@ def _json(data: bytes) -> webob.Response:
 
 
 def _dependencies(req: Any) -> webob.Response:
-    query = dependencies.Query(validation.json_body(req))
+    query = dependencies.query(validation.json_body(req))
     see_all = _sees_all(req.context)
     session = database.get_session()
     with snapshot(session) as connection:
@@ -81,9 +81,10 @@ def _dependencies(req: Any) -> webob.Response:
             given=query.package,
         )
         try:
-            return _json(json.dumps(dependencies.answer(query, source)).encode())
+            answer = dependencies.answer(query, source)
         except resolver.Unplannable as error:
             raise exception.BadRequest(message=str(error)) from error
+    return _json(json.dumps(wire.answer_to_json(answer)).encode())
 
 
 def _heirs(req: Any) -> webob.Response:

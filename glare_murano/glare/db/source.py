@@ -9,7 +9,7 @@ versions there are. What the caller could not list is not there.
 
 import collections
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +19,8 @@ from glare_murano.glare.db import metadata
 from glare_murano.glare.db.metadata import Details
 from glare_murano.glare.db.queries import among, looked_up, usable, version_of
 from glare_murano.package import Version, VersionSpec
-from glare_murano.resolver import Release, Requirements, newest_first
+from glare_murano.resolver import PackageVersion, Requirements, newest_first
+from glare_murano.wire import Release
 
 # The table, since rows of mapped classes take longer.
 _properties = models.ArtifactProperty.__table__.c
@@ -34,7 +35,7 @@ class Found:
     """An artifact that the caller can use."""
 
     id: str
-    release: Release
+    release: PackageVersion
     owner: str
     visibility: str
 
@@ -75,7 +76,7 @@ class GlareSource:
         self._details: dict[str, Details] = {}
         # The names of packages of which something was read.
         self._read_before: set[str] = set()
-        self.found: dict[Release, Found] = {}
+        self.found: dict[PackageVersion, Found] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See the protocol ``Source``."""
@@ -83,7 +84,7 @@ class GlareSource:
         # A database may compare without regard to case.
         return {fqn: newest_first(known[fqn]) for fqn in fqns if fqn in known}
 
-    def given(self) -> Release | None:
+    def given(self) -> PackageVersion | None:
         """The release of the artifact given.
 
         :returns: None if the caller cannot see it, or none is given.
@@ -93,26 +94,28 @@ class GlareSource:
         found = (artifact.release for artifact in self.found.values() if artifact.id == self._given)
         return next(found, None)
 
-    def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[Release]]:
+    def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
         """The releases that define each of the classes."""
         defined = collections.defaultdict(set)
         for class_name, artifact_id in looked_up(self._connection, _DEFINING, class_names):
             defined[artifact_id].add(class_name)
         self._learn("id", defined)
-        found: dict[str, set[Release]] = collections.defaultdict(set)
+        found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
         for artifact in self.found.values():
             for class_name in defined.get(artifact.id, ()):
                 found[class_name].add(artifact.release)
         return found
 
-    def requirements(self, releases: Collection[Release]) -> Mapping[Release, Requirements]:
+    def requirements(
+        self, releases: Collection[PackageVersion]
+    ) -> Mapping[PackageVersion, Requirements]:
         """See the protocol ``Source``."""
         return {
             release: {fqn: VersionSpec.of(text) for fqn, text in said.requirements.items()}
             for release, said in self.details(releases).items()
         }
 
-    def details(self, releases: Collection[Release]) -> Mapping[Release, Details]:
+    def details(self, releases: Collection[PackageVersion]) -> Mapping[PackageVersion, Details]:
         """What a loader needs to know of each of the releases that has an archive."""
         unknown = [release for release in releases if self.found[release].id not in self._details]
         if unknown:
@@ -126,6 +129,22 @@ class GlareSource:
         ids = {release: self.found[release].id for release in releases}
         return {release: self._details[id_] for release, id_ in ids.items() if id_ in self._details}
 
+    def releases(self, versions: Collection[PackageVersion]) -> Iterator[Release]:
+        """Yield each version that has an archive, with all that a loader needs to know."""
+        for version, details in self.details(versions).items():
+            found = self.found[version]
+            yield Release(
+                version.fqn,
+                version.version,
+                {fqn: VersionSpec.of(text) for fqn, text in details.requirements.items()},
+                frozenset(details.classes),
+                id=found.id,
+                digest=details.digest,
+                size=details.size,
+                owner=found.owner,
+                visibility=found.visibility,
+            )
+
     def _read(self, ids: Collection[str]) -> None:
         self._details.update(metadata.of_active(self._connection, set(ids) - {self._given}))
         if self._given is not None and self._given in ids:
@@ -138,7 +157,7 @@ class GlareSource:
         for row in usable(
             self._connection, self._context, self._see_all, column, values, self._given
         ):
-            release = Release(row.name, version_of(row))
+            release = PackageVersion(row.name, version_of(row))
             artifact = Found(row.id, release, row.owner, row.visibility)
             if self._is_usable(artifact):
                 versions[row.name].add(release.version)

@@ -67,17 +67,18 @@ def _sending(content: Any) -> Callable[[Handler], None]:
 
 
 def _closure(**changes: Any) -> dict[str, Any]:
-    return {"releases": [{**ANSWER, **changes}], "unsatisfied": []}
+    return {"releases": [{**ANSWER, **changes}], "unsatisfied": [], "undefined": []}
 
 
 _OTHER = {"name": "org.other", "range": "1", "requirer": None}
 _CLOSURES = {
-    "nothing": {"releases": [], "unsatisfied": []},
+    "nothing": {"releases": [], "unsatisfied": [], "undefined": []},
     "another package": _closure(name="org.other"),
     "another version": _closure(version="3.0.0"),
     "another range": {
         "releases": [],
         "unsatisfied": [{**_OTHER, "chain": [_OTHER], "available": []}],
+        "undefined": [],
     },
     "a list for a name": _closure(name=["org.db"]),
     "a number for a name": _closure(name=1),

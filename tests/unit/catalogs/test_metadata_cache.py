@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
-import io
 import pathlib
 
 import pytest
 
 from glare_murano.package import InvalidPackage, Limits
 from loader.catalogs import spool
-from loader.catalogs.metadata_cache import Fact, Facts, from_document, to_document
+from loader.catalogs.metadata_cache import Fact, Facts
 from loader.catalogs.spool import Archives
 from tests import packages
 
@@ -67,17 +65,6 @@ def test_a_folder_that_cannot_be_written_is_told(
 
     assert facts.get("key") == FACT
     assert "cannot be kept" in caplog.text
-
-
-def test_a_release_is_the_same_when_it_comes_back() -> None:
-    stream = io.BytesIO(packages.package("org.app", "1.10", Require={"org.db": ">=1,<2"}))
-    release = spool.read(stream, "here")
-
-    again = from_document(to_document(release), "there")
-
-    assert again == dataclasses.replace(release, reference="there")
-    for wrong in (None, [], {}, {**to_document(release), "version": "x"}):
-        assert from_document(wrong, "there") is None
 
 
 def test_what_was_downloaded_to_be_read_is_given_away_once() -> None:

@@ -23,6 +23,7 @@ from tests.plugins import Site
 SHELF = """
 from oslo_config import cfg
 from glare_murano.package import parse_version
+from glare_murano import wire
 from loader.catalogs import base
 
 class Shelf(base.Catalog):
@@ -32,7 +33,7 @@ class Shelf(base.Catalog):
 
     def releases(self, fqn):
         return [
-            base.Release(fqn, parse_version(text), {}, frozenset(), reference=text)
+            wire.Release(fqn, parse_version(text), {}, frozenset(), id=text)
             for text in ("2.0.0", "1.0.0")
         ]
 
@@ -67,7 +68,7 @@ class Box(base.Catalog):
         return [release for release in self._all() if class_name in release.classes]
 
     def fetch(self, release):
-        yield pathlib.Path(release.reference).read_bytes()
+        yield pathlib.Path(release.id).read_bytes()
 
     def _all(self):
         found = []

@@ -27,7 +27,8 @@ from keystoneauth1.identity import generic, v3
 
 import loader
 from glare_murano.package import VersionSpec
-from loader.catalogs.base import Catalog, Query
+from glare_murano.wire import Query
+from loader.catalogs.base import Catalog
 from loader.catalogs.glare import GlareCatalog
 from loader.catalogs.murano import MuranoCatalog
 from loader.transport import download

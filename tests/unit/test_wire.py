@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The JSON form of releases, queries and answers: each is read back as it was written."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glare_murano import wire
+from glare_murano.package import Version, VersionSpec
+from glare_murano.resolver import Demand, PackageVersion, Unsatisfied
+from glare_murano.wire import Answer, Query, Release, Undefined
+
+NAMES = st.lists(st.sampled_from(["org", "Db", "_x", "on", "a1"]), min_size=1, max_size=4).map(
+    ".".join
+)
+NUMBERS = st.integers(0, 10**6)
+VERSIONS = st.builds(
+    lambda numbers, tail: Version(".".join(map(str, numbers)) + tail),
+    st.tuples(NUMBERS, NUMBERS, NUMBERS),
+    st.sampled_from(["", "-rc.1", "+build.5", "-0.x+1"]),
+)
+RANGES = st.one_of(
+    st.sampled_from(["*", "0", "1", "1.10", ">=1.2,<2", "==1.0.0-rc.1"]).map(VersionSpec.of),
+    VERSIONS.map(VersionSpec.exactly),
+)
+DIGESTS = st.integers(0, 2**256 - 1).map("{:064x}".format)
+PACKAGE_VERSIONS = st.builds(PackageVersion, NAMES, VERSIONS)
+DEMANDS = st.builds(Demand, NAMES, RANGES, st.none() | PACKAGE_VERSIONS)
+
+
+def _releases(**values: Any) -> st.SearchStrategy[Release]:
+    return st.builds(
+        Release,
+        fqn=NAMES,
+        version=VERSIONS,
+        requirements=st.dictionaries(NAMES, RANGES, max_size=3),
+        classes=st.frozensets(NAMES, max_size=3),
+        owner=st.none() | st.text(),
+        visibility=st.none() | st.sampled_from(["private", "public"]),
+        **values,
+    )
+
+
+# As a catalogue answers them, and as files keep them.
+SENT = _releases(id=st.text(min_size=1), digest=DIGESTS, size=st.integers(0, 2**63))
+ANY = _releases(id=st.text(), digest=st.just("") | DIGESTS, size=st.none() | st.integers(0, 2**63))
+QUERIES = st.builds(
+    Query,
+    requirements=st.dictionaries(NAMES, RANGES, max_size=3).map(lambda d: tuple(sorted(d.items()))),
+    classes=st.lists(st.tuples(NAMES, RANGES), max_size=3).map(tuple),
+    pins=st.dictionaries(NAMES, st.lists(VERSIONS, max_size=2), max_size=3),
+    package=st.none() | st.uuids().map(str),
+    prereleases=st.booleans(),
+    project_id=st.none() | st.text(),
+)
+ANSWERS = st.builds(
+    Answer,
+    releases=st.lists(st.tuples(SENT, st.lists(DEMANDS, max_size=3).map(tuple)), max_size=3).map(
+        tuple
+    ),
+    unsatisfied=st.lists(
+        st.builds(
+            lambda chain, versions: Unsatisfied(chain[-1], tuple(chain), tuple(versions)),
+            st.lists(DEMANDS, min_size=1, max_size=3),
+            st.lists(VERSIONS, max_size=3),
+        ),
+        max_size=2,
+    ).map(tuple),
+    undefined=st.lists(
+        st.builds(
+            Undefined, NAMES, RANGES, st.lists(PACKAGE_VERSIONS.map(str), max_size=2).map(tuple)
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+def _sent(content: Any) -> Any:
+    return json.loads(json.dumps(content))
+
+
+@given(ANY)
+def test_a_release_is_read_back_as_it_was_written(release: Release) -> None:
+    again = wire.release_from_json(_sent(wire.release_to_json(release)))
+
+    assert again == release
+    texts = {fqn: spec.text for fqn, spec in release.requirements.items()}
+    assert {fqn: spec.text for fqn, spec in again.requirements.items()} == texts
+
+
+@given(QUERIES)
+def test_a_query_is_read_back_as_it_was_written(query: Query) -> None:
+    assert wire.query_from_json(_sent(wire.query_to_json(query))) == query
+
+
+@given(ANSWERS)
+def test_an_answer_is_read_back_as_it_was_written(answer: Answer) -> None:
+    assert wire.answer_from_json(_sent(wire.answer_to_json(answer))) == answer
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query(tuple((f"org.p{n}", VersionSpec.of("1")) for n in range(wire.MAX_REQUIREMENTS + 1))),
+        Query(classes=(("org.C", VersionSpec.of("1")),) * (wire.MAX_REQUIREMENTS + 1)),
+        Query(pins={f"org.p{n}": [] for n in range(wire.MAX_REQUIREMENTS + 1)}),
+        Query(pins={"org.p": [Version("1.0.0")] * (wire.MAX_PINS + 1)}),
+        Query((("org.p", VersionSpec.of("1")), ("org.p", VersionSpec.of("2")))),
+    ],
+    ids=["requirements", "classes", "pinned packages", "pins", "two ranges"],
+)
+def test_a_query_that_no_request_can_carry_is_not_written(query: Query) -> None:
+    assert wire.query_to_json(query) is None
+
+
+RELEASE = {
+    "id": "1",
+    "name": "org.db",
+    "version": "1.0.0",
+    "sha256": "0" * 64,
+    "size": 1,
+    "requirements": {"io.murano": "0"},
+    "class_definitions": ["org.db.Thing"],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": None}, "name: expected a string, found nothing"),
+        ({"name": ["org.db"]}, "name: expected a string, found a sequence"),
+        ({"name": "../db"}, "name: '../db'"),
+        ({"version": 1.1}, "version: expected a string, found a number"),
+        ({"version": ""}, "version: expected a string, found nothing"),
+        ({"requirements": []}, "requirements: expected a mapping, found a sequence"),
+        ({"requirements": {"org.a": 1}}, "requirements: org.a: expected a string, found a number"),
+        ({"requirements": {"org.a": ">>1"}}, "requirements: org.a: '>>1'"),
+        ({"class_definitions": "C"}, "class_definitions: expected a sequence, found a string"),
+        ({"sha256": "../../etc"}, "sha256: '../../etc'"),
+        ({"size": True}, "size: expected a number of bytes, found a truth value"),
+        ({"size": -1}, "size: '-1'"),
+        ({"size": float("inf")}, "size: 'inf'"),
+        ({"owner": 7}, "owner: expected a string, found a number"),
+    ],
+)
+def test_a_malformed_release_is_refused_by_its_key(change: Any, message: str) -> None:
+    with pytest.raises(wire.Malformed) as refusal:
+        wire.release_from_json({**RELEASE, **change})
+
+    assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize("key", ["name", "version", "requirements", "class_definitions"])
+def test_a_missing_key_is_named(key: str) -> None:
+    content = {name: value for name, value in RELEASE.items() if name != key}
+
+    with pytest.raises(wire.Malformed, match=f"^{key} is missing$"):
+        wire.release_from_json(content)
+
+
+@pytest.mark.parametrize("key", ["id", "sha256", "size", "required_by"])
+def test_an_answer_names_each_archive(key: str) -> None:
+    item = {**RELEASE, "required_by": []}
+    del item[key]
+
+    with pytest.raises(wire.Malformed, match=f"^releases: {key} is missing$"):
+        wire.answer_from_json({"releases": [item], "unsatisfied": [], "undefined": []})
