@@ -13,10 +13,7 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
-from tests import processes
-
-_MARIADB = "mysql+pymysql://root@127.0.0.1/{name}"
-_POSTGRESQL = "postgresql+psycopg2://postgres@127.0.0.1/{name}"
+from tests import prerequisites, processes
 
 _MARIADB_TABLES = processes.ROOT / "doc" / "source" / "install" / "mariadb.sql"
 
@@ -30,7 +27,8 @@ def sqlite(folder: pathlib.Path) -> Iterator[str]:
 @contextlib.contextmanager
 def mariadb(folder: pathlib.Path) -> Iterator[str]:
     """A database in MariaDB, and its SQLAlchemy URL."""
-    with _created(_MARIADB, "mysql", "CREATE DATABASE {name}", "DROP DATABASE {name}") as url:
+    server = prerequisites.mariadb()
+    with _created(server, "CREATE DATABASE {name}", "DROP DATABASE {name}") as url:
         yield f"{url}?charset=utf8"
 
 
@@ -39,7 +37,7 @@ def postgresql(folder: pathlib.Path) -> Iterator[str]:
     """A database in PostgreSQL, and its SQLAlchemy URL."""
     create = "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
     drop = "DROP DATABASE {name} WITH (FORCE)"
-    with _created(_POSTGRESQL, "postgres", create, drop) as url:
+    with _created(prerequisites.postgresql(), create, drop) as url:
         yield url
 
 
@@ -55,13 +53,12 @@ def settle(url: str) -> None:
 
 
 @contextlib.contextmanager
-def _created(url: str, entrance: str, create: str, drop: str) -> Iterator[str]:
+def _created(server: sqlalchemy.engine.Engine, create: str, drop: str) -> Iterator[str]:
     name = f"glare_{uuid.uuid4().hex}"
-    server = sqlalchemy.create_engine(url.format(name=entrance), isolation_level="AUTOCOMMIT")
     with server.connect() as connection:
         connection.exec_driver_sql(create.format(name=name))
         try:
-            yield url.format(name=name)
+            yield str(server.url.set(database=name))
         finally:
             connection.exec_driver_sql(drop.format(name=name))
     server.dispose()

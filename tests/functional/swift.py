@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import swiftclient
 
-from tests import processes
+from tests import prerequisites, processes
 from tests.functional import keystone, stores
 
 _CONTAINER = "glare"
@@ -78,6 +78,7 @@ project_domain_id = default
 @contextlib.contextmanager
 def swift(folder: pathlib.Path) -> Iterator[stores.Store]:
     """A container in a Swift of its own."""
+    prerequisites.swift()
     with contextlib.ExitStack() as stack:
         identity = stack.enter_context(keystone.running(folder))
         url = stack.enter_context(_swift(folder, identity))

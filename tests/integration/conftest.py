@@ -13,19 +13,14 @@ from keystoneauth1 import token_endpoint
 from murano.common import config as murano_config
 
 from examples import demo, publish
-from tests import packages
-
-ROOT = pathlib.Path(__file__).parents[2]
-CORE_LIBRARY = ROOT / ".cache" / "murano-16.0.0" / "meta"
+from tests import packages, prerequisites
 
 _counter = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def core_library() -> pathlib.Path:
-    if not (CORE_LIBRARY / "io.murano").is_dir():
-        pytest.fail(f"Murano's core library is not in {CORE_LIBRARY}; 'make test' fetches it")
-    return CORE_LIBRARY
+    return prerequisites.core_library()
 
 
 @pytest.fixture(scope="session")

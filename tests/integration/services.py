@@ -19,17 +19,15 @@ from typing import Any
 
 import kombu
 import oslo_messaging
-import pytest
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
 from examples import publish
-from tests import processes
+from tests import prerequisites
 from tests.processes import running, wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
-CORE_LIBRARY = ROOT / ".cache/murano-16.0.0/meta"
 EXAMPLES = ROOT / "examples/packages"
 
 PROJECT = "demo"
@@ -68,7 +66,7 @@ def publish_everything(url: str) -> dict[str, Any]:
     """
     auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
     glare = publish.client(ksa_session.Session(auth=auth), url)
-    folders = [*CORE_LIBRARY.glob("io.murano*"), *EXAMPLES.glob("*/*/")]
+    folders = [*prerequisites.core_library().glob("io.murano*"), *EXAMPLES.glob("*/*/")]
     artifacts = publish.publish(glare, folders, public=True)
     return {f"{artifact['name']} {artifact['version']}": artifact for artifact in artifacts}
 
@@ -77,24 +75,12 @@ def publish_everything(url: str) -> dict[str, Any]:
 def message_queue() -> Iterator[str]:
     """Make a virtual host of RabbitMQ, and give its transport URL."""
     name = f"glare-murano-test-{uuid.uuid4().hex}"
-    _rabbitmqctl("add_vhost", name)
+    prerequisites.rabbitmqctl("add_vhost", name)
     try:
-        _rabbitmqctl("set_permissions", "-p", name, _RABBIT_USER, ".*", ".*", ".*")
+        prerequisites.rabbitmqctl("set_permissions", "-p", name, _RABBIT_USER, ".*", ".*", ".*")
         yield f"rabbit://{_RABBIT_USER}:{_RABBIT_PASSWORD}@{_RABBIT}/{name}"
     finally:
-        _rabbitmqctl("delete_vhost", name)
-
-
-def _rabbitmqctl(*arguments: str) -> None:
-    command = ["rabbitmqctl", "--quiet", *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=processes.START_SECONDS, check=False
-        )
-    except FileNotFoundError:
-        pytest.fail("rabbitmqctl is missing: these tests need RabbitMQ on this host")
-    if done.returncode:
-        pytest.fail(f"{' '.join(command)} failed (it needs root): {done.stdout}{done.stderr}")
+        prerequisites.rabbitmqctl("delete_vhost", name)
 
 
 class Engine:

@@ -3,7 +3,6 @@
 """Class files: names and base classes as tables, and agreement with the engine."""
 
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -16,8 +15,8 @@ from murano.dsl import namespace_resolver
 from glare_murano.package import Archive, InvalidPackage, read_contents
 from glare_murano.package.classes import read_classes
 from glare_murano.package.safe_yaml import compose_all
+from tests import effort, prerequisites
 
-CORE_LIBRARY = pathlib.Path(__file__).parents[3] / ".cache" / "murano-16.0.0" / "meta"
 ROOT_CLASS = "io.murano.Object"
 FILE = "Classes/a.yaml"
 
@@ -428,7 +427,7 @@ class TestAgreesWithTheEngine:
     def test_on_what_it_refuses(self, engine, text, rule, message):
         assert engine.bases_in(text, ["a.B"]) is None
 
-    @settings(settings.get_profile("fuzz"))
+    @settings(max_examples=effort.FILES)
     @given(
         st.lists(_document, max_size=4), st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
     )
@@ -439,7 +438,7 @@ class TestAgreesWithTheEngine:
         if ours is not None:
             assert engine.bases_in(text, names) == ours
 
-    @settings(settings.get_profile("fuzz"))
+    @settings(max_examples=effort.FILES)
     @given(
         st.text("aB1_ -:=.\u00e4", max_size=6),
         st.dictionaries(
@@ -461,9 +460,8 @@ class TestAgreesWithTheEngine:
             assert found[0].extends == expected
 
     def test_on_the_core_library(self, engine):
-        folders = [CORE_LIBRARY / "io.murano", CORE_LIBRARY / "io.murano.applications"]
-        for folder in folders:
-            assert folder.is_dir(), f"Murano's core library is not in {folder}; run: make test"
+        core = prerequisites.core_library()
+        folders = [core / "io.murano", core / "io.murano.applications"]
         texts = {}
         ours = {}
         for folder in folders:

@@ -26,7 +26,7 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy
 
-from tests import packages
+from tests import packages, prerequisites
 from tests.functional.client import Client
 
 PLUGIN = pathlib.Path(__file__).parents[2] / "devstack"
@@ -292,9 +292,8 @@ def host(tmp_path: pathlib.Path) -> Host:
 
 @pytest.mark.parametrize("name", ["settings", "plugin.sh"])
 def test_shellcheck_finds_nothing(name: str) -> None:
-    shellcheck = pathlib.Path(sys.executable).with_name("shellcheck")
     done = subprocess.run(
-        [shellcheck, PLUGIN / name],
+        [prerequisites.program("shellcheck", "test-requirements.txt"), PLUGIN / name],
         capture_output=True,
         text=True,
         check=False,
@@ -628,8 +627,12 @@ def _package(folder: pathlib.Path, name: str, version: str) -> str:
     return str(folder)
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="DevStack has curl")
 class TestPublishing:
+    @pytest.fixture(scope="class", autouse=True)
+    def _curl(self) -> None:
+        """Check that there is curl, which DevStack has as well."""
+        prerequisites.program("curl", "curl")
+
     def stack(self, host: Host, glare: str, folders: str, *, fails: bool = False) -> str:
         return host.run(*STACK, fails=fails, GLARE_MURANO_URL=glare, GLARE_MURANO_PUBLISH=folders)
 

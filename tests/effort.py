@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The numbers of examples, kills and interruptions that the tests try.
+
+``make test`` tries a sample, in a few minutes. ``FULL_TESTS=1`` in the environment tries
+them all, as ``.ci/run`` does, and a larger number multiplies: ``FULL_TESTS=10 pytest
+tests/unit/package`` tries ten times as many examples.
+"""
+
+import os
+
+_TIMES = int(os.environ.get("FULL_TESTS") or 0)
+
+FULL = _TIMES > 0
+
+
+def choose(sample: int, full: int) -> int:
+    """Return the number to try."""
+    return full * _TIMES or sample
+
+
+# Examples of properties of version ranges, of files, and of requirement graphs.
+RANGES = choose(1000, 20_000)
+FILES = choose(300, 5000)
+GRAPHS = choose(100, 1000)
+
+# Examples of requests to a running Glare, and of closures of packages in one.
+REQUESTS = choose(100, 1500)
+CLOSURES = choose(20, 200)
+
+# Sequences of operations on a cache, and processes that are killed while they fill one.
+RUNS = choose(50, 500)
+KILLS = choose(100, 500)
+
+# Limit for a test. A test that is marked has a limit of its own.
+SECONDS = choose(120, 1800)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Programs, services and files that tests need on this host.
+
+A missing one fails the test with one line, which says how to get it. ``python -m
+tests.prerequisites`` prints that line for each service.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy
+
+CACHE = pathlib.Path(__file__).parents[1] / ".cache"
+CORE_LIBRARY = CACHE / "murano-16.0.0" / "meta"
+SWIFT = CACHE / "swift" / "bin"
+
+# Of the databases that every server has.
+_MARIADB = "mysql+pymysql://root@127.0.0.1/mysql"
+_POSTGRESQL = "postgresql+psycopg2://postgres@127.0.0.1/postgres"
+
+_SETTINGS = "doc/source/contributor/index.rst describes its settings"
+
+
+def core_library() -> pathlib.Path:
+    """Return the directory of Murano's core library."""
+    if not (CORE_LIBRARY / "io.murano").is_dir():
+        _fail(f"Murano's core library is not in {CORE_LIBRARY}: run 'make core-library'")
+    return CORE_LIBRARY
+
+
+def swift() -> pathlib.Path:
+    """Return the directory of Swift's and Keystone's programs."""
+    if not (SWIFT / "swift-proxy-server").is_file():
+        _fail(f"Swift is not in {SWIFT}: run 'make swift'")
+    return SWIFT
+
+
+def program(name: str, package: str) -> str:
+    """Return the path of a program.
+
+    :param package: the distribution's package that installs it.
+    """
+    path = shutil.which(name) or shutil.which(name, path=str(pathlib.Path(sys.executable).parent))
+    if path is None:
+        _fail(f"the program {name} is missing: install {package}")
+    return str(path)
+
+
+def mariadb() -> sqlalchemy.engine.Engine:
+    """Return an engine that can create databases in MariaDB."""
+    return _database("MariaDB", _MARIADB, "mariadb-server")
+
+
+def postgresql() -> sqlalchemy.engine.Engine:
+    """Return an engine that can create databases in PostgreSQL."""
+    return _database("PostgreSQL", _POSTGRESQL, "postgresql")
+
+
+def rabbitmqctl(*arguments: str) -> None:
+    """Run a command of RabbitMQ."""
+    command = [program("rabbitmqctl", "rabbitmq-server"), "--quiet", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        error = " ".join((done.stderr or done.stdout).split())
+        _fail(
+            f"'{' '.join(command)}' failed: start rabbitmq-server, and run the tests as root "
+            f"({error[:200]})"
+        )
+
+
+def rabbitmq() -> None:
+    """Check that RabbitMQ answers."""
+    rabbitmqctl("list_vhosts")
+
+
+def _database(name: str, url: str, package: str) -> sqlalchemy.engine.Engine:
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    try:
+        engine.connect().close()
+    except sqlalchemy.exc.OperationalError as error:
+        reason = " ".join(str(error.orig).split())
+        _fail(f"no connection to {name}: install and start {package}; {_SETTINGS} ({reason})")
+    return engine
+
+
+def _fail(reason: str) -> None:
+    pytest.fail(reason, pytrace=False)
+
+
+def _reason(check: Callable[[], object]) -> str:
+    """Return the line with which a check fails, or an empty string."""
+    try:
+        check()
+    except pytest.fail.Exception as failure:
+        return str(failure)
+    return ""
+
+
+if __name__ == "__main__":
+    reasons = map(_reason, (mariadb, postgresql, rabbitmq))
+    sys.exit("\n".join(filter(None, reasons)) or None)
