@@ -12,7 +12,10 @@ CORE_READY := $(CORE)/.ready
 SWIFT := .cache/swift
 SWIFT_READY := $(SWIFT)/.ready
 
-.PHONY: help venv demo test services bench style clean
+# Two workers, each with a Glare of its own. A worker that is done takes tests from the other.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+.PHONY: help venv core-library swift demo test services bench style clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +27,8 @@ help:
 	@echo "make clean     remove what the other targets made"
 
 venv: $(READY)
+core-library: $(CORE_READY)
+swift: $(SWIFT_READY)
 
 # --without-pip, since Debian keeps ensurepip in a package of its own; the pip
 # that is on the machine installs the pinned one. Without isolation, what builds
@@ -37,7 +42,8 @@ $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup
 	    -c constraints.txt -r test-requirements.txt -e '.[glare,engine,cli]'
 	@touch $@
 
-# Murano's core library, which is in its source distribution only.
+# Murano's core library, which is in its source distribution only. tox, which has
+# environments of its own, sets READY to nothing, and BIN.
 $(CORE_READY): examples/core-library.txt | $(READY)
 	@echo "Fetching Murano's core library, once."
 	@mkdir -p .cache
@@ -62,12 +68,13 @@ demo: $(READY) $(CORE_READY)
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.
 test: $(READY) $(CORE_READY)
-	$(BIN)/python -m pytest tests/unit tests/hostile tests/functional -m 'not services'
-	$(BIN)/python -m pytest tests/integration -m 'not services'
+	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services'
+	$(PYTEST) tests/integration -m 'not services'
 
 services: $(READY) $(CORE_READY) $(SWIFT_READY)
-	$(BIN)/python -m pytest tests/functional -m services
-	$(BIN)/python -m pytest tests/integration -m services
+	$(BIN)/python -m tests.prerequisites
+	$(PYTEST) tests/functional -m services
+	$(PYTEST) tests/integration -m services
 
 bench: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -W ignore -m benchmarks

@@ -1,33 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Odd requests to the real Glare, thousands of them: none is answered with 500.
-
-``PACKAGE_EXAMPLES=200000 pytest tests/functional/test_fuzz.py`` looks harder.
-"""
+"""Odd requests to the real Glare, thousands of them: none is answered with 500."""
 
 import json
-import math
-import os
 import pathlib
 import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glare_murano import fields as table
-from tests import packages
+from tests import effort, packages
 from tests.functional.client import ARTIFACTS, BATCHES, DEPENDENCIES, Answer, Client, Wire
-
-# A request takes longer than what other property tests try, so that more of
-# them take it slower.
-EXAMPLES = math.ceil(10 * math.sqrt(int(os.environ.get("PACKAGE_EXAMPLES", "2000"))))
 
 NAME = "org.odd"
 
-fuzz = settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+fuzz = settings(max_examples=effort.REQUESTS)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import webob
 from oslo_config import cfg
 
 from glare_murano.package import Limits
-from tests import packages
+from tests import effort, packages
 from tests.descriptors import open_files
 from tests.functional.client import ARTIFACTS, Client, message
 from tests.hostile import cases
@@ -22,6 +22,9 @@ from tests.hostile.cases import CASES, HARMLESS, Case
 from tests.hostile.test_refused import LONGEST_TEXT
 
 GROUP = "artifact_type:murano"
+
+# In the sample, one of each rule: tests/hostile reads them all.
+SENT = CASES if effort.FULL else {case.rule: case for case in CASES}.values()
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def _is_untouched(glare: Client, draft: Any) -> bool:
     return {**now, "updated_at": None} == {**draft, "updated_at": None}
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in SENT])
 @pytest.mark.usefixtures("nothing_left")
 def test_is_refused(glare: Client, limits: Callable[[Limits], None], case: Case) -> None:
     draft = _draft(glare)

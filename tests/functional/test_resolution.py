@@ -3,7 +3,6 @@
 """Closures: planned by the real Glare in one answer, and by the loader a level at a time."""
 
 import itertools
-import os
 import pathlib
 from collections.abc import Callable, Collection, Mapping
 
@@ -17,7 +16,7 @@ from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Query
 from loader import errors, resolution
 from loader.catalogs.glare import GlareCatalog
-from tests import packages
+from tests import effort, packages
 from tests.functional.client import Client
 from tests.unit.published import Shelf
 
@@ -68,8 +67,7 @@ def _shown(resolved: resolution.Resolution) -> object:
 
 
 @hypothesis.settings(
-    max_examples=max(30, int(os.environ.get("PACKAGE_EXAMPLES", "0")) // 100),
-    deadline=None,
+    max_examples=effort.CLOSURES,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 @hypothesis.given(

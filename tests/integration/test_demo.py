@@ -2,6 +2,7 @@
 
 """The demo as a user runs it: real processes, a real port."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -13,7 +14,18 @@ import time
 import psutil
 import pytest
 
+from tests import effort
+
 COMMAND = [sys.executable, "-W", "ignore", "-m", "examples.demo"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+DELAYS = (0, 0.13, 0.37, 0.61)
+# In the sample, each signal and each delay at least once.
+INTERRUPTIONS = (
+    itertools.product(SIGNALS, DELAYS)
+    if effort.FULL
+    else zip(itertools.cycle(SIGNALS), DELAYS, strict=False)
+)
 
 
 def _environment(tmp_path: pathlib.Path) -> dict[str, str]:
@@ -43,8 +55,7 @@ def test_the_demo_shows_what_the_whole_is_for(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("delay", [0, 0.13, 0.37, 0.61])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("number", "delay"), INTERRUPTIONS)
 def test_an_interrupted_demo_leaves_nothing_behind(
     core_library: pathlib.Path, tmp_path: pathlib.Path, number: signal.Signals, delay: float
 ) -> None:

@@ -676,7 +676,6 @@ def test_muranos_odd_template_is_loaded(sides: Sides) -> None:
         assert muranos.taken(parameter, value) == [REFUSED]
 
 
-@hypothesis.settings(deadline=None)
 @hypothesis.given(strategies.text() | strategies.booleans() | NUMBERS)
 def test_yaql_reads_a_literal_as_the_value_written(value: Any) -> None:
     assert Expression(literal(value)).evaluate(None) == value

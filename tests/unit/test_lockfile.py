@@ -18,11 +18,12 @@ from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Query
 from loader import resolution
+from tests import effort
 from tests.unit import published
 from tests.unit.published import Packages, catalog, ranges
 
 _MANY = settings(
-    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.GRAPHS, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from glare_murano import resolver
 from glare_murano.package import VersionSpec, parse_version
+from tests import effort
 
 
 class Catalogue:
@@ -203,7 +204,7 @@ def cover_by_force(versions, specs):
 
 
 class TestFewestNewest:
-    @settings(deadline=None, max_examples=300)
+    @settings(max_examples=effort.GRAPHS)
     @given(
         st.sets(st.sampled_from(VERSIONS), max_size=8), st.lists(RANGES, max_size=5, unique=True)
     )
@@ -247,7 +248,7 @@ PINS = st.dictionaries(st.sampled_from(NAMES), st.lists(st.sampled_from(VERSIONS
 
 
 class TestRandomGraphs:
-    @settings(deadline=None, max_examples=500)
+    @settings(max_examples=effort.GRAPHS)
     @given(GRAPHS, ROOTS, PINS)
     def test_every_range_is_answered_or_told(self, packages, roots, pins):
         found, catalogue = planned(packages, roots, pins)
@@ -263,13 +264,13 @@ class TestRandomGraphs:
         for demand, release in answered.items():
             assert demand.spec.match(release.version)
 
-    @settings(deadline=None, max_examples=1000)
+    @settings(max_examples=effort.GRAPHS)
     @given(GRAPHS, ROOTS)
     def test_what_is_told_is_not_there(self, packages, roots):
         found, catalogue = planned(packages, roots)
         assert not [m for m in found.unsatisfied if catalogue.holds(m.demand)]
 
-    @settings(deadline=None, max_examples=300)
+    @settings(max_examples=effort.GRAPHS)
     @given(GRAPHS, ROOTS, PINS)
     def test_every_release_is_required_by_a_chain_from_a_root(self, packages, roots, pins):
         found, _ = planned(packages, roots, pins)
@@ -285,7 +286,7 @@ class TestRandomGraphs:
                 assert answered[before] == after.requirer
         assert all(found.releases.values())
 
-    @settings(deadline=None, max_examples=300)
+    @settings(max_examples=effort.GRAPHS)
     @given(GRAPHS, ROOTS, PINS, st.randoms())
     def test_the_order_of_what_is_given_does_not_count(self, packages, roots, pins, random):
         def shuffled(mapping):

@@ -12,6 +12,7 @@ from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Query
 from loader import resolution
+from tests import effort
 from tests.unit import published
 from tests.unit.published import RANGES, VERSIONS, Packages, catalog, ranges
 from tests.unit.test_resolver import cover_by_force
@@ -76,7 +77,7 @@ def _chosen(
     }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements, published.pins(), published.requirements)
 def test_they_come_to_what_the_rule_makes_of_them_together(
     several: Sequence[Packages],
@@ -115,7 +116,7 @@ def test_they_come_to_what_the_rule_makes_of_them_together(
         assert choice.release in choice.catalog.releases(key.fqn)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements)
 def test_every_range_is_kept_and_only_what_none_has_is_missing(
     several: Sequence[Packages], roots: Mapping[str, str]
@@ -143,7 +144,7 @@ def test_every_range_is_kept_and_only_what_none_has_is_missing(
         assert not any(map(demand.spec.match, _Together(several).of(demand.fqn)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=effort.GRAPHS)
 @given(
     st.lists(
         st.dictionaries(
@@ -186,7 +187,7 @@ def test_pins_come_first_then_few_versions_then_the_order_then_the_newest(
         assert set(found.get(fqn, {})) == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements, published.pins(), st.randoms())
 def test_where_a_package_lies_in_one_of_them_the_order_does_not_count(
     several: Sequence[Packages],
@@ -207,7 +208,7 @@ def test_where_a_package_lies_in_one_of_them_the_order_does_not_count(
     assert _chosen(resolution.resolve(apart, query)) == _chosen(in_order)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements, published.pins())
 def test_what_an_earlier_one_has_as_well_changes_nothing(
     several: Sequence[Packages], roots: Mapping[str, str], pins: Mapping[str, list[str]]

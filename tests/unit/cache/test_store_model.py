@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import loader
 from loader import fs
 from loader.cache import lru
+from tests import effort
 from tests.unit.stored import Stored
 
 
@@ -148,4 +149,4 @@ class Pruning(RuleBasedStateMachine):
 
 
 TestPruning = Pruning.TestCase
-TestPruning.settings = settings(deadline=None, max_examples=150, stateful_step_count=30)
+TestPruning.settings = settings(max_examples=effort.RUNS, stateful_step_count=30)

@@ -21,6 +21,7 @@ from glare_murano.package import (
     manifest,
 )
 from glare_murano.package.manifest import Format
+from tests import effort
 
 MINIMAL = "FullName: org.app\nType: Application\n"
 
@@ -855,17 +856,17 @@ def mutations(draw):
 
 
 class TestFuzz:
-    @settings(settings.get_profile("fuzz"))
+    @settings(max_examples=effort.FILES)
     @given(st.binary(max_size=200))
     def test_random_bytes(self, data):
         parses_or_is_refused(data)
 
-    @settings(settings.get_profile("fuzz"))
+    @settings(max_examples=effort.FILES)
     @given(mutations())
     def test_a_manifest_with_mistakes(self, data):
         parses_or_is_refused(data)
 
-    @settings(settings.get_profile("fuzz"))
+    @settings(max_examples=effort.FILES)
     @given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join))
     def test_random_yaml_after_a_manifest(self, text):
         parses_or_is_refused(f"{MINIMAL}Other: {text}\n".encode())

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Settings of all tests, and the directories whose tests need a process of their own."""
+
+import pathlib
+from collections.abc import Sequence
+
+import hypothesis
+import pytest
+
+from tests import effort
+
+# Glare and Murano register options of the same names, and so cannot be in one process.
+INTEGRATION = pathlib.Path(__file__).parent / "integration"
+COMMAND = "python -m pytest tests/integration"
+
+hypothesis.settings.register_profile(
+    "glare-murano",
+    deadline=None,
+    # Other processes may slow the machine down.
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("glare-murano")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to run the integration tests in one process with others."""
+    named = _names_integration(config)
+    if any(named) and not all(named):
+        raise pytest.UsageError(
+            f"tests/integration runs in a process of its own: run '{COMMAND}', and the others apart"
+        )
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Leave out the integration tests, unless the command names them."""
+    return (collection_path == INTEGRATION and not any(_names_integration(config))) or None
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Give each of the full tests more time than pyproject.toml does."""
+    if effort.FULL:
+        for item in items:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(effort.SECONDS))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how to run the integration tests, where they were left out."""
+    if any(path in INTEGRATION.parents for path in _named(config)):
+        terminalreporter.write_line(
+            f"tests/integration was left out, since it needs a process of its own: run '{COMMAND}'"
+        )
+
+
+def _names_integration(config: pytest.Config) -> list[bool]:
+    """Return for each argument whether it lies in tests/integration."""
+    return [path.is_relative_to(INTEGRATION) for path in _named(config)]
+
+
+def _named(config: pytest.Config) -> list[pathlib.Path]:
+    """Return the files and directories that a command names."""
+    folder = config.invocation_params.dir
+    return [(folder / argument.split("::")[0]).resolve() for argument in config.args]
