@@ -2,6 +2,7 @@
 
 """The real Murano engine in the test process, the real Glare in another."""
 
+import gc
 import itertools
 import pathlib
 from collections.abc import Callable, Iterator
@@ -44,6 +45,8 @@ def engine_conf(
     demo.configure_engine(tmp_path_factory.mktemp("engine"), glare_url)
     folders = [*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")]
     publish.publish(glare, folders, public=True)
+    # The engine collects garbage in every task; the modules imported so far are not garbage.
+    gc.freeze()
     return murano_config.CONF
 
 

@@ -93,7 +93,7 @@ class Engine:
 
     @property
     def log(self) -> str:
-        """What it has logged so far, and what it said beside its log."""
+        """Its log so far, and its other output."""
         return "\n".join(file.read_text() for file in self._files if file.exists())
 
     def terminate(self, seconds: float) -> int:
@@ -173,7 +173,7 @@ def _consumers(transport_url: str, name: str) -> int:
 
 
 class _Results:
-    """What the engine calls when a task is done."""
+    """The receiver of the results of tasks."""
 
     def __init__(self) -> None:
         self.queue: queue.Queue[tuple[str, Any]] = queue.Queue()
@@ -183,7 +183,7 @@ class _Results:
 
 
 class _Reports:
-    """What the engine notifies while a task runs."""
+    """The receiver of the reports of running tasks."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
@@ -237,7 +237,7 @@ class MuranoApi:
     def start(self, model: Any, object_id: str, method: str) -> None:
         """Have the engine run a method of an object in a model."""
         action = {"object_id": object_id, "method": method, "args": {}}
-        task = {"id": environment_id(model), "action": action, "model": model, **_who()}
+        task = {"id": environment_id(model), "action": action, "model": model, **_credentials()}
         self._client.cast({}, "handle_task", task=task)
 
     def result(self, model: Any) -> Any:
@@ -261,7 +261,7 @@ class MuranoApi:
             "method": method,
             "args": {},
         }
-        task = {"id": uuid.uuid4().hex, "action": action, **_who()}
+        task = {"id": uuid.uuid4().hex, "action": action, **_credentials()}
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
 
@@ -297,5 +297,5 @@ def environment_id(model: Any) -> str:
     return str(model["Objects"]["?"]["id"])
 
 
-def _who() -> dict[str, str]:
+def _credentials() -> dict[str, str]:
     return {"token": USER_TOKEN, "project_id": PROJECT, "user_id": USER}

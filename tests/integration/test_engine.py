@@ -114,21 +114,21 @@ def test_an_imported_fixation_table_takes_the_place_of_the_one_before(conf: Any)
         assert loader.export_fixation_table() == {"org.test.b": ["2.0.0"]}
 
 
-def test_a_class_whose_package_is_missing_is_told_with_what_there_is(conf: Any) -> None:
+def test_a_class_whose_package_is_missing_is_reported_with_the_available_ones(conf: Any) -> None:
     message = _error({"type": "org.example.wiki.Wiki", "classVersion": "9"})
 
     for word in ("org.example.wiki.Wiki", "9", "org.example.wiki 1.1.0"):
         assert word in message
 
 
-def test_a_requirement_that_is_missing_is_told_with_who_requires_it(
+def test_a_missing_requirement_is_reported_with_the_requiring_package(
     conf: Any, glare: Any, name: str, tmp_path: pathlib.Path
 ) -> None:
     newest = packages.files(packages.manifest("org.example.db", "3.0.0"))
     (required,) = publish.publish(glare, [packages.write(tmp_path / "db", newest)], public=True)
     content = packages.files(packages.manifest(name, Require={"org.example.db": ">=3"}))
-    heir = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
-    content["Classes/Thing.yaml"] = heir.encode()
+    subclass = f"Name: {name}.Thing\nExtends: org.example.db.Database\n"
+    content["Classes/Thing.yaml"] = subclass.encode()
     publish.publish(glare, [packages.write(tmp_path / name, content)], public=True)
     override = {"X-Murano-Override-Checks": "true"}
     glare.delete(f"{publish.ARTIFACTS}/{required['id']}", headers=override)
@@ -139,7 +139,7 @@ def test_a_requirement_that_is_missing_is_told_with_who_requires_it(
         assert word in message
 
 
-def test_what_is_not_found_is_the_engines_own_error(conf: Any) -> None:
+def test_a_missing_package_is_the_engines_own_error(conf: Any) -> None:
     nothing = helpers.parse_version_spec("7")
     with murano_package_loader.CombinedPackageLoader(_session()) as loader:
         with pytest.raises(dsl_exceptions.NoPackageFound, match=r"org\.test\.nothing"):
@@ -148,22 +148,41 @@ def test_what_is_not_found_is_the_engines_own_error(conf: Any) -> None:
             loader.load_class_package("org.test.Nothing", nothing)
 
 
-def test_a_static_action_is_answered(conf: Any) -> None:
+def _call_static(package_name: str, class_name: str, version: str, method: str) -> Any:
     task = {
         "id": "static",
         "action": {
-            "class_name": "org.example.db.Database",
-            "pkg_name": "org.example.db",
-            "class_version": ">=1,<1.3",
-            "method": "version",
+            "class_name": class_name,
+            "pkg_name": package_name,
+            "class_version": version,
+            "method": method,
             "args": {},
         },
         "token": demo.USER_TOKEN,
         "project_id": demo.PROJECT,
         "user_id": "alice",
     }
+    return murano_engine.StaticActionExecutor(task).execute()
 
-    assert murano_engine.StaticActionExecutor(task).execute() == "1.2.0"
+
+def test_a_static_action_is_answered(conf: Any) -> None:
+    database = "org.example.db"
+
+    assert _call_static(database, f"{database}.Database", ">=1,<1.3", "version") == "1.2.0"
+
+
+def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path) -> None:
+    code = (
+        "Namespaces:\n  sys: io.murano.system\nName: {name}.Thing\nMethods:\n  read:\n"
+        "    Usage: Static\n    Scope: Public\n    Body:\n"
+        "      - Return: new(sys:Resources).string('text')\n"
+    )
+    files = packages.files(packages.manifest(name))
+    files["Classes/Thing.yaml"] = code.format(name=name).encode()
+    packages.write(tmp_path / "package", {**files, "Resources/text": b"one\r\ntwo\n"})
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+
+    assert _call_static(name, f"{name}.Thing", "1", "read") == "one\ntwo\n"
 
 
 def test_a_schema_is_generated(conf: Any) -> None:
@@ -176,7 +195,7 @@ def test_a_schema_is_generated(conf: Any) -> None:
     assert schemas[""]["properties"]["name"]["type"] == "string"
 
 
-def test_folders_of_the_host_come_before_glare(
+def test_directories_of_the_host_come_before_glare(
     conf: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
 ) -> None:
     publish_package(name, "1.5.0")
@@ -193,7 +212,7 @@ def test_folders_of_the_host_come_before_glare(
     assert str(local.application_package.source_directory) == str(folder / "thing")
 
 
-def test_the_next_task_sees_what_has_changed_in_a_folder(
+def test_the_next_task_sees_the_changes_of_a_directory(
     conf: Any, name: str, tmp_path: pathlib.Path
 ) -> None:
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")

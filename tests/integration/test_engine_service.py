@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-engine``, run and asked as in a cloud.
+"""The command ``murano-glare-engine``, run as in a cloud.
 
 The engine, Glare and RabbitMQ are the real ones; the tests play murano-api.
 """
@@ -40,7 +40,7 @@ class Catalog:
 
 @dataclasses.dataclass
 class Service:
-    """An engine, and the one who asks it."""
+    """An engine, and its murano-api."""
 
     engine: services.Engine
     api: services.MuranoApi
@@ -68,7 +68,7 @@ def service(catalog: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="module")
 def deployed(service: Service) -> Any:
-    """What the engine returned for the deployment of an environment."""
+    """The engine's result of the deployment of an environment."""
     model = environment()
     return service.api.run(model, services.environment_id(model), "deploy")
 
@@ -86,7 +86,7 @@ def serving(folder: pathlib.Path, catalog: Catalog, **options: Any) -> Iterator[
 
 @contextlib.contextmanager
 def downloading(cache_folder: pathlib.Path, digest: str) -> Iterator[None]:
-    """Be the process that downloads a package to a cache, and takes its time."""
+    """Hold a cache's download of a package, as a slow process does."""
     started, finish = threading.Event(), threading.Event()
 
     def fetch() -> Iterator[bytes]:
@@ -190,7 +190,7 @@ def test_worker_serves_others_while_another_process_downloads(
         with downloading(service.engine.packages_cache, digest):
             service.api.start(model, services.environment_id(model), "deploy")
             stored = service.engine.packages_cache / "archives"
-            # The core library, and what the wiki requires; for the wiki it waits.
+            # The core library and the wiki's requirements; the wiki's own archive is locked.
             services.wait_until(lambda: len(list(stored.iterdir())) >= 2, "the others")
             time.sleep(0.5)
             assert f"Package {WIKI} 1.1.0" not in service.engine.log
@@ -206,7 +206,7 @@ def test_packages_service_murano_keeps_the_loader_of_murano(
     with serving(tmp_path, catalog, packages_service="murano") as service:
         model = environment()
         result = service.api.run(model, services.environment_id(model), "deploy")
-        # There is no murano-api, nor a Keystone that knows of one.
+        # Neither murano-api nor Keystone is running.
         assert not succeeded(result)
         assert "murano/engine/package_loader.py" in result["action"]["result"]["details"]
         assert "packages: " not in service.engine.log

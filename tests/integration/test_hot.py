@@ -44,7 +44,7 @@ MURANOS = pathlib.Path(murano.tests.__file__).parent / "unit" / "packages"
 TYPES = OWN / "types"
 CONSTRAINTS = OWN / "constraints"
 FILES = OWN / "files"
-# Packages of which Murano's handler makes what it means to make.
+# Packages that Murano's handler converts as intended.
 PACKAGES = [
     MURANOS / "test_packages" / "test.hot.v1.app",
     MURANOS / "test_packages" / "test.hot.v1.app_with_files",
@@ -52,7 +52,7 @@ PACKAGES = [
     CONSTRAINTS,
     FILES,
 ]
-# Packages of which it does not. Murano's own has no manifest.
+# Packages that it does not. Murano's own has no manifest.
 MENDED = OWN / "mended"
 QUOTES = OWN / "quotes"
 ODD = MURANOS / "hot_package" / "test.hot.1"
@@ -114,10 +114,10 @@ def _task(model: dict[str, Any], method: str) -> dict[str, Any]:
 
 @dataclasses.dataclass
 class Heat:
-    """What was asked of stacks, and what they answer.
+    """The recorded calls of stacks, and their outputs.
 
     :param calls: name of the stack, method, arguments.
-    :param reports: levels of what was told to the user; of errors the text.
+    :param reports: levels of the reports to the user; of errors the text.
     """
 
     calls: list[tuple[Any, ...]] = dataclasses.field(default_factory=list)
@@ -132,7 +132,7 @@ class Heat:
 
 @dsl.name("io.murano.system.HeatStack")
 class RecordedStack:
-    """What the engine takes for its own class of that name."""
+    """The stand-in for the engine's own class of this name."""
 
     _heat: Heat
 
@@ -217,7 +217,7 @@ class Host:
             yield package.find_class(self.name)
 
     def described(self) -> dict[str, Any]:
-        """What the engine knows of the class."""
+        """The engine's description of the class."""
         with self.murano_class() as found:
             return {
                 "name": found.name,
@@ -284,7 +284,7 @@ class Host:
 
 @pytest.fixture
 def sides(conf: Any, tmp_path: pathlib.Path) -> Callable[[pathlib.Path], tuple[Host, Host]]:
-    """Murano's package and ours, each of a copy of one folder."""
+    """Murano's package and ours, each of a copy of one directory."""
 
     def make(folder: pathlib.Path) -> tuple[Host, Host]:
         # Murano's own writes the template into the package.
@@ -305,7 +305,7 @@ each_package = pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: fo
 def test_the_class_is_the_same(sides: Sides, folder: pathlib.Path) -> None:
     muranos, ours = (side.described() for side in sides(folder))
 
-    # Murano's refuses an output that is no text, see below.
+    # Murano's refuses an output that is not a string, see below.
     for described in (muranos, ours):
         usage, has_default, default, spec = described["properties"]["templateOutputs"]
         described["properties"]["templateOutputs"] = (usage, has_default, default, sorted(spec))
@@ -397,7 +397,7 @@ def test_an_object_with_a_value_that_breaks_a_constraint_is_refused(
         ("measured", [1, 1000, None], ["many"], False),
     ],
 )
-def test_what_muranos_class_gets_wrong_is_right(
+def test_errors_of_muranos_class_are_mended(
     sides: Sides, parameter: str, accepted: list[Any], refused: list[Any], muranos_is_right: bool
 ) -> None:
     muranos, ours = (
@@ -416,7 +416,7 @@ def test_quotes_and_backslashes_are_text(sides: Sides) -> None:
     assert ours.taken("quoted", *values) == values
     assert ours.taken("quoted", "its", "backslash", "\n") == [REFUSED] * 3
     assert ours.taken("pattern", "a'1\\b", "a'1b") == ["a'1\\b", REFUSED]
-    # Murano's class is no MuranoPL then.
+    # Murano's class is not valid MuranoPL then.
     with pytest.raises(yaql_exceptions.YaqlParsingException):
         muranos.described()
 
@@ -436,7 +436,7 @@ def test_a_pattern_is_in_the_schema(sides: Sides) -> None:
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
-def test_a_deployment_asks_the_same_of_heat(
+def test_a_deployment_makes_the_same_calls_of_heat(
     sides: Sides, heat: Heat, monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path
 ) -> None:
     heat.outputs = {"address": "10.0.0.9", "count": 3, "reachable": True, "more": "x"}
@@ -548,11 +548,11 @@ def test_an_application_that_was_never_deployed_has_no_stack_to_delete(
         side.run(monkeypatch, model, "deploy")
         seen.append(heat.take())
 
-    # Murano's own asks for a stack without a name.
+    # Murano's own deletes a stack without a name.
     assert seen == [[(None, "new"), (None, "delete")], []]
 
 
-def test_an_output_need_not_be_a_text(
+def test_an_output_need_not_be_a_string(
     sides: Sides, heat: Heat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heat.outputs = {"list": ["10.0.0.1", "10.0.0.2"], "ratio": 0.5}
@@ -596,7 +596,7 @@ def test_the_form_of_muranos_odd_template(sides: Sides) -> None:
         assert fields[name] == expected
 
 
-def test_what_muranos_form_gets_wrong_is_right(sides: Sides) -> None:
+def test_errors_of_muranos_form_are_mended(sides: Sides) -> None:
     muranos, ours = sides(MENDED)
 
     fields = {field["name"]: field for field in _fields(_form(ours.package))}
@@ -681,7 +681,7 @@ def test_yaql_reads_a_literal_as_the_value_written(value: Any) -> None:
     assert Expression(literal(value)).evaluate(None) == value
 
 
-def test_what_is_no_template_is_refused_alike(tmp_path: pathlib.Path) -> None:
+def test_an_invalid_template_is_refused_alike(tmp_path: pathlib.Path) -> None:
     folder = shutil.copytree(NO_TEMPLATE, tmp_path / "package")
 
     with pytest.raises(murano_exceptions.PackageFormatError):
@@ -691,6 +691,7 @@ def test_what_is_no_template_is_refused_alike(tmp_path: pathlib.Path) -> None:
 
 
 DASHBOARDS_YAQL = yaql.YaqlFactory().create()
+DASHBOARDS_CONTEXT = legacy.create_context()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -701,7 +702,7 @@ class Expression:
 
     def evaluate(self, data: Any) -> Any:
         """Evaluate it as Murano's dashboard does."""
-        context = legacy.create_context()
+        context = DASHBOARDS_CONTEXT.create_child_context()
         context["$"] = data
         return DASHBOARDS_YAQL(self.text).evaluate(context=context)
 

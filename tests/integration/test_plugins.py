@@ -44,6 +44,31 @@ class PlainPackage(package_base.PackageBase):
         return text % name + "    Body:\\n      Return: %s\\n" % answer
 """
 
+# Written against the interface alone, with no member that it does not have.
+BARE_PACKAGE_TYPE = """
+from glare_murano.package import Version
+from loader.formats import Package
+
+class PlainPackage(Package):
+    full_name = "org.test.Plain"
+    version = Version("1.0.0")
+    classes = ("org.test.Plain",)
+    requirements = {}
+    package_type = "Library"
+    display_name = description = author = supplier = logo = supplier_logo = ui = None
+    tags = []
+
+    def __init__(self, format_name, runtime_version, source_directory, manifest):
+        super().__init__(format_name, runtime_version, source_directory)
+
+    def get_class(self, name):
+        text = "Name: %s\\nMethods:\\n  answer:\\n    Usage: Static\\n    Scope: Public\\n"
+        return text % name + "    Body:\\n      Return: 42\\n"
+
+    def get_resource(self, name):
+        raise NotImplementedError
+"""
+
 EXTENSION = """
 class Adder:
     def __init__(self, start):
@@ -70,7 +95,7 @@ Methods:
 
 @pytest.fixture
 def folder(conf: Any, tmp_path: pathlib.Path) -> pathlib.Path:
-    """A folder whose packages the engine loads."""
+    """A directory whose packages the engine loads."""
     path = tmp_path / "packages"
     path.mkdir()
     conf.set_override("load_packages_from", [str(path)], "engine")
@@ -102,11 +127,12 @@ def _call(class_name: str, method: str, version: str = "1") -> Any:
     return murano_engine.StaticActionExecutor(task).execute()
 
 
-def test_a_package_type_written_for_murano_works_unchanged(
-    site: Site, folder: pathlib.Path
+@pytest.mark.parametrize("code", [PACKAGE_TYPE, BARE_PACKAGE_TYPE], ids=["murano", "bare"])
+def test_a_package_type_written_for_the_interface_works(
+    site: Site, folder: pathlib.Path, code: str
 ) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
-    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PACKAGE_TYPE})
+    site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
     content = packages.files(
         packages.manifest("org.test.Plain", Format="Test.Plain/1.0", Classes=None)
     )
@@ -130,7 +156,7 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
         _call("org.test.old.Thing", "sum")
 
 
-def test_an_extension_reaches_what_it_requires_and_nothing_else(
+def test_an_extension_reaches_only_its_requirements(
     site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
 ) -> None:
     code = EXTENSION + "    murano_requirements = {'org.test.base': '1'}\n"

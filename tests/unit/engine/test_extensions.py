@@ -85,7 +85,7 @@ def test_a_distributions_version_becomes_semver(python: str, semver: str) -> Non
         ),
     ],
 )
-def test_what_cannot_be_used_is_left_out_with_a_warning(
+def test_an_unusable_plug_in_is_left_out_with_a_warning(
     site: Site, caplog: pytest.LogCaptureFixture, point: str, code: str
 ) -> None:
     _install(site, "broken", point, code=code)
@@ -98,7 +98,7 @@ def test_what_cannot_be_used_is_left_out_with_a_warning(
     assert point.split("=")[0] in caplog.text
 
 
-def test_requirements_that_are_no_ranges_leave_the_package_out(
+def test_a_package_with_invalid_requirements_is_left_out(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     _install(site, "broken", "org.Bad=broken:Bad", code="class Bad:\n    murano_requirements = 7\n")

@@ -32,7 +32,7 @@ class PlainPackage:
         prepared.append(True)
 """
 
-# As one that is written for this loader, on top of what it has.
+# As a plug-in for this loader is written, which extends a built-in type.
 DERIVED = """
 from loader.formats.muranopl import MuranoPLPackage
 
@@ -64,7 +64,7 @@ def test_murano_pl_is_read_in_all_its_versions(tmp_path: pathlib.Path) -> None:
         assert list(package.classes) == ["org.test.Thing"]
 
 
-def test_a_plug_in_gets_what_murano_would_give_it(site: Site, folder: pathlib.Path) -> None:
+def test_a_plug_in_gets_the_arguments_that_murano_passes(site: Site, folder: pathlib.Path) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
     types = PackageTypes()
@@ -81,7 +81,7 @@ def test_a_plug_in_gets_what_murano_would_give_it(site: Site, folder: pathlib.Pa
     assert plain_plugin.prepared == [True]
 
 
-def test_a_format_that_nobody_reads_is_told_with_those_that_are_installed(
+def test_an_unknown_format_is_reported_with_the_installed_ones(
     site: Site, folder: pathlib.Path
 ) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
@@ -95,7 +95,7 @@ def test_a_format_that_nobody_reads_is_told_with_those_that_are_installed(
         assert word in str(refusal.value)
 
 
-def test_a_plug_in_that_cannot_be_imported_is_told(site: Site, folder: pathlib.Path) -> None:
+def test_a_plug_in_that_cannot_be_imported_is_reported(site: Site, folder: pathlib.Path) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     code = "raise RuntimeError('a library is missing')"
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": code})
@@ -114,7 +114,7 @@ def test_an_operator_can_leave_plug_ins_out(site: Site, folder: pathlib.Path) ->
 
 
 class _Kept:
-    """A package's archive, which may be replaced, and a folder for its files."""
+    """A package's archive, which may be replaced, and a directory for its files."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
@@ -152,7 +152,7 @@ def kept(tmp_path: pathlib.Path) -> _Kept:
     return kept
 
 
-def test_a_plug_in_gets_a_folder_of_what_is_in_an_archive(site: Site, kept: _Kept) -> None:
+def test_a_plug_in_gets_a_directory_with_the_files_of_an_archive(site: Site, kept: _Kept) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
 
@@ -174,7 +174,7 @@ def test_a_package_type_of_ones_own_may_take_a_source(site: Site, kept: _Kept) -
     assert kept.unpacked == 0
 
 
-def test_a_type_that_is_derived_from_ours_gets_a_folder(site: Site, kept: _Kept) -> None:
+def test_a_type_that_is_derived_from_ours_gets_a_directory(site: Site, kept: _Kept) -> None:
     point = {"Test.Plain/1.0": "derived_plugin:DerivedPackage"}
     site.install("derived", "1.0", {PLUGIN_NAMESPACE: point}, {"derived_plugin": DERIVED})
 
@@ -205,7 +205,7 @@ def test_a_package_may_be_made_with_a_path_of_any_kind(
     assert package.get_resource("a") == str(folder / "Resources" / "a")
 
 
-def test_what_a_plug_in_writes_to_a_manifest_is_its_own(site: Site, kept: _Kept) -> None:
+def test_a_plug_ins_changes_of_a_manifest_stay_its_own(site: Site, kept: _Kept) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
     site.install("plain", "1.0", {PLUGIN_NAMESPACE: point}, {"plain_plugin": PLUGIN})
     first = kept.load().arguments[3]
@@ -238,7 +238,7 @@ def test_a_manifest_that_was_mended_is_read_anew(kept: _Kept) -> None:
         assert kept.load().full_name == name
 
 
-def test_a_limit_holds_for_what_was_read_under_another(kept: _Kept) -> None:
+def test_a_limit_holds_for_an_archive_read_under_another(kept: _Kept) -> None:
     kept.replace(packages.files(packages.manifest("org.test")))
     assert kept.source().manifest().full_name == "org.test"
 
@@ -251,7 +251,7 @@ def test_a_limit_holds_for_what_was_read_under_another(kept: _Kept) -> None:
 def test_a_large_manifest_is_not_kept(
     kept: _Kept, filling: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Be its archive small, and read at once, or large."""
+    """Neither in a small archive, which is read at once, nor in a large one."""
     content = packages.manifest("org.test", Description="many words " * 1000)
     noise = random.Random(1).randbytes(filling)
     kept.replace({**packages.files(content), "Resources/noise": noise})
@@ -263,7 +263,7 @@ def test_a_large_manifest_is_not_kept(
 
 
 @pytest.mark.parametrize("files", [{"other": b""}, {"manifest.yaml/FullName": b"org.test"}])
-def test_what_has_no_manifest_is_told_each_time(
+def test_a_missing_manifest_is_reported_each_time(
     kept: _Kept, tmp_path: pathlib.Path, files: dict[str, bytes]
 ) -> None:
     kept.replace(files)
@@ -275,7 +275,9 @@ def test_what_has_no_manifest_is_told_each_time(
             PackageTypes().load(folder)
 
 
-def test_what_nobody_reads_is_told_with_where_it_is(kept: _Kept, tmp_path: pathlib.Path) -> None:
+def test_an_unknown_format_is_reported_with_the_packages_path(
+    kept: _Kept, tmp_path: pathlib.Path
+) -> None:
     kept.replace(packages.files(packages.manifest("org.test", Format="Other")))
 
     with pytest.raises(loader.UnsupportedFormat, match=f"the package in {tmp_path}/archive: "):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages that are read from their archives, as they lie in a cache."""
+"""Packages read from the archives of a cache."""
 
 import builtins
 import contextlib
@@ -38,7 +38,7 @@ HOT = {
 
 @pytest.fixture
 def stored() -> Stored:
-    """A package whose class is read from the disk by itself, whatever was read before."""
+    """A package whose class is in none of the blocks that other reads bring into memory."""
     dice = random.Random(1)
     before, after = ({f"Resources/{where}": dice.randbytes(30_000)} for where in ("0", "1"))
     files = packages.files(packages.manifest("org.stored"))
@@ -107,7 +107,7 @@ def _no_file_to_open(folder: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_permission(folder: pathlib.Path) -> Iterator[None]:
-    """The process may not look into a folder; to root, every folder is open."""
+    """The process may not read a directory, not even as root."""
     user = os.geteuid()
     folder.chmod(0)
     if user == 0:
@@ -122,7 +122,7 @@ def _no_permission(folder: pathlib.Path) -> Iterator[None]:
 # Without unpacking
 
 
-def test_what_an_engine_reads_needs_no_files(cache: loader.Cache, stored: Stored) -> None:
+def test_an_engine_needs_no_unpacked_files(cache: loader.Cache, stored: Stored) -> None:
     package = _load(cache, stored)
 
     assert (package.full_name, str(package.version)) == ("org.stored", "1.0.0")
@@ -143,7 +143,7 @@ def test_the_name_of_a_source_needs_no_files(cache: loader.Cache, stored: Stored
     assert _unpacked(cache) == set()
 
 
-def test_a_class_whose_file_is_missing_is_told(cache: loader.Cache) -> None:
+def test_a_class_whose_file_is_missing_is_reported(cache: loader.Cache) -> None:
     files = Stored.named("org.empty").files
     without = Stored({path: data for path, data in files.items() if path != CLASS})
 
@@ -266,12 +266,12 @@ def test_a_large_directory_is_kept_for_one_package_object(
         _read_classes(cache, stored)
 
 
-@pytest.fixture(params=["folder", "archive"])
+@pytest.fixture(params=["directory", "archive"])
 def source(
     request: pytest.FixtureRequest, cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path
 ) -> PackageSource:
     """The same files, wherever they are."""
-    if request.param == "folder":
+    if request.param == "directory":
         return DirectorySource(stored.write(tmp_path / "package"))
     return _source(cache, stored)
 
@@ -300,7 +300,7 @@ def test_a_resource_is_a_file_of_all_that_is_unpacked(cache: loader.Cache, store
     assert path == pathlib.Path(_load(cache, stored).source_directory) / "Resources" / "2"
 
 
-def test_threads_that_ask_for_resources_at_once_unpack_once(
+def test_threads_that_need_resources_at_once_unpack_once(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = _load(cache, stored)
@@ -312,13 +312,13 @@ def test_threads_that_ask_for_resources_at_once_unpack_once(
         unpacked.append(target)
         unpack(archive, target)
 
-    def ask(number: int) -> None:
+    def read(number: int) -> None:
         barrier.wait()
         path = pathlib.Path(package.get_resource(str(number % 3)))
         found.append(path.read_bytes() == stored.files[f"Resources/{number % 3}"])
 
     monkeypatch.setattr(Archive, "unpack", unpack_and_count)
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -328,7 +328,7 @@ def test_threads_that_ask_for_resources_at_once_unpack_once(
     assert found == [True] * 12
 
 
-def test_a_package_of_another_format_gets_a_folder(cache: loader.Cache) -> None:
+def test_a_package_of_another_format_gets_a_directory(cache: loader.Cache) -> None:
     stored = Stored(HOT)
 
     package = _load(cache, stored)
@@ -401,7 +401,7 @@ def test_an_archive_that_was_mended_is_read_anew(cache: loader.Cache, stored: St
     assert cache.counters.downloads == 2
 
 
-def test_who_reads_does_not_wait_for_another_package(cache: loader.Cache, stored: Stored) -> None:
+def test_reading_does_not_wait_for_another_package(cache: loader.Cache, stored: Stored) -> None:
     other = Stored.named("org.other")
     other.take_archive(cache)
     stored.take_archive(cache).unlink()
@@ -430,7 +430,7 @@ def test_who_reads_does_not_wait_for_another_package(cache: loader.Cache, stored
 
 
 @pytest.mark.parametrize("fault", [_no_file_to_open, _no_permission])
-def test_an_archive_that_cannot_be_read_is_told(
+def test_an_archive_that_cannot_be_read_is_reported(
     cache: loader.Cache,
     stored: Stored,
     fault: Callable[[pathlib.Path], contextlib.AbstractContextManager[None]],
@@ -451,7 +451,7 @@ def test_an_archive_that_cannot_be_read_is_told(
     assert cache.counters.downloads == 1
 
 
-def test_an_archive_that_cannot_be_fetched_again_is_told_so(
+def test_an_archive_that_cannot_be_fetched_again_is_reported(
     cache: loader.Cache, stored: Stored
 ) -> None:
     stored.take_archive(cache)
@@ -473,13 +473,13 @@ def test_an_archive_that_cannot_be_fetched_again_is_told_so(
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("gone"), PermissionError("no")])
-def test_what_a_download_fails_with_is_not_told_of_the_archive(
+def test_an_error_of_the_download_is_raised_unchanged(
     cache: loader.Cache, stored: Stored, error: OSError
 ) -> None:
-    asked = []
+    fetched = []
 
     def fail() -> Iterator[bytes]:
-        asked.append(stored.digest)
+        fetched.append(stored.digest)
         raise error
 
     source = ArchiveSource(lambda: cache.archive(stored.digest, fail), lambda: cache.folder)
@@ -487,10 +487,12 @@ def test_what_a_download_fails_with_is_not_told_of_the_archive(
     with pytest.raises(type(error)) as caught:
         source.manifest()
     assert caught.value is error
-    assert len(asked) == 1
+    assert len(fetched) == 1
 
 
-def test_an_archive_that_is_removed_each_time_is_told(cache: loader.Cache, stored: Stored) -> None:
+def test_an_archive_that_is_removed_each_time_is_reported(
+    cache: loader.Cache, stored: Stored
+) -> None:
     found: list[pathlib.Path] = []
 
     def find() -> pathlib.Path:
@@ -503,7 +505,7 @@ def test_an_archive_that_is_removed_each_time_is_told(cache: loader.Cache, store
     assert len(found) == 2
 
 
-def test_a_class_that_the_disk_has_damaged_is_told(cache: loader.Cache, stored: Stored) -> None:
+def test_a_class_that_the_disk_has_damaged_is_reported(cache: loader.Cache, stored: Stored) -> None:
     """After the archive was found to be whole."""
     package = _load(cache, stored)
     other = _load(cache, stored)
@@ -517,14 +519,14 @@ def test_a_class_that_the_disk_has_damaged_is_told(cache: loader.Cache, stored: 
 
 
 @pytest.mark.parametrize("path", ["UI/ui.yaml", "logo.png", CLASS])
-def test_a_name_that_the_disk_has_damaged_is_told(
+def test_a_name_that_the_disk_has_damaged_is_reported(
     cache: loader.Cache, stored: Stored, path: str
 ) -> None:
     """In the archive's directory, and before anybody has read it."""
     archive = stored.take_archive(cache)
     cache.close()
     _flip(archive, _entry_of(stored, path) + 46 + 1)
-    # As if nobody had written to it, as far as the kernel knows.
+    # The cache's record of its size and times says that it has not changed.
     (cache.folder / "notes" / stored.digest).write_bytes(archives._look(archive))
 
     with loader.Cache(cache.folder) as other:
@@ -535,7 +537,7 @@ def test_a_name_that_the_disk_has_damaged_is_told(
         assert list(other.verify()) == [stored.digest]
 
 
-def test_an_archive_that_breaks_off_is_told(cache: loader.Cache, stored: Stored) -> None:
+def test_a_truncated_archive_is_reported(cache: loader.Cache, stored: Stored) -> None:
     archive = cache.folder / "archives" / stored.digest
     package = _load(cache, stored)
     assert package.logo
