@@ -12,6 +12,7 @@ author = "the authors of glare-murano"
 extensions = [
     "openstackdocstheme",
     "oslo_config.sphinxext",
+    "module_map",
     "refusal_rules",
     "sphinx.ext.autodoc",
 ]
