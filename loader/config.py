@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A loader as an operator has configured it, by oslo.config.
+"""Making a loader from the operator's configuration (oslo.config).
 
-The options that Murano has keep Murano's names and meanings; the group
-``package_loader`` holds those that it does not have. Each catalogue's own options
-are in its module. Nothing is asked or fetched here.
+Options that Murano has keep Murano's names and meanings; the others are in the group
+``package_loader``. The options of a catalogue are in its module. No request is sent.
 """
 
 import collections
 import logging
-import pathlib
-import tempfile
 from collections.abc import Collection, Sequence
 
 from keystoneauth1 import loading as ksa_loading
@@ -19,7 +16,7 @@ from oslo_config import cfg
 
 from loader import fetcher
 from loader.cache.store import Cache, TemporaryCache
-from loader.catalogs import directory, glare, murano, options, registry
+from loader.catalogs import options, registry
 from loader.catalogs.base import Catalog
 from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
@@ -37,40 +34,42 @@ OPTIONS: options.Options = {
         cfg.ListOpt(
             "catalogs",
             default=["directory", "glare"],
-            help="Where packages are looked for, in this order: directory, glare, murano, "
-            "or what another distribution registers as an entry point of the group "
-            f"{registry.NAMESPACE}. Of a version that several have, the first one's is taken.",
+            help="The catalogues to look for packages in, such as directory, glare or murano; "
+            f"each is an entry point of the group {registry.NAMESPACE}. If several contain the "
+            "same version, the first is used.",
         ),
         cfg.IntOpt(
             "max_cache_size",
             min=1,
-            help="How large the cache of packages may grow, in MiB. The packages that were not "
-            "used for the longest time are removed, but none that a running engine uses. By "
-            "default it grows without end.",
+            help="Maximum size of the package cache in MiB. The least recently used packages are "
+            "removed, except those that a running engine uses. By default the size is not limited.",
         ),
         cfg.IntOpt(
             "fetch_workers",
             min=1,
             max=64,
             default=fetcher.DEFAULT_WORKERS,
-            help="How many archives are fetched at once.",
+            help="How many archives are fetched at the same time.",
         ),
         cfg.BoolOpt(
             "use_cache_when_offline",
             default=False,
-            help="Where a catalogue does not answer, load what was resolved before for the same "
-            "project and still lies in the cache. It may be out of date: a newer version, or "
-            "that a package was deleted, is not seen. No pin changes by it.",
+            help="If a catalogue does not answer, load the packages that were resolved before for "
+            "the same project and are still in the cache. They may be out of date: newer versions "
+            "and deletions are not seen. No pin is changed.",
         ),
     ],
-    **options.FACTS,
+    **options.CACHE,
 }
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """The options of the loader and its own catalogues, for ``oslo-config-generator``."""
+    """List the options of the loader and of its own catalogues for oslo-config-generator.
+
+    :returns: pairs of a group's name and its options.
+    """
     found: dict[str, dict[str, cfg.Opt]] = collections.defaultdict(dict)
-    for known in (OPTIONS, *(catalog.OPTIONS for catalog in (directory, glare, murano))):
+    for known in (OPTIONS, *registry.built_in_options()):
         for group, in_group in known.items():
             found[group] |= {option.name: option for option in in_group}
     found["glare"] |= {o.name: o for o in ksa_loading.get_auth_common_conf_options()}
@@ -84,20 +83,19 @@ def package_loader(
 ) -> PackageLoader:
     """Make the loader that a configuration describes; close it at the end.
 
-    :param scope: for whom packages are loaded; by default for whom the group
-        ``glare`` of the configuration has credentials.
-    :param enabled_plugins: which distributions' package types may be used;
-        None means all.
+    :param scope: the project to load packages for; by default the project of the
+        credentials in the group ``glare``.
+    :param enabled_plugins: distributions whose package types may be used; None for all.
     :raises UnknownCatalog: if a catalogue is not installed.
-    :raises CatalogError: if one cannot be made.
-    :raises CacheError: if the cache's folder cannot be used.
+    :raises CatalogError: if a catalogue cannot be made.
+    :raises CacheError: if the cache's directory cannot be used.
     """
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
     scope = scope or _own_scope(conf)
     catalogs = registry.catalogs(chosen.catalogs, conf, scope)
     package_types = PackageTypes(enabled_plugins)
-    # The last that can fail, since it is to be closed.
+    # Made last: an error after it would leave it open.
     cache = _cache(conf)
     return PackageLoader(
         catalogs,
@@ -109,22 +107,21 @@ def package_loader(
 
 
 def _memory(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> Memory | None:
-    """What is remembered for a scope; nothing, if it cannot be told from others.
+    """Return the memory of a scope; None if the scope cannot be identified.
 
-    Keystone is not asked for the project, since it may not answer either: the
-    credentials stand for it.
+    The credentials identify the project, since Keystone may not answer either.
     """
     if scope.project_id is not None:
         return Memory(catalogs, cache, scope.project_id)
     auth = scope.session.auth if scope.session is not None else None
     if not isinstance(auth, BaseIdentityPlugin):
-        # No Keystone, no project: what is found is public.
+        # Without Keystone there is no project: only public packages are found.
         return Memory(catalogs, cache, None)
     credentials = auth.get_cache_id()
     if credentials is None:
         LOG.warning(
-            "Nothing is remembered for when no catalogue answers: credentials of the type %s "
-            "cannot be told from others",
+            "use_cache_when_offline has no effect: the project of credentials of the type %s "
+            "cannot be identified. Use other credentials, such as v3password",
             type(auth).__name__,
         )
         return None
@@ -132,18 +129,16 @@ def _memory(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> Memory |
 
 
 def _own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """The scope of the credentials in the configuration itself."""
+    """Return the scope of the credentials in the configuration."""
     ksa_loading.register_session_conf_options(conf, "glare")
     auth = sessions.credentials(conf, "glare")
     return Scope(session=sessions.configured(conf, "glare", auth) if auth is not None else None)
 
 
 def _cache(conf: cfg.ConfigOpts) -> Cache:
-    """The cache in the operator's folder, or one that goes with the loader."""
+    """Open the cache in the operator's directory, or one that is removed with the loader."""
     limit = conf[options.GROUP].max_cache_size
-    folder = pathlib.Path(
-        conf.engine.packages_cache or pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
-    )
+    directory = options.cache_directory(conf)
     if conf.engine.enable_packages_cache:
-        return Cache(folder, max_size=limit * _MEBIBYTE if limit is not None else None)
-    return TemporaryCache(folder)
+        return Cache(directory, max_size=limit * _MEBIBYTE if limit is not None else None)
+    return TemporaryCache(directory)

@@ -31,6 +31,9 @@ class Catalog(abc.ABC):
         self.name = name
         self.counters = Counters()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name}>"
+
     @abc.abstractmethod
     def releases(self, fqn: str) -> Iterable[Release]:
         """Return all releases of a package, the newest first.

@@ -1,89 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was learnt of files elsewhere, so that they are read once on this host.
 
-A fact is a JSON document, kept with what tells whether the file still stands.
-It is no cache of packages: it holds no archive, and losing it costs only time.
+"""Releases that were read from archives, so that each archive is read once on a host.
+
+Losing the cache costs only time.
 """
 
-import dataclasses
 import functools
 import hashlib
 import json
 import logging
 import pathlib
-from collections.abc import Mapping
-from typing import Any
 
+from glare_murano import wire
 from loader import fs
 
 LOG = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class Fact:
-    """What was learnt of one file.
+class MetadataCache:
+    """Releases by key, in memory, and in a directory that processes share."""
 
-    :param document: plain JSON.
-    :param validator: what the file's server tells it by, such as its ETag.
-    """
+    def __init__(self, directory: pathlib.Path | None = None) -> None:
+        """Make a cache.
 
-    document: Any
-    validator: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-class Facts:
-    """Facts by key, in memory, and in a folder that other processes use as well."""
-
-    def __init__(self, folder: pathlib.Path | None = None) -> None:
-        """Make a store.
-
-        :param folder: where to keep them; None to keep them in memory alone.
+        :param directory: None to keep the releases in memory only.
         """
-        self._folder = folder
-        self._facts: dict[str, Fact] = {}
+        self._directory = directory
+        self._releases: dict[str, wire.Release] = {}
 
     @staticmethod
     @functools.cache
-    def shared(folder: pathlib.Path) -> "Facts":
-        """The store of a folder, one for this process."""
-        return Facts(folder)
+    def shared(directory: pathlib.Path) -> "MetadataCache":
+        """Return the process's cache of a directory."""
+        return MetadataCache(directory)
 
-    def get(self, key: str) -> Fact | None:
-        """What is known, if anything is."""
-        if key not in self._facts and self._folder is not None:
+    def get(self, key: str) -> wire.Release | None:
+        """Return a release; None if it is missing or its file is damaged."""
+        if key not in self._releases and self._directory is not None:
             try:
-                content = json.loads(self._path(self._folder, key).read_bytes())
-                if content["key"] == key:
-                    self._facts[key] = Fact(content["document"], dict(content["validator"]))
-            except (OSError, ValueError, TypeError, KeyError, RecursionError):
-                return None  # it was never written, or not to the end
-        return self._facts.get(key)
+                content = wire.mapping(json.loads(self._path(self._directory, key).read_bytes()))
+                if content.get("key") == key:
+                    self._releases[key] = wire.release_from_json(content.get("release"))
+            except (OSError, ValueError, RecursionError):
+                return None
+        return self._releases.get(key)
 
-    def note(self, key: str, fact: Fact) -> None:
-        """Keep a fact in memory alone, since it may be another in another process."""
-        self._facts[key] = fact
-
-    def put(self, key: str, fact: Fact) -> None:
-        """Keep a fact in the place of what was known before."""
-        self.note(key, fact)
-        if self._folder is None:
+    def put(self, key: str, release: wire.Release) -> None:
+        """Keep a release; a directory that cannot be written is logged."""
+        self._releases[key] = release
+        if self._directory is None:
             return
-        content = {"key": key, "document": fact.document, "validator": dict(fact.validator)}
+        content = json.dumps({"key": key, "release": wire.release_to_json(release)}).encode()
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fs.replace(self._path(self._folder, key), json.dumps(content).encode())
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fs.replace(self._path(self._directory, key), content)
         except OSError as error:
-            LOG.warning("What was learnt of an archive cannot be kept for others: %s", error)
-
-    def forget(self, key: str) -> None:
-        """Drop what turned out to be wrong."""
-        self._facts.pop(key, None)
-        if self._folder is not None:
-            try:
-                self._path(self._folder, key).unlink(missing_ok=True)
-            except OSError as error:
-                LOG.warning("What is known of an archive is wrong and stays: %s", error)
+            LOG.warning(
+                "The metadata of %s cannot be kept for other processes: %s. Check the permissions "
+                "of %s",
+                release,
+                error,
+                self._directory,
+            )
 
     @staticmethod
-    def _path(folder: pathlib.Path, key: str) -> pathlib.Path:
-        return folder / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}.json"
+    def _path(directory: pathlib.Path, key: str) -> pathlib.Path:
+        return directory / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}.json"

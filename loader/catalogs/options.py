@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of catalogues, beside those that Murano has registered already.
 
-A catalogue lists its own options as ``OPTIONS``. Where Murano knows an option of
-the same name, Murano's definition stays, so that both read the same file.
+"""Options of catalogues, registered beside the options of Murano.
+
+A catalogue's module lists its options as ``OPTIONS``. Where Murano has registered an
+option of the same name, Murano's definition stays, so that both read the same file.
 """
 
 import pathlib
@@ -11,46 +12,45 @@ from collections.abc import Mapping, Sequence
 
 from oslo_config import cfg
 
-from loader.catalogs.metadata_cache import Facts
+from loader.catalogs.metadata_cache import MetadataCache
 
 # Group -> options.
 Options = Mapping[str, Sequence[cfg.Opt]]
 
 GROUP = "package_loader"
 
-HOME_REGION = cfg.StrOpt("home_region", help="The region whose services are asked. By default any.")
-
-FACTS: Options = {
+CACHE: Options = {
     "engine": [
-        cfg.StrOpt("packages_cache", help="The folder of the cache of packages."),
-        cfg.BoolOpt(
-            "enable_packages_cache", default=True, help="Whether to keep what was fetched."
-        ),
+        cfg.StrOpt("packages_cache", help="The directory of the package cache."),
+        cfg.BoolOpt("enable_packages_cache", default=True, help="Whether to keep archives."),
     ]
 }
 
 
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
-    """Make options known, unless they are."""
+    """Register the options that are not registered yet."""
     for group, in_group in options.items():
         for option in in_group:
-            # Not left to oslo.config, which then forgets all values that it has read.
-            if not _is_known(conf, group, option.dest):
+            # Registering again would make oslo.config forget all values that it has read.
+            if not _is_registered(conf, group, option.dest):
                 conf.register_opt(option, None if group == "DEFAULT" else group)
 
 
-def _is_known(conf: cfg.ConfigOpts, group: str, name: str) -> bool:
+def _is_registered(conf: cfg.ConfigOpts, group: str, name: str) -> bool:
     if group == "DEFAULT":
         return name in conf
     return group in conf and name in conf[group]
 
 
-def facts(conf: cfg.ConfigOpts) -> Facts:
-    """What was learnt of archives: beside the cache of packages, if there is one."""
-    register(conf, FACTS)
+def cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
+    """Return the directory of the package cache."""
+    default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
+    return pathlib.Path(conf.engine.packages_cache or default)
+
+
+def metadata_cache(conf: cfg.ConfigOpts) -> MetadataCache:
+    """Return the metadata cache, in the package cache's directory unless that is disabled."""
+    register(conf, CACHE)
     if not conf.engine.enable_packages_cache:
-        return Facts()
-    cache = conf.engine.packages_cache or pathlib.Path(
-        tempfile.gettempdir(), "murano-packages-cache"
-    )
-    return Facts.shared(pathlib.Path(cache, "catalogs").absolute())
+        return MetadataCache()
+    return MetadataCache.shared((cache_directory(conf) / "catalogs").absolute())

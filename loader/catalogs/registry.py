@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogues that are installed, and those that an operator has chosen.
+"""Catalogues by name: entry points of the group ``glare_murano.catalogs``.
 
-A catalogue is an entry point of the group ``glare_murano.catalogs``: a function
-that takes the configuration and a scope, and returns catalogues. Only those
-that are asked for are imported.
+An entry point is a function that takes the configuration and a scope, and returns
+catalogues. Only the chosen ones are imported.
 """
 
 import functools
+import importlib
 import importlib.metadata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from oslo_config import cfg
@@ -16,6 +16,7 @@ from stevedore import named
 
 from loader import entry_points, errors
 from loader.catalogs.base import Catalog
+from loader.catalogs.options import Options
 from loader.transport.sessions import Scope
 
 NAMESPACE = "glare_murano.catalogs"
@@ -24,14 +25,21 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 
 
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
-    """Make the catalogues of these names, in this order.
+    """Make the catalogues of some names, in their order.
 
-    :param conf: where each finds its options, which it registers itself.
-    :raises UnknownCatalog: if one is not installed, or cannot be imported.
-    :raises CatalogError: if one cannot be made.
+    :param conf: each catalogue registers its own options in it.
+    :raises UnknownCatalog: if a name is not installed, or cannot be imported.
+    :raises CatalogError: if a catalogue cannot be made.
     """
     factories = [_factory(name) for name in names]
     return [catalog for factory in factories for catalog in factory(conf, scope)]
+
+
+def built_in_options() -> Iterator[Options]:
+    """Yield the options of each catalogue that this distribution registers."""
+    for entry_point in importlib.metadata.entry_points(group=NAMESPACE):
+        if entry_point.dist is not None and entry_point.dist.name == "glare-murano":
+            yield importlib.import_module(entry_point.module).OPTIONS
 
 
 @functools.cache
@@ -39,10 +47,9 @@ def _factory(name: str) -> Factory:
     installed = entry_points.distributions(NAMESPACE)
     if name not in installed:
         raise errors.UnknownCatalog(
-            f"there is no catalogue {name!r}; installed are "
-            f"{', '.join(sorted(installed)) or 'none'}. "
-            f"Choose among them, or install the distribution that registers it as an entry "
-            f"point of the group {NAMESPACE}"
+            f"the catalogue {name!r} is not installed; installed are "
+            f"{', '.join(sorted(installed)) or 'none'}. Choose one of them, or install the "
+            f"distribution that registers {name!r} as an entry point of the group {NAMESPACE}"
         )
     if len(installed[name]) > 1:
         owners = " and ".join(sorted(owner.name for owner in installed[name]))
@@ -58,6 +65,6 @@ def _factory(name: str) -> Factory:
         NAMESPACE, names=[name], on_load_failure_callback=remember
     )
     if failures:
-        raise errors.UnknownCatalog(f"the catalogue {name!r} cannot be used: {failures[0]}")
+        raise errors.UnknownCatalog(f"the catalogue {name!r} cannot be imported: {failures[0]}")
     factory: Factory = found[name].plugin
     return factory

@@ -22,7 +22,7 @@ from loader import config, errors
 from loader.counters import Counters
 from loader.engine.extensions import ExtensionPackage, load_extensions
 from loader.formats.base import Package
-from loader.transport import download
+from loader.transport import sessions
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
@@ -268,5 +268,5 @@ def _keystone_session(execution_session: ExecutionSession) -> ksa_session.Sessio
         # Without Keystone, Glare gets the token as it is.
         auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
         session = ksa_session.Session(auth=auth)
-    download.limit(session)
+    sessions.set_timeout(session)
     return session

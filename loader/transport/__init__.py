@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests to OpenStack services, and downloads from them."""
+"""Requests to OpenStack services: sessions, retries and downloads."""

@@ -1,92 +1,145 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How catalogues ask OpenStack services: by which session, for which project."""
 
+"""Requests to an OpenStack service, with retries, limits and counters.
+
+Every method raises ``CatalogError`` on failure, and its subclass ``NoAnswer`` if the
+same request may succeed later.
+"""
+
+import json
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import requests
-from keystoneauth1 import adapter
+from keystoneauth1 import adapter as ksa_adapter
 from keystoneauth1 import exceptions as ksa_exceptions
-from keystoneauth1 import loading as ksa_loading
 from keystoneauth1 import session as ksa_session
-from oslo_config import cfg
 
-from loader import errors
 from loader.counters import Counters
-from loader.transport import download, sessions
-from loader.transport.sessions import Scope
+from loader.transport import retries, sessions
+from loader.transport.download import Download, pieces, within
+
+# In bytes. A list of a thousand artifacts has a few MiB.
+_MAX_DOCUMENT = 64 * 1024**2
+# In seconds, for a whole document.
+_DOCUMENT_TIMEOUT = 300
 
 
-def options_of(service: str, service_type: str) -> list[cfg.Opt]:
-    """The options of a service: where it is, and those of a session with it.
+class ServiceAdapter(ksa_adapter.Adapter):
+    """An adapter of keystoneauth that reads answers without trust in the server.
 
-    :param service: what the help calls it.
+    Redirections are not followed: keystoneauth would send the token to any host.
     """
-    return [
-        cfg.StrOpt(
-            "url",
-            help=f"URL of {service}. By default it is looked up in Keystone's catalogue, as "
-            f"service type '{service_type}'.",
-        ),
-        cfg.StrOpt(
-            "endpoint_type",
-            default="publicURL",
-            help=f"Which endpoint of {service} to use: publicURL, internalURL or adminURL.",
-        ),
-        *ksa_loading.get_session_conf_options(),
-    ]
 
+    def __init__(
+        self,
+        session: ksa_session.Session,
+        name: str,
+        counters: Counters,
+        *,
+        service_type: str,
+        endpoint: str | None,
+        interface: str | None,
+        region_name: str | None,
+        attempts: int,
+    ) -> None:
+        """Make an adapter; no request is sent.
 
-def named(service: str, endpoint: str | None, region_name: str | None) -> str:
-    """What a service is called, by what tells it from others of its kind.
-
-    :param service: what it is.
-    :param endpoint: its URL, where the service catalogue is not asked for it.
-    """
-    if endpoint:
-        return f"{service} at {endpoint}"
-    return f"{service} of the region {region_name}" if region_name else service
-
-
-def session(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """The scope's session, with the TLS options and the timeout of a group, if any are set.
-
-    :raises CatalogError: if the scope has no session, or an option cannot be used.
-    """
-    if scope.session is None:
-        raise errors.CatalogError(
-            f"the catalogue {group} needs a session that authenticates: set [glare] auth_type, "
-            f"and the options of that type"
+        :param name: the service's name in messages.
+        :param counters: count the requests and the bytes of downloads.
+        :param endpoint: the service's URL; None to look it up in Keystone's catalogue.
+        :param attempts: how often a request is sent while its failures are temporary.
+        """
+        super().__init__(
+            session,
+            service_type=service_type,
+            endpoint_override=endpoint,
+            interface=interface,
+            region_name=region_name,
         )
-    if not sessions.is_configured(conf, group):
-        return scope.session
-    return sessions.configured(conf, group, scope.session.auth)
+        self.name = name
+        self._counters = counters
+        self._attempts = attempts
+
+    def document(self, method: str, path: str, **arguments: Any) -> Any:
+        """Return the JSON of an answer; None if it succeeds with a status other than 200.
+
+        :param arguments: those of a request of keystoneauth.
+        :raises CatalogError: if the request fails, or the answer is not JSON, too large
+            or too slow.
+        """
+
+        def request() -> Any:
+            with self._send(method, path, **arguments) as response:
+                return _read(response) if response.status_code == requests.codes.ok else None
+
+        try:
+            return retries.retrying(self._attempts)(request)
+        except (*retries.FAILURES, ValueError, RecursionError) as error:
+            raise retries.failure(error, f"{self.name} did not answer") from error
+
+    def download(self, path: str, label: str) -> Iterator[bytes]:
+        """Yield a file piece by piece.
+
+        :param label: the file's name in messages.
+        :raises CatalogError: if it cannot be downloaded to its end.
+        """
+
+        def open_at(headers: dict[str, str]) -> requests.Response:
+            return self._send("GET", path, headers=headers)
+
+        try:
+            for piece in Download(open_at, self._attempts):
+                self._counters.count(bytes=len(piece))
+                yield piece
+        except retries.FAILURES as error:
+            raise retries.failure(error, f"{self.name} did not send {label}") from error
+
+    def stream(
+        self, method: str, path: str, label: str, seconds: float, **arguments: Any
+    ) -> Generator[bytes]:
+        """Yield the pieces of an answer that is requested once.
+
+        :param label: the answer's name in messages.
+        :param seconds: the time limit of all pieces together.
+        :raises CatalogError: if the answer breaks off, or takes longer.
+        """
+        try:
+            with self._send(method, path, **arguments) as response:
+                yield from within(seconds, pieces(response))
+        except retries.FAILURES as error:
+            raise retries.failure(error, f"{self.name} did not send {label}") from error
+
+    def authenticated_project(self) -> str | None:
+        """Return the id of the project that the session is scoped to, if it is to any.
+
+        :raises CatalogError: if the session cannot authenticate.
+        """
+        try:
+            found: str | None = retries.retrying(self._attempts)(self.get_project_id)
+        except ksa_exceptions.ClientException as error:
+            raise retries.failure(error, f"{self.name}: cannot authenticate") from error
+        return found
+
+    def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
+        self._counters.count(requests=1)
+        if self.session.timeout is None:
+            arguments["timeout"] = sessions.DEFAULT_TIMEOUT
+        response = self.request(path, method, redirect=False, stream=True, **arguments)
+        if response.is_redirect:
+            raise ksa_exceptions.ClientException(
+                f"{response.url} redirects to {response.headers['Location']}. Redirections are "
+                f"not followed, since the token would be sent along; configure the final URL"
+            )
+        return response
 
 
-def project_id(client: adapter.Adapter, name: str, attempts: int) -> str | None:
-    """The project that a client's session is scoped to; None if it is to none.
-
-    :param name: what the service is called, for messages.
-    :param attempts: how often Keystone is asked that fails for a passing reason.
-    :raises CatalogError: if the session cannot authenticate.
-    """
-    try:
-        found: str | None = download.retrying(attempts)(client.get_project_id)
-    except ksa_exceptions.ClientException as error:
-        raise download.failed(error, f"{name}: not authenticated") from error
-    return found
-
-
-def send(
-    client: adapter.Adapter, counters: Counters, method: str, path: str, **arguments: Any
-) -> requests.Response:
-    """Send a request once, and count it; a redirection is not followed.
-
-    Not as a client built upon the adapter would: glanceclient's reads bodies into
-    memory, and cannot read an error as Glare words it.
-
-    :raises ClientException: if it is refused, or leads elsewhere.
-    """
-    counters.count(requests=1)
-    arguments = download.with_timeout(client.session, arguments)
-    response = adapter.Adapter.request(client, path, method, redirect=False, **arguments)
-    return download.not_redirected(response)
+def _read(response: requests.Response) -> Any:
+    body = bytearray()
+    for piece in within(_DOCUMENT_TIMEOUT, pieces(response)):
+        body += piece
+        if len(body) > _MAX_DOCUMENT:
+            raise ksa_exceptions.ClientException(
+                f"{response.url} sent more than {_MAX_DOCUMENT} bytes"
+            )
+    return json.loads(body)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions as an operator configures them, among the options of what they ask."""
+"""Sessions of keystoneauth, made from the operator's options."""
 
 import dataclasses
 import math
@@ -14,21 +14,22 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from loader import errors
-from loader.transport import download
 
-# Made once, since keystoneauth makes them anew each time.
+# In seconds: to connect, and between two pieces of an answer.
+DEFAULT_TIMEOUT = (10.0, 60.0)
+
+# Kept, since keystoneauth makes new ones at each call.
 _OPTIONS = ksa_loading.get_session_conf_options()
 
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """For whom a catalogue is asked.
+    """The project and region that packages are loaded for.
 
-    :param session: a keystoneauth session that authenticates; None if there
-        is none.
-    :param project_id: the project whose private packages may be used; None
-        for the one that the session is scoped to.
-    :param region_name: the region whose services are asked; None for any.
+    :param session: a keystoneauth session that authenticates; None if there is none.
+    :param project_id: the project whose private packages may be used; None for the
+        project that the session is scoped to.
+    :param region_name: the region of the services; None for any.
     """
 
     session: ksa_session.Session | None = None
@@ -36,15 +37,58 @@ class Scope:
     region_name: str | None = None
 
 
-def is_configured(conf: cfg.ConfigOpts, group: str) -> bool:
-    """Whether any option of a session is set in a group."""
-    return any(conf[group][option.dest] not in ("", option.default) for option in _OPTIONS)
+def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
+    """Return the scope's session, with the TLS options and timeout of a group, if any are set.
+
+    :raises CatalogError: if the scope has no session, or an option is invalid.
+    """
+    if scope.session is None:
+        raise errors.CatalogError(
+            f"the catalogue {group} needs a session that authenticates: set [glare] auth_type, "
+            f"and the options of that type"
+        )
+    if any(conf[group][option.dest] not in ("", option.default) for option in _OPTIONS):
+        return configured(conf, group, scope.session.auth)
+    return scope.session
+
+
+def configured(
+    conf: cfg.ConfigOpts, group: str, auth: plugin.BaseAuthPlugin | None
+) -> ksa_session.Session:
+    """Make a session with the TLS options and the timeout of a group.
+
+    :param auth: the credentials; None for requests without.
+    :raises CatalogError: if an option is invalid.
+    """
+    options = conf[group]
+    if options.timeout is not None and not 0 < options.timeout < math.inf:
+        raise errors.CatalogError(
+            f"[{group}] timeout is {options.timeout:g}, which no request can keep. Set it to "
+            f"seconds above 0, or leave it out"
+        )
+    for name in _files(options):
+        _check_file(f"[{group}] {name}", options[name])
+    session: ksa_session.Session
+    try:
+        session = ksa_loading.load_session_from_conf_options(conf, group, auth=auth)
+    except ssl.SSLError as error:
+        raise errors.CatalogError(
+            f"[{group}] has invalid TLS options: {error}. Check [{group}] tls_ciphers"
+        ) from error
+    set_timeout(session)
+    return session
+
+
+def set_timeout(session: ksa_session.Session) -> None:
+    """Give a session the default timeout, for tokens as well, unless it has one."""
+    if session.timeout is None:
+        session.timeout = DEFAULT_TIMEOUT  # type: ignore[assignment]
 
 
 def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | None:
-    """What a group has to authenticate by; None if it names no type of that.
+    """Load the credentials of a group; None if it has no ``auth_type``.
 
-    :raises CatalogError: if there is no such type, or options of it are missing.
+    :raises CatalogError: if the type is not known, or its options are incomplete or invalid.
     """
     ksa_loading.register_auth_conf_options(conf, group)
     section = conf[group].auth_section or group
@@ -59,7 +103,7 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
     except ksa_exceptions.NoMatchingPlugin as error:
         raise errors.CatalogError(
             f"[{section}] auth_type: keystoneauth has no type {kind!r}, or cannot import it. "
-            f"Choose one that it has, such as password or v3applicationcredential"
+            f"Choose an installed type, such as password or v3applicationcredential"
         ) from error
     except ksa_exceptions.MissingRequiredOptions as error:
         missing = " and ".join(f"[{section}] {option.dest}" for option in error.options)
@@ -68,56 +112,26 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
         ) from error
     except ksa_exceptions.ClientException as error:
         raise errors.CatalogError(
-            f"[{section}] auth_type = {kind} cannot be used with the options there: {error}"
+            f"[{section}] auth_type = {kind} cannot be used with its options: {error}"
         ) from error
     return found
 
 
-def configured(
-    conf: cfg.ConfigOpts, group: str, auth: plugin.BaseAuthPlugin | None = None
-) -> ksa_session.Session:
-    """A session with the TLS options and the timeout of a group.
-
-    :param auth: what it authenticates by, if it does.
-    :raises CatalogError: if an option cannot be used.
-    """
-    _check_timeout(group, conf[group].timeout)
-    for name in _files(conf[group]):
-        _check_file(f"[{group}] {name}", conf[group][name])
-    session: ksa_session.Session
-    try:
-        session = ksa_loading.load_session_from_conf_options(conf, group, auth=auth)
-    except ssl.SSLError as error:
-        raise errors.CatalogError(
-            f"[{group}] has options that TLS cannot use: {error}. Check [{group}] tls_ciphers"
-        ) from error
-    download.limit(session)
-    return session
-
-
 def _files(options: cfg.ConfigOpts.GroupAttr) -> list[str]:
-    """The options that name files, as far as keystoneauth uses them."""
+    """Return the names of the options whose files keystoneauth reads."""
     authorities = [] if options.insecure else ["cafile"]
     return [*authorities, "certfile", *(["keyfile"] if options.certfile else [])]
 
 
-def _check_timeout(group: str, seconds: float | None) -> None:
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise errors.CatalogError(
-            f"[{group}] timeout is {seconds:g}, and no request could be made. Set it to seconds "
-            f"above 0, or leave it out"
-        )
-
-
 def _check_file(option: str, name: str | None) -> None:
     path = pathlib.Path(name or "")
-    # Certificates of authorities may also be in a folder, by their hashes.
+    # The certificates of authorities may also be files of a directory, named by hashes.
     if not name or (option.endswith(" cafile") and path.is_dir()):
         return
     try:
         path.open("rb").close()
     except OSError as error:
         raise errors.CatalogError(
-            f"{option}: {name} cannot be read: {error.strerror}. Name a PEM file that is there, "
-            f"or leave the option out"
+            f"{option}: {name} cannot be read: {error.strerror}. Name an existing PEM file, or "
+            f"leave the option out"
         ) from error

@@ -26,6 +26,7 @@ from oslo_policy import _checks
 from oslo_policy import policy as oslo_policy
 
 import loader
+from glare_murano import wire
 from glare_murano.glare.api import archives, middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
@@ -348,7 +349,7 @@ def test_an_artifact_is_given_once(glare: Client, name: str) -> None:
 
 
 def test_a_loader_asks_for_no_more_than_is_given() -> None:
-    assert fetcher._TOGETHER <= archives.MAX_ARCHIVES
+    assert fetcher._TOGETHER <= wire.MAX_ARCHIVES
     assert fetcher._TOGETHER * fetcher._SMALL <= archives.MAX_SIZE
 
 

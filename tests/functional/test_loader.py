@@ -157,7 +157,7 @@ def test_all_versions_of_several_packages_are_one_question(
     expected = [f"{fqn} {version}" for fqn in names for version in versions]
     assert sorted(map(str, found)) == expected
     assert {release.owner for release in found} == {project}
-    assert all(release.private and release.size for release in found)
+    assert all(release.visibility == "private" and release.size for release in found)
     assert catalog.counters.requests == 1
 
     # The same in pages, and in lists that are split.

@@ -18,7 +18,7 @@ import loader
 from glare_murano.package import VersionSpec
 from loader.catalogs import murano as murano_catalog
 from loader.catalogs import registry
-from loader.catalogs.metadata_cache import Facts
+from loader.catalogs.metadata_cache import MetadataCache
 from loader.catalogs.murano import MuranoCatalog
 from loader.transport.sessions import Scope
 from tests import packages
@@ -89,7 +89,7 @@ def test_version_and_requirements_are_those_of_the_archive(
     package = package_loader.load_package(name, VersionSpec.of("1"))
 
     assert (str(release), release.id) == (f"{name} 1.10.0", reference)
-    assert (release.owner, release.private) == (project, True)
+    assert (release.owner, release.visibility) == (project, "private")
     assert release.requirements["org.db"] == VersionSpec.of(">=1.2,<2")
     assert (package.full_name, str(package.version)) == (name, "1.10.0")
     assert list(catalog.known([name, "org.nothing"])) == [release]
@@ -124,7 +124,7 @@ def test_other_projects_packages_are_out_of_reach_unless_they_are_public(
     public = f"{name}.public"
     upload("2.0.0", "another", True, FullName=public, Classes={f"{public}.Thing": "Thing.yaml"})
     (release,) = _catalog(url, project, roles).releases(public)
-    assert (release.owner, release.private) == ("another", False)
+    assert (release.owner, release.visibility) == ("another", "public")
 
 
 def test_the_scope_decides_and_not_the_tokens_project(
@@ -166,10 +166,10 @@ def test_an_archive_is_downloaded_once_on_a_host(
     url: str, project: str, name: str, upload: Upload, tmp_path: pathlib.Path
 ) -> None:
     upload("1.0.0")
-    first = _catalog(url, project, facts=Facts(tmp_path / "facts"))
+    first = _catalog(url, project, metadata=MetadataCache(tmp_path / "metadata"))
     cache = loader.Cache(tmp_path / "cache")
     loader.PackageLoader([first], cache).load_package(name, ANY)
-    later = _catalog(url, project, facts=Facts(tmp_path / "facts"))
+    later = _catalog(url, project, metadata=MetadataCache(tmp_path / "metadata"))
     loader.PackageLoader([later], cache).load_package(name, ANY)
 
     # A list for the package, one for the core library, which it requires and
@@ -205,7 +205,7 @@ def test_all_pages_are_read(
         upload("1.0.0", project, FullName=fqn, Classes={f"{fqn}.Thing": "Thing.yaml"})
     catalog = _catalog(url, project)
 
-    assert len(list(catalog._list("type", "Library"))) >= 2
+    assert len(catalog._releases("type", "Library")) >= 2
 
 
 def test_what_is_no_answer_is_told(url: str, project: str, name: str, upload: Upload) -> None:

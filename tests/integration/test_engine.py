@@ -17,7 +17,7 @@ from murano.engine import package_loader as murano_package_loader
 
 from examples import demo, publish
 from loader.engine import adapter, patches
-from loader.transport import download
+from loader.transport import sessions
 from tests import packages
 
 Publish = Callable[..., None]
@@ -327,7 +327,7 @@ def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> Non
 def test_no_session_waits_without_end(conf: Any, keystone: str | None) -> None:
     conf.set_override("www_authenticate_uri", keystone, "murano_auth")
 
-    assert adapter._keystone_session(_session()).timeout == download.DEFAULT_TIMEOUT
+    assert adapter._keystone_session(_session()).timeout == sessions.DEFAULT_TIMEOUT
 
 
 def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:

@@ -18,7 +18,7 @@ from examples import load
 from glare_murano.package import VersionSpec
 from loader import config
 from loader.catalogs import glare, options
-from loader.transport import adapter, download
+from loader.transport import sessions
 from loader.transport.sessions import Scope
 from tests import configuration, packages
 from tests.unit import faulty
@@ -153,13 +153,13 @@ def test_every_option_of_a_session_makes_one(
     scope = Scope(session=ksa_session.Session())
     conf = configured()
     options.register(conf, glare.OPTIONS)
-    assert adapter.session(conf, "glare", scope) is scope.session
+    assert sessions.for_service(conf, "glare", scope) is scope.session
 
     (tmp_path / "some.pem").touch()
     values = {"timeout": 5.0, "tls_ciphers": "ECDHE+AESGCM", "tls_min_version": "1.3"}
     value = True if isinstance(option, cfg.BoolOpt) else str(tmp_path / "some.pem")
     conf.set_override(option.dest, values.get(option.dest, value), "glare")
-    assert adapter.session(conf, "glare", scope) is not scope.session
+    assert sessions.for_service(conf, "glare", scope) is not scope.session
 
 
 def test_what_is_configured_reaches_what_it_is_for(
@@ -219,7 +219,7 @@ def _in_sample() -> set[str]:
 def test_a_keystone_that_hangs_is_not_waited_for_without_end(
     server: Faulty, configured: Configured, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "DEFAULT_TIMEOUT", (0.2, 0.2))
+    monkeypatch.setattr(sessions, "DEFAULT_TIMEOUT", (0.2, 0.2))
     server.tokens, server.identity_faults = set(), [faulty.hang] * 20
     groups = {"glare": _credentials(server), "package_loader": {"catalogs": catalog}}
     groups.setdefault(catalog, {})["url"] = server.url
@@ -242,4 +242,4 @@ def test_sessions_have_the_timeout_that_is_configured_or_the_usual_one(
         own, other = cast(Any, package_loader)._catalogs
 
     for session in (own._client.session, other._client.session):
-        assert session.timeout == (expected or download.DEFAULT_TIMEOUT)
+        assert session.timeout == (expected or sessions.DEFAULT_TIMEOUT)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("glare", "murano", "eventlet", "sqlalchemy")
+HEAVY = ("glare", "glanceclient", "murano", "eventlet", "sqlalchemy")
 
 
 def _imported(statement: str) -> set[str]:

@@ -287,7 +287,7 @@ def test_a_package_that_changes_while_it_is_read_is_not_used(
         patch.setattr(directory, "read_contents", writing)
         assert _versions(catalog) == []
     (warning,) = warnings()
-    assert "changed while it was read" in warning
+    assert "changed while being read" in warning
 
     assert _versions(catalog) == ["1.0.0"]
 

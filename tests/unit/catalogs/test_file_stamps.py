@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from loader.catalogs.file_stamps import Snapshot
+from loader.catalogs.file_stamps import FileStamps
 
 # More than a tick of a file system's clock.
 TICK = 0.06
@@ -20,11 +20,11 @@ def file(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_what_nobody_touches_stands(file: pathlib.Path) -> None:
-    snapshot = Snapshot([file, file.parent, file / "nothing"])
+def test_files_that_nobody_touches_are_unchanged(file: pathlib.Path) -> None:
+    stamps = FileStamps([file, file.parent, file / "nothing"])
 
-    assert snapshot.stands
-    assert snapshot.stands_for_sure
+    assert stamps.unchanged
+    assert stamps.surely_unchanged
 
 
 def test_a_change_of_any_kind_is_seen(file: pathlib.Path) -> None:
@@ -38,36 +38,36 @@ def test_a_change_of_any_kind_is_seen(file: pathlib.Path) -> None:
         file.unlink,
         lambda: file.write_text("two"),
     ):
-        snapshot = Snapshot([file])
+        stamps = FileStamps([file])
         time.sleep(TICK)
 
         change()  # type: ignore[operator]
 
-        assert not snapshot.stands
+        assert not stamps.unchanged
 
 
-def test_what_was_changed_a_moment_before_stands_but_not_for_sure(
+def test_files_changed_a_moment_before_are_not_surely_unchanged(
     file: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text("two")
     changed = file.stat().st_ctime_ns
     monkeypatch.setattr(time, "time_ns", lambda: changed + 1)
 
-    snapshot = Snapshot([file])
+    stamps = FileStamps([file])
 
-    assert snapshot.stands
-    assert not snapshot.stands_for_sure
+    assert stamps.unchanged
+    assert not stamps.surely_unchanged
 
 
-def test_a_link_is_what_it_is_and_not_what_it_leads_to(file: pathlib.Path) -> None:
+def test_the_target_of_a_link_does_not_count(file: pathlib.Path) -> None:
     link = file.with_name("link")
     link.symlink_to("file")
-    snapshot = Snapshot([link])
+    stamps = FileStamps([link])
     time.sleep(TICK)
 
     file.write_text("two")
-    assert snapshot.stands
+    assert stamps.unchanged
 
     link.unlink()
     link.symlink_to("elsewhere")
-    assert not snapshot.stands
+    assert not stamps.unchanged

@@ -122,7 +122,7 @@ def test_a_list_that_answers_something_else_is_told(
 def test_a_list_without_end_is_not_read_for_ever(
     server: Faulty, load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.catalogs.glare._MOST_PAGES", 5)
+    monkeypatch.setattr("loader.catalogs.openstack._MAX_PAGES", 5)
     page = _sending({"artifacts": [ARTIFACT], "next": "/"})
     server.faults = [faulty.status(404), *itertools.repeat(page, 20)]
 

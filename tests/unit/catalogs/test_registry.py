@@ -14,7 +14,7 @@ import loader
 from glare_murano.package import VersionSpec
 from loader import config
 from loader.catalogs import glare, options, registry
-from loader.transport import adapter
+from loader.transport import sessions
 from loader.transport.sessions import Scope
 from tests import packages
 from tests.plugins import Site
@@ -74,7 +74,7 @@ class Box(base.Catalog):
         found = []
         for path in self._folder.iterdir():
             with path.open("rb") as stream:
-                found.append(spool.read(stream, str(path)))
+                found.append(spool.read_release(stream, str(path)))
         return base.newest_first(found)
 
 def catalogs(conf, scope):
@@ -107,7 +107,7 @@ def test_a_third_partys_catalogue_is_chosen_by_its_entry_point(
     assert [c.name for c in found] == [
         "the shelf top",
         "the shelf bottom",
-        f"the folder {tmp_path}",
+        f"the directory {tmp_path}",
     ]
     top: Any = found[0]
     assert top.project == "mine"
@@ -153,7 +153,7 @@ def test_the_operators_order_is_kept(conf: cfg.ConfigOpts, tmp_path: pathlib.Pat
 
     for names in (["glare", "directory"], ["directory", "glare"]):
         found = [catalog.name for catalog in registry.catalogs(names, conf, scope)]
-        folders = [f"the folder {tmp_path / name}" for name in "ba"]
+        folders = [f"the directory {tmp_path / name}" for name in "ba"]
         assert found == (["Glare", *folders] if names[0] == "glare" else [*folders, "Glare"])
 
 
@@ -220,10 +220,10 @@ def test_the_groups_own_tls_options_are_used_where_they_are_set(conf: cfg.Config
     options.register(conf, glare.OPTIONS)
     scope = Scope(_session())
 
-    assert adapter.session(conf, "glare", scope) is scope.session
+    assert sessions.for_service(conf, "glare", scope) is scope.session
     conf.set_override("insecure", True, "glare")
     conf.set_override("timeout", 7, "glare")
-    session = adapter.session(conf, "glare", scope)
+    session = sessions.for_service(conf, "glare", scope)
     assert (session.verify, session.timeout) == (False, 7)
     assert scope.session is not None
     assert session.auth is scope.session.auth

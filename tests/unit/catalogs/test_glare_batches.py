@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reading batches, which are a server's answer, and so may be anything."""
+"""Batches of archives: a server's answer, which may be anything."""
 
 import io
 import tarfile
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies
 
-from loader.catalogs import batches
+from loader.catalogs.glare import MALFORMED_BATCH, read_batch
 
 ARCHIVES = {"a": b"first" * 200, "b": b"", "c": b"third" * 1000}
 SIZES = {name: len(data) for name, data in ARCHIVES.items()}
@@ -30,18 +30,18 @@ def _pieces(data: bytes, size: int = 700) -> Iterator[bytes]:
 
 
 def _read(data: bytes) -> dict[str, bytes]:
-    return dict(batches.read(_pieces(data), SIZES))
+    return dict(read_batch(_pieces(data), SIZES))
 
 
 def test_a_batch_is_read_in_order() -> None:
-    assert list(batches.read(_pieces(_batch(**ARCHIVES)), SIZES)) == list(ARCHIVES.items())
+    assert list(read_batch(_pieces(_batch(**ARCHIVES)), SIZES)) == list(ARCHIVES.items())
 
 
 def test_what_was_read_before_it_goes_wrong_is_there() -> None:
-    arriving = batches.read(_pieces(_batch(a=ARCHIVES["a"], other=b"x")), SIZES)
+    arriving = read_batch(_pieces(_batch(a=ARCHIVES["a"], other=b"x")), SIZES)
 
     assert next(arriving) == ("a", ARCHIVES["a"])
-    with pytest.raises(batches.MALFORMED, match="holds 'other'"):
+    with pytest.raises(MALFORMED_BATCH, match="contains 'other'"):
         next(arriving)
 
 
@@ -80,7 +80,7 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD)
 def test_what_is_no_batch_is_told_at_once(odd: str) -> None:
     """Whatever a header says is not followed; the library's own reader would be busy for ever."""
-    with pytest.raises(batches.MALFORMED):
+    with pytest.raises(MALFORMED_BATCH):
         _read(ODD[odd])
 
 
@@ -95,8 +95,8 @@ def test_a_stream_without_end_is_not_read_for_ever() -> None:
                 read += len(piece)
                 yield piece
 
-    with pytest.raises(batches.MALFORMED):
-        dict(batches.read(endless(), SIZES))
+    with pytest.raises(MALFORMED_BATCH):
+        dict(read_batch(endless(), SIZES))
     assert read < 100_000
 
 
@@ -111,9 +111,9 @@ def test_whatever_arrives_is_an_archive_or_told(data: strategies.DataObject) -> 
 
     found = {}
     try:
-        for name, archive in batches.read(_pieces(cut), SIZES):
+        for name, archive in read_batch(_pieces(cut), SIZES):
             found[name] = archive
-    except batches.MALFORMED:
+    except MALFORMED_BATCH:
         pass
 
     assert all(len(archive) == SIZES[name] for name, archive in found.items())
