@@ -4,7 +4,6 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from keystoneauth1 import session as ksa_session
@@ -104,9 +103,9 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             raise NoPackageFound(error) from error
 
     def load_class_package(self, class_name: str, version_spec: object) -> MuranoPackage:
-        """Load a package that defines a class.
+        """Load a package by one of its classes.
 
-        :raises NoPackageForClassFound: if no version in the range defines it.
+        :raises NoPackageForClassFound: if no package in the range defines the class.
         """
         spec = _parse_range(version_spec)
         registered = self._select_registered(spec, lambda package: class_name in package.classes)
@@ -152,12 +151,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.cleanup()
 
     def _select_registered(
@@ -230,10 +224,7 @@ class PluginLoader:
 
 
 def _requirement_loader(loader: Any, fqn: str, version: Version) -> Any:
-    """Return the loader for the requirements of a package.
-
-    The engine's package object refers to it weakly, so that its owner must keep it.
-    """
+    # The engine's package object refers to its loader weakly: the caller keeps this one.
     if isinstance(loader, EnginePackageLoader):
         return _RequirementLoader(loader, f"{fqn} {version}")
     return loader

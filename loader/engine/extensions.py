@@ -48,8 +48,8 @@ class ExtensionPackage:
 def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPackage]:
     """Import the installed extension plug-ins.
 
-    Left out with a warning: a plug-in that cannot be imported, an invalid class name, and
-    a class that two distributions define.
+    Left out with a warning: plug-ins with errors in their import, invalid class names, and
+    classes defined by two distributions.
 
     :param enabled: names of the distributions whose plug-ins may be used; None means all.
     """

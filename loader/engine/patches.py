@@ -42,11 +42,11 @@ def install() -> None:
 def choose_package_loader() -> None:
     """Choose the package loader by ``[engine] packages_service``.
 
-    Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client speaks an API
-    that no released Glare serves. The specification "Murano versioning", section "Data
-    model impact", moves packages to Glare, and the mail before it asks that the previous
-    storage stays selectable. Murano looks the class up by name at each call: a function of
-    that name makes our loader for ``glare``, and Murano's for any other value.
+    Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client speaks an API of
+    no released Glare. The specification "Murano versioning", section "Data model impact",
+    moves packages to Glare; the mail before the specification wants the previous storage to
+    stay selectable. Murano looks the class up by name at each call: a function of the same
+    name makes our loader for ``glare``, and Murano's for any other value.
     """
 
     def combined_package_loader(execution_session: adapter.ExecutionSession) -> Any:
@@ -66,10 +66,10 @@ def replace_plugin_loader() -> None:
     """Load extension plug-ins with today's stevedore, as packages with a version.
 
     Murano 16 reads ``project_name`` of a distribution, which ``importlib.metadata`` calls
-    ``name``, and so loads no extension. It also gives each version 0.0.0, against the
-    specification "Murano versioning", section "Murano packages versioning". An
-    ``adapter.PluginLoader`` takes the place of Murano's, in the variable that Murano's
-    ``get_plugin_loader`` returns.
+    ``name``, and so loads no extension. All get version 0.0.0 and no requirements, against
+    the specification "Murano versioning", sections "Murano packages versioning" and "Package
+    requirements". An ``adapter.PluginLoader`` takes the place of Murano's in the variable
+    behind ``get_plugin_loader``.
     """
     engine.PLUGIN_LOADER = adapter.PluginLoader()
 
@@ -77,9 +77,10 @@ def replace_plugin_loader() -> None:
 def read_text_resources() -> None:
     """Let ``io.murano.system.Resources`` read text on Python 3.11 and newer.
 
-    Murano 16 opens text with the mode ``rU``, which Python 3.11 refuses, so that
-    ``$resources.yaml(...)`` of the MuranoPL reference fails. An ``open`` in the module of
-    that class drops the ``U``: universal newlines are the default.
+    Murano 16 opens text with the mode ``rU``, which Python 3.11 refuses. The example
+    ``$resources.yaml('ExportConfig.template')`` of the MuranoPL reference, section
+    "Murano actions", fails. An ``open`` in the module of the class drops the ``U``: universal
+    newlines are the default.
     """
 
     def open_resource(path: str, mode: str) -> IO[Any]:
@@ -109,7 +110,7 @@ def cache_package_ranges() -> None:
 
     Two modules of Murano 16 make them from ``semantic_version.Spec`` for each package and
     class anew. Both use nothing else of ``semantic_version``, and never change a ``Spec``:
-    a namespace with one cached ``Spec`` takes its place in them.
+    a namespace with a cached ``Spec`` takes the module's place.
     """
     ranges = types.SimpleNamespace(Spec=functools.lru_cache(_MAX_RANGES)(semantic_version.Spec))
     murano_package.semantic_version = ranges

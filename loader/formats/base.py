@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface of a package type, and the part of it that comes from a manifest.
+"""The interface of package types, for which plug-ins are written.
 
-Murano's package-type plug-ins are written against the same interface (document
-"package-type plug-ins").
+The document "package-type plug-ins" defines it, and Murano has the same.
 """
 
 import abc

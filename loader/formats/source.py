@@ -23,14 +23,14 @@ _T = TypeVar("_T")
 class PackageSource(os.PathLike[str]):
     """The files of one package.
 
-    Used as a path, it is the path of a directory with all files, which are unpacked for it.
+    Used as a path, a source is unpacked to a directory if it is an archive.
     """
 
     @abc.abstractmethod
     def __fspath__(self) -> str:
-        """Return the path of the directory.
+        """Return the path of a directory with all files.
 
-        :raises LoaderError: if it cannot be made.
+        :raises LoaderError: if the directory cannot be made.
         :raises InvalidArchive: if the archive breaks a safety rule.
         """
 
@@ -50,14 +50,14 @@ class PackageSource(os.PathLike[str]):
     def manifest(self) -> Manifest:
         """Return the manifest.
 
-        :raises InvalidPackage: if it breaks a rule.
-        :raises LoaderError: if it cannot be read.
+        :raises InvalidPackage: if the manifest breaks a rule.
+        :raises LoaderError: if the archive cannot be read.
         """
 
     def read(self, name: str, directory: str = "") -> bytes | None:
         """Return the content of a file, or None if the package lacks it.
 
-        :param name: a path with slashes, relative to the directory, which it cannot leave.
+        :param name: a path with slashes, relative to the directory.
         :param directory: by default the top of the package.
         :raises ValueError: if the name leaves the directory.
         :raises LoaderError: if the file cannot be read.
@@ -106,7 +106,7 @@ class ArchiveSource(PackageSource):
     ) -> None:
         """Use an archive.
 
-        :param archive: returns its path, and fetches it if it is missing.
+        :param archive: returns its path, after fetching a missing archive.
         :param unpacked: returns the path of a directory with its files.
         :param limits: the limits of its size and contents.
         """
@@ -198,7 +198,7 @@ _MAX_INDEXED_MANIFEST = 8192
 
 @functools.lru_cache(_MAX_INDEXES)
 def _shared_index(key: _Key) -> _Index | None:
-    """Return the process's index of an archive; None if it is too large to stay in memory."""
+    """Return the process's index of an archive; None if too large to stay in memory."""
     index = _Index(key)
     paths = index.archive.paths
     if len(paths) > _MAX_INDEXED_FILES:
@@ -209,7 +209,7 @@ def _shared_index(key: _Key) -> _Index | None:
 
 
 class _ReopenedFile(io.RawIOBase):
-    """A file that is open only while it is read: hundreds of archives hold no descriptor."""
+    """A file, open only during reads, so that hundreds of archives hold no descriptor."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -232,9 +232,6 @@ class _ReopenedFile(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._offset
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence == io.SEEK_CUR:

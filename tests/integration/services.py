@@ -105,7 +105,7 @@ class Engine:
             raise AssertionError(f"the engine runs on; its log:\n{self.log}") from error
 
     def has_processes(self) -> bool:
-        """Whether it, or a worker that it has started, is there."""
+        """Return whether the engine or one of its workers runs."""
         try:
             os.killpg(self._process.pid, 0)
         except ProcessLookupError:

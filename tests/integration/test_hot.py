@@ -731,7 +731,7 @@ def _evaluated(template: Any, data: Any) -> Any:
 
 
 def _verdicts(accepted: list[Any], refused: list[Any]) -> list[bool]:
-    """Whether each is refused."""
+    """Return the list of expected refusals."""
     return [False] * len(accepted) + [True] * len(refused)
 
 

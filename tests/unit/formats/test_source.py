@@ -72,7 +72,7 @@ def _flip(path: pathlib.Path, position: int) -> None:
 
 
 def _data_of(stored: Stored, path: str) -> int:
-    """Where a file's packed data begin in the archive."""
+    """Return the offset of a file's packed data in the archive."""
     archive = stored.data
     (start,) = (
         match.end()
@@ -83,7 +83,7 @@ def _data_of(stored: Stored, path: str) -> int:
 
 
 def _entry_of(stored: Stored, path: str) -> int:
-    """Where a file's entry in the archive's directory begins, which its name ends."""
+    """Return the offset of a file's entry in the archive's directory, which its name ends."""
     start = stored.data.rindex(path.encode()) - 46
     assert stored.data[start : start + 4] == b"PK\1\2"
     return start
