@@ -200,7 +200,7 @@ def _plain(node: yaml.Node) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):
-        return safe_yaml.texts(node)
+        return safe_yaml.strings(node)
     found: dict[str, Any] = {}
     for key_node, value in node.value:
         key = safe_yaml.key_of(key_node)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a file of MuranoPL says of the classes in it: names and base classes.
+"""Read the names and base classes from MuranoPL class files.
 
-It reads as much as a catalogue needs, by the engine's own rules: several
-documents in one file, ``Namespaces`` carried on from one to the next, and one
-class without a name, which takes the name that it is asked for (document
-"MuranoPL reference", "Common class structure"). It does not look at
-properties or methods.
+The rules are the engine's (document "MuranoPL reference", "Common class
+structure"): a file may have several documents, ``Namespaces`` applies to the
+following documents as well, and one class may omit its name. Properties and
+methods are not read.
 """
 
 import dataclasses
@@ -15,8 +14,8 @@ from collections.abc import Iterable, Mapping
 
 import yaml
 
-from glare_murano.package import errors, safe_yaml
-from glare_murano.package.errors import quoted
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import Problem, quoted
 from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import kind
 
@@ -30,12 +29,11 @@ _TYPE_NAME = re.compile(r"([a-zA-Z_]\w*:|:)?[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*\Z")
 
 @dataclasses.dataclass(frozen=True)
 class ClassDefinition:
-    """One class.
+    """A class.
 
-    :param name: its fully qualified name; empty if the file gives none.
-    :param extends: fully qualified names of its base classes, as far as the
-        file names them.
-    :param namespace: where its name would be, if the file gave one.
+    :param name: its fully qualified name; empty if the file omits it.
+    :param extends: fully qualified names of its base classes in the file.
+    :param namespace: the default namespace of its document.
     """
 
     name: str
@@ -45,50 +43,49 @@ class ClassDefinition:
 
 def read_classes(
     nodes: Iterable[yaml.Node], file: str, names: Iterable[str]
-) -> tuple[list[ClassDefinition], list[errors.Problem]]:
-    """Read the classes that a file is said to define.
+) -> tuple[list[ClassDefinition], list[Problem]]:
+    """Read the classes that the manifest assigns to a file.
 
     :param nodes: the file's YAML documents.
     :param file: the file's path, for messages.
-    :param names: the names that the manifest gives to this file.
-    :returns: the definitions, one a name, and what is wrong.
+    :param names: the names of the classes.
+    :returns: a definition for each name, and the problems.
     """
     found, problems = _definitions(nodes, file)
-    named = {definition.name: definition for definition in found}
+    named = {definition.name: definition for definition in found if definition.name}
     unnamed = [definition for definition in found if not definition.name]
-    result = []
     if len(unnamed) > 1:
-        # The engine loads no class of such a file, even if another has its name.
-        message = f"{len(unnamed)} classes have no name, so that none can be told by it"
-        return [], [*problems, errors.Problem(Rule.CLASS_NAME, file, message)]
-    listed = list(filter(None, named))
-    there = ", ".join(listed[:_MAX_LISTED]) or "none"
-    if len(listed) > _MAX_LISTED:
-        there += f" and {len(listed) - _MAX_LISTED} more"
+        # The engine loads no class from such a file, not even a named one.
+        message = f"{len(unnamed)} classes have no name; at most one may omit it"
+        return [], [*problems, Problem(Rule.CLASS_NAME, file, message)]
+    defined = ", ".join(list(named)[:_MAX_LISTED]) or "none"
+    if len(named) > _MAX_LISTED:
+        defined += f" and {len(named) - _MAX_LISTED} more"
+    result = []
     for name in names:
         if name in named:
             result.append(named[name])
         elif unnamed and ("." in name or not unnamed[0].namespace):
             result.append(dataclasses.replace(unnamed[0], name=name))
         else:
-            message = f"does not define class {name}; it defines {there}"
-            problems.append(errors.Problem(Rule.CLASS_MISSING, file, message))
+            message = f"does not define class {name}; it defines {defined}"
+            problems.append(Problem(Rule.CLASS_MISSING, file, message))
     return result, problems
 
 
 def _definitions(
     nodes: Iterable[yaml.Node], file: str
-) -> tuple[list[ClassDefinition], list[errors.Problem]]:
+) -> tuple[list[ClassDefinition], list[Problem]]:
     found = []
     problems = []
     namespaces: Mapping[str, str] = {}
     without_namespaces = False
     for node in nodes:
-        if not isinstance(node, yaml.MappingNode):
-            if kind(node) != "nothing":
-                problems.append(_problem(file, f"expected a mapping, found {kind(node)}", node))
-            continue
         try:
+            if not isinstance(node, yaml.MappingNode):
+                if kind(node) == "nothing":
+                    continue
+                raise ValueError(f"expected a mapping, found {kind(node)}")
             keys = {key.value: value for key, value in _merged(node) if isinstance(key.value, str)}
             if without_namespaces:
                 raise ValueError("the engine reads no document after one with empty Namespaces")
@@ -98,28 +95,33 @@ def _definitions(
             if keys and keys.keys() != {"Namespaces"}:
                 found.append(_definition(keys, namespaces))
         except ValueError as error:
-            problems.append(_problem(file, str(error), node))
+            line = safe_yaml.line_of(node.start_mark)
+            problems.append(Problem(Rule.CLASS_SYNTAX, file, str(error), line))
     return found, problems
 
 
 def _definition(keys: Mapping[str, yaml.Node], namespaces: Mapping[str, str]) -> ClassDefinition:
-    name = keys.get("Name")
-    bases = _listed(keys.get("Extends"))
+    name, extends = keys.get("Name"), keys.get("Extends")
+    bases: list[yaml.Node] = []
+    if isinstance(extends, yaml.SequenceNode):
+        bases = extends.value
+    elif extends is not None and not _is_empty(extends):
+        bases = [extends]
     if len(bases) > _MAX_BASES:
         raise ValueError(f"{len(bases)} base classes, at most {_MAX_BASES} are allowed")
     return ClassDefinition(
-        name="" if _is_nothing(name) else _resolve(name, namespaces),
+        name="" if name is None or _is_empty(name) else _resolve(name, namespaces),
         extends=tuple(_resolve(base, namespaces) for base in bases),
         namespace=namespaces.get("=", ""),
     )
 
 
-def _is_nothing(node: yaml.Node | None) -> bool:
-    return node is None or kind(node) == "nothing" or node.value == ""
+def _is_empty(node: yaml.Node) -> bool:
+    return kind(node) == "nothing" or node.value == ""
 
 
 def _merged(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
-    """The pairs of a mapping, those that it merges first."""
+    """Return the pairs of a mapping, after the pairs from its merge keys."""
     if not any(key.tag == safe_yaml.MERGE for key, _ in node.value):
         return list(node.value)
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
@@ -134,65 +136,48 @@ def _merged(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
     return pairs + [pair for pair in node.value if pair[0].tag != safe_yaml.MERGE]
 
 
-def _listed(node: yaml.Node | None) -> list[yaml.Node]:
-    if isinstance(node, yaml.SequenceNode):
-        return list(node.value)
-    return [] if node is None or _is_nothing(node) else [node]
-
-
 def _namespaces(node: yaml.Node) -> dict[str, str]:
     if kind(node) == "nothing":
         return {}
     if not isinstance(node, yaml.MappingNode):
         raise ValueError(f"Namespaces: expected a mapping, found {kind(node)}")
-    return {_prefix(prefix): _namespace(value) for prefix, value in _merged(node)}
+    found = {}
+    for key, value in _merged(node):
+        prefix = _string(key, "Namespaces")
+        if not _PREFIX.match(prefix):
+            raise ValueError(f"Namespaces: {quoted(prefix)} is not a valid prefix")
+        namespace = "" if kind(value) == "nothing" else _string(value, "Namespaces")
+        if not _NAMESPACE.match(namespace):
+            raise ValueError(f"Namespaces: {quoted(namespace)} is not a valid namespace")
+        found[prefix] = namespace
+    return found
 
 
-def _prefix(node: yaml.Node) -> str:
-    text = _text(node, "Namespaces")
-    if not _PREFIX.match(text):
-        raise ValueError(f"Namespaces: {quoted(text)} is no prefix")
-    return text
-
-
-def _namespace(node: yaml.Node) -> str:
-    text = "" if kind(node) == "nothing" else _text(node, "Namespaces")
-    if not _NAMESPACE.match(text):
-        raise ValueError(f"Namespaces: {quoted(text)} is no namespace")
-    return text
-
-
-def _resolve(node: yaml.Node | None, namespaces: Mapping[str, str]) -> str:
-    """The fully qualified name that a name in a class file stands for."""
+def _resolve(node: yaml.Node, namespaces: Mapping[str, str]) -> str:
+    """Return the fully qualified name for a name in a class file."""
     if kind(node) == "nothing":
-        raise ValueError("a class: expected a text, found nothing")
-    name = _text(node, "a class")
-    if node is not None and node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
-        # The engine would take the value, such as True for yes.
-        raise ValueError(f"{quoted(name)} is no text for YAML; write it in quotes")
+        raise ValueError("a class name: expected a string, found nothing")
+    name = _string(node, "a class name")
+    if node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
+        # The engine would use the value, such as True for yes.
+        raise ValueError(f"{quoted(name)} is not a string in YAML; write it in quotes")
     if not _TYPE_NAME.match(name):
-        raise ValueError(f"{quoted(name)} is no name of a class")
+        raise ValueError(f"{quoted(name)} is not a valid class name")
     prefix, colon, rest = name.rpartition(":")
-    if not colon and "." in name:
-        return _checked(name)
-    prefix = prefix or "="
-    if prefix not in namespaces and prefix != "=":
-        raise ValueError(f"{quoted(name)}: the namespace prefix {quoted(prefix)} is not declared")
-    namespace = namespaces.get(prefix, "")
-    return _checked(f"{namespace}.{rest}" if namespace else rest)
-
-
-def _checked(name: str) -> str:
+    if colon or "." not in name:
+        prefix = prefix or "="
+        if prefix not in namespaces and prefix != "=":
+            raise ValueError(
+                f"{quoted(name)}: the namespace prefix {quoted(prefix)} is not declared"
+            )
+        namespace = namespaces.get(prefix, "")
+        name = f"{namespace}.{rest}" if namespace else rest
     if len(name) > _MAX_NAME:
         raise ValueError(f"{quoted(name)} is longer than {_MAX_NAME} characters")
     return name
 
 
-def _text(node: yaml.Node | None, what: str) -> str:
+def _string(node: yaml.Node, label: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise ValueError(f"{what}: expected a text, found {kind(node)}")
+        raise ValueError(f"{label}: expected a string, found {kind(node)}")
     return str(node.value)
-
-
-def _problem(file: str, message: str, node: yaml.Node) -> errors.Problem:
-    return errors.Problem(Rule.CLASS_SYNTAX, file, message, safe_yaml.line_of(node.start_mark))

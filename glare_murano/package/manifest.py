@@ -323,7 +323,7 @@ class _Reader:
             if node.tag == safe_yaml.NULL:
                 continue
             try:
-                document[key] = safe_yaml.texts(node) if key in _TEXTS else safe_yaml.plain(node)
+                document[key] = safe_yaml.strings(node) if key in _TEXTS else safe_yaml.plain(node)
             except ValueError as error:
                 self._complain(Rule.MANIFEST_VALUE, key, str(error), node)
         return document

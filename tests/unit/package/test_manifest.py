@@ -463,7 +463,7 @@ class TestProblems:
         text = "".join(f"{name}: {lines[name]}\n" for name in lines)
         (problem,) = problems_of(text)
         assert (problem.rule, problem.where) == (rule, key)
-        assert problem.message.startswith("expected a text, found a ")
+        assert problem.message.startswith("expected a string, found a ")
 
     @pytest.mark.parametrize("type_", ["application", "Plugin", "''"])
     def test_a_type_is_an_application_or_a_library(self, type_):
@@ -485,7 +485,7 @@ class TestProblems:
     def test_a_key_that_stands_twice_is_reported_once(self, lines, where, line):
         (problem,) = problems_of(MINIMAL + lines)
         assert (problem.rule, problem.where, problem.line) == ("manifest-key", where, line)
-        assert problem.message.endswith("stands twice")
+        assert problem.message.endswith("is repeated")
 
     @pytest.mark.parametrize(
         ("lines", "where"),
@@ -503,7 +503,7 @@ class TestProblems:
             parse("FullName: a\nType: Plugin\nTags: x\n")
         assert str(caught.value) == (
             "Type, line 2: 'Plugin' is unknown: expected Application or Library [manifest-type]; "
-            "Tags, line 3: expected a list, found a text [manifest-tags]"
+            "Tags, line 3: expected a list, found a string [manifest-tags]"
         )
 
     def test_the_error_is_that_of_a_package(self):
@@ -519,8 +519,8 @@ class TestNoMapping:
             ("\n\n", "nothing"),
             ("# only a comment\n", "nothing"),
             ("---\n", "nothing"),
-            ("text", "a text"),
-            ("1", "a text"),
+            ("text", "a string"),
+            ("1", "a string"),
             ("[a, b]", "a sequence"),
             ("- a\n", "a sequence"),
         ],

@@ -40,7 +40,7 @@ def test_what_is_no_yaml_is_refused(template: str, rule: str) -> None:
         ("FullName: no template", "resources", "", 1, "no section 'resources'"),
         ("resources:\nparameters: []", "mapping", ": parameters", 2, "found a sequence"),
         ("resources:\nparameters:\n  <<: a\n", "mapping", ": parameters", 3, "'<<'"),
-        ("resources:\noutputs: a", "mapping", ": outputs", 2, "found a text"),
+        ("resources:\noutputs: a", "mapping", ": outputs", 2, "found a string"),
         ("resources:\nparameter_groups: a", "group", ": parameter_groups", 2, "a list"),
         ("resources:\nparameter_groups: [{}, a]", "group", ": parameter_groups[1]", 2, "a list"),
         (
