@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The manifest of a package: what ``manifest.yaml`` says, checked.
+"""Parse and check ``manifest.yaml``.
 
 The keys are those of Murano's package formats 1.0 to 1.4 and of the
-specification "Murano versioning". The module reads one document; it does not
-look at the other files of a package.
+specification "Murano versioning". Other files of the package are not read.
 """
 
 import contextlib
@@ -18,8 +17,15 @@ from typing import Any, TypeVar
 
 import yaml
 
-from glare_murano.package import errors, safe_yaml
-from glare_murano.package.errors import quoted
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import (
+    InvalidManifest,
+    InvalidName,
+    InvalidPackage,
+    InvalidVersion,
+    Problem,
+    quoted,
+)
 from glare_murano.package.rules import Rule
 from glare_murano.package.versions import Version, VersionSpec, parse_version
 
@@ -29,34 +35,13 @@ MURANO_PL = "MuranoPL"
 PACKAGE_TYPES = ("Application", "Library")
 PLUGIN_NAMESPACE = "io.murano.plugins.packages"
 
-# Every key of Murano's formats 1.0 to 1.4.
-_KEYS = frozenset(
-    {
-        "Author",
-        "Classes",
-        "Description",
-        "Format",
-        "FullName",
-        "Logo",
-        "Meta",
-        "Name",
-        "Require",
-        "Supplier",
-        "Tags",
-        "Type",
-        "UI",
-        "Version",
-    }
-)
-
-# Those whose values are texts, also within; the others are Meta and unknown.
-_TEXTS = _KEYS - {"Meta"}
-
+_KEYS = {"Author", "Classes", "Description", "Format", "FullName", "Logo", "Meta", "Name"}
+_KEYS |= {"Require", "Supplier", "Tags", "Type", "UI", "Version"}
 _MAX_NAME = 255
 _MAX_REQUIREMENTS = 256
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
-# Extension plug-ins are required by the name of their Python distribution,
-# which may hold hyphens.
+# An extension plug-in is required by the name of its Python distribution, in
+# which hyphens are allowed.
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
 
 T = TypeVar("T")
@@ -64,10 +49,10 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """What a package is written in: ``Type/Version``, always full.
+    """The format of a package: ``Type/Version``.
 
-    :param name: such as ``MuranoPL``.
-    :param version: the language's version, such as 1.4.0.
+    :param name: the type, such as ``MuranoPL``.
+    :param version: the full version, such as 1.4.0.
     """
 
     name: str
@@ -75,11 +60,11 @@ class Format:
 
     @classmethod
     def of(cls, text: str | None) -> "Format":
-        """Read ``[Type/]Version`` (specification "Murano versioning", "Engine versioning").
+        """Parse ``[Type/]Version`` (specification "Murano versioning", "Engine versioning").
 
-        No type means ``MuranoPL``, nothing at all ``MuranoPL/1.0.0``.
+        The default type is ``MuranoPL``; None and the empty string mean ``MuranoPL/1.0.0``.
 
-        :raises InvalidVersion: if the version is none.
+        :raises InvalidVersion: if the version is not valid.
         """
         name, slash, version = (text or "1.0").strip().rpartition("/")
         return cls(name.strip() if slash else MURANO_PL, parse_version(version))
@@ -90,22 +75,22 @@ class Format:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """A manifest that has been checked.
+    """A checked manifest.
 
     :param full_name: the package's fully qualified name (FQN).
     :param package_type: ``Application`` or ``Library``.
-    :param display_name: ``Name``, or the FQN where there is none.
-    :param supplier: ``Supplier``, as strings; a mapping in it, such as
-        ``CompanyUrl``, as ``CompanyUrl.Link`` and so on.
-    :param ui: the file of the form definition, below ``UI``.
-    :param logo: the file of the logo; None where the manifest names none.
-    :param supplier_logo: the file of the supplier's logo, likewise.
-    :param meta: the metadata attached to the package, as plain YAML values.
+    :param display_name: ``Name``, by default the FQN.
+    :param supplier: ``Supplier`` as strings; a key of an inner mapping becomes
+        ``CompanyUrl.Link`` and so on.
     :param classes: fully qualified class name -> file below ``Classes``.
-    :param requirements: FQN -> range; the implicit ones included.
-    :param document: the manifest for package-type plug-ins: texts as written,
-        ``Meta`` and unknown keys as plain YAML values, what is null left out.
-    :param warnings: what is odd but does no harm, such as an unknown key.
+    :param requirements: FQN -> range, including implicit requirements.
+    :param ui: the file of the form definition, below ``UI``.
+    :param logo: the file of the logo; None without the key.
+    :param supplier_logo: the file of the supplier's logo; None without the key.
+    :param meta: the metadata of the package, as plain YAML values.
+    :param document: the manifest for package-type plug-ins, without null:
+        strings as written, but ``Meta`` and unknown keys as plain YAML values.
+    :param warnings: harmless problems, such as unknown keys.
     """
 
     full_name: str
@@ -124,53 +109,82 @@ class Manifest:
     supplier_logo: str | None
     meta: Any
     document: Mapping[str, Any]
-    warnings: tuple[errors.Problem, ...]
+    warnings: tuple[Problem, ...]
 
     @classmethod
     def parse(cls, data: bytes) -> "Manifest":
-        """Read a manifest.
+        """Parse a manifest.
 
         :param data: the bytes of ``manifest.yaml``.
-        :raises InvalidManifest: with everything that is wrong in it.
+        :raises InvalidManifest: with all problems in the manifest.
         """
-        return _Reader(data).manifest()
+        return _ManifestReader(data).manifest()
 
 
-class _Reader:
-    """Collects what one document says, and what is wrong with it."""
+def check_full_name(text: str) -> str:
+    """Check the name of a package or a class, and return it.
+
+    :raises InvalidName: if the name is not letters, digits and underscores,
+        joined by single dots, with at most 255 characters.
+    """
+    return _checked_name(text, _NAME, "letters, digits and underscores")
+
+
+def check_required_name(text: str) -> str:
+    """Check the name of a required package, in which hyphens are allowed, and return it.
+
+    :raises InvalidName: if the name is not valid.
+    """
+    return _checked_name(text, _REQUIRED_NAME, "letters, digits, underscores and hyphens")
+
+
+@functools.cache
+def registered_formats() -> Mapping[str, str]:
+    """Return the formats that installed plug-ins register, by their full names.
+
+    No plug-in is imported, and entry points are read once in a process.
+
+    :returns: ``Type/Version`` -> name of the entry point.
+    """
+    found = {}
+    for entry_point in importlib.metadata.entry_points(group=PLUGIN_NAMESPACE):
+        with contextlib.suppress(InvalidVersion):
+            found[str(Format.of(entry_point.name))] = entry_point.name
+    return found
+
+
+class _ManifestReader:
+    """Reads one document, and collects its problems."""
 
     def __init__(self, data: bytes) -> None:
-        self._problems: list[errors.Problem] = []
+        self._problems: list[Problem] = []
         try:
             node = safe_yaml.compose(data, FILE_NAME)
-        except errors.InvalidPackage as error:
-            raise errors.InvalidManifest(error.problems) from error
+        except InvalidPackage as error:
+            raise InvalidManifest(error.problems) from error
         if not isinstance(node, yaml.MappingNode):
-            found = safe_yaml.kind(node)
-            self._complain(
-                Rule.MANIFEST_MAPPING, FILE_NAME, f"expected a mapping, found {found}", node
-            )
-            raise errors.InvalidManifest(self._problems)
+            message = f"expected a mapping, found {safe_yaml.kind(node)}"
+            self._complain(Rule.MANIFEST_MAPPING, FILE_NAME, message, node)
+            raise InvalidManifest(self._problems)
         self._nodes = dict(self._pairs(node, FILE_NAME))
 
     def manifest(self) -> Manifest:
-        full_name = self._read("FullName", Rule.MANIFEST_NAME, check_full_name, required=True)
+        full_name = self._required("FullName", Rule.MANIFEST_NAME, check_full_name)
         version = self._read("Version", Rule.MANIFEST_VERSION, parse_version)
-        format_ = self._read("Format", Rule.MANIFEST_FORMAT, _known_format)
-        package_type = self._read("Type", Rule.MANIFEST_TYPE, _package_type, required=True)
+        format_ = self._read("Format", Rule.MANIFEST_FORMAT, _registered_format)
+        package_type = self._required("Type", Rule.MANIFEST_TYPE, _package_type)
         display_name = self._read("Name", Rule.MANIFEST_TEXT, str)
         description = self._read("Description", Rule.MANIFEST_TEXT, str)
         author = self._read("Author", Rule.MANIFEST_TEXT, str)
-        supplier = self._supplier()
-        tags = self._list("Tags", Rule.MANIFEST_TAGS)
+        supplier, supplier_logo = self._supplier()
+        tags = self._tags()
         classes = self._mapping("Classes", Rule.MANIFEST_CLASSES, check_full_name, _relative_path)
         ui = self._read("UI", Rule.MANIFEST_FILE, _relative_path)
         logo = self._read("Logo", Rule.MANIFEST_FILE, _relative_path)
-        supplier_logo = self._supplier_logo(supplier)
         requirements = self._requirements()
         document = self._document()
         if self._problems or full_name is None or package_type is None:
-            raise errors.InvalidManifest(self._problems)
+            raise InvalidManifest(self._problems)
         version = version or parse_version(None)
         return Manifest(
             full_name=full_name,
@@ -184,7 +198,7 @@ class _Reader:
             tags=tags,
             classes=types.MappingProxyType(classes),
             requirements=types.MappingProxyType(
-                with_implicit_requirements(full_name, version, requirements)
+                _with_implicit_requirements(full_name, version, requirements)
             ),
             ui=ui or "ui.yaml",
             logo=logo,
@@ -194,61 +208,46 @@ class _Reader:
             warnings=self._unknown_keys(),
         )
 
-    def _read(
-        self, key: str, rule: Rule, convert: Callable[[str], T], required: bool = False
-    ) -> T | None:
-        node = self._nodes.get(key)
-        if node is None or node.tag == safe_yaml.NULL:
-            if required:
-                self._complain(rule, key, "is missing", node)
-            return None
-        return self._convert(node, key, rule, convert)
+    def _required(self, key: str, rule: Rule, convert: Callable[[str], T]) -> T | None:
+        if self._node(key) is None:
+            self._complain(rule, key, "is missing", self._nodes.get(key))
+        return self._read(key, rule, convert)
 
-    def _convert(
-        self, node: yaml.Node, key: str, rule: Rule, convert: Callable[[str], T]
-    ) -> T | None:
-        if not isinstance(node, yaml.ScalarNode):
-            self._complain(rule, key, f"expected a text, found {safe_yaml.kind(node)}", node)
-            return None
-        try:
-            return convert(node.value)
-        except ValueError as error:
-            self._complain(rule, key, str(error), node)
-            return None
+    def _read(self, key: str, rule: Rule, convert: Callable[[str], T]) -> T | None:
+        node = self._node(key)
+        return None if node is None else self._convert(node, key, rule, convert)
 
-    def _list(self, key: str, rule: Rule) -> tuple[str, ...]:
-        node = self._nodes.get(key)
-        if node is None or node.tag == safe_yaml.NULL:
+    def _supplier(self) -> tuple[dict[str, str], str | None]:
+        """Return the strings of ``Supplier``, and the path of the logo."""
+        flat: dict[str, yaml.Node] = {}
+        for name, node in self._entries("Supplier", Rule.MANIFEST_SUPPLIER):
+            if isinstance(node, yaml.MappingNode):
+                inner = self._pairs(node, f"Supplier.{name}")
+                flat.update({f"{name}.{key}": item for key, item in inner})
+            else:
+                flat[name] = node
+        strings = {}
+        for name, node in flat.items():
+            if node.tag != safe_yaml.NULL:
+                text = self._convert(node, f"Supplier.{name}", Rule.MANIFEST_SUPPLIER, str)
+                if text is not None:
+                    strings[name] = text
+        if not strings.get("Logo"):
+            return strings, None
+        logo = self._convert(flat["Logo"], "Supplier.Logo", Rule.MANIFEST_FILE, _relative_path)
+        return strings, logo
+
+    def _tags(self) -> tuple[str, ...]:
+        node = self._node("Tags")
+        if node is None:
             return ()
         if not isinstance(node, yaml.SequenceNode):
-            self._complain(rule, key, f"expected a list, found {safe_yaml.kind(node)}", node)
+            message = f"expected a list, found {safe_yaml.kind(node)}"
+            self._complain(Rule.MANIFEST_TAGS, "Tags", message, node)
             return ()
         items = [item for item in node.value if item.tag != safe_yaml.NULL]
-        values = [self._convert(item, key, rule, str) for item in items]
-        return tuple(dict.fromkeys(value for value in values if value is not None))
-
-    def _mapping(
-        self, key: str, rule: Rule, convert_key: Callable[[str], str], convert: Callable[[str], T]
-    ) -> dict[str, T]:
-        node = self._nodes.get(key)
-        if node is None or node.tag == safe_yaml.NULL:
-            return {}
-        if not isinstance(node, yaml.MappingNode):
-            self._complain(rule, key, f"expected a mapping, found {safe_yaml.kind(node)}", node)
-            return {}
-        result = {}
-        for name, value_node in self._pairs(node, key):
-            try:
-                convert_key(name)
-            except ValueError as error:
-                self._complain(rule, key, str(error), value_node)
-                continue
-            if value_node.tag == safe_yaml.NULL:
-                value_node = yaml.ScalarNode(safe_yaml.NULL, "", value_node.start_mark)
-            value = self._convert(value_node, f"{key}.{name}", rule, convert)
-            if value is not None:
-                result[name] = value
-        return result
+        tags = [self._convert(item, "Tags", Rule.MANIFEST_TAGS, str) for item in items]
+        return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
     def _requirements(self) -> dict[str, VersionSpec]:
         node = self._nodes.get("Require")
@@ -258,89 +257,92 @@ class _Reader:
             return {}
         return self._mapping("Require", Rule.MANIFEST_REQUIRE, check_required_name, VersionSpec.of)
 
-    def _supplier(self) -> dict[str, str]:
-        node = self._nodes.get("Supplier")
-        if not isinstance(node, yaml.MappingNode):
-            return self._mapping("Supplier", Rule.MANIFEST_SUPPLIER, str, str)
-        flat = {}
-        for name, value in self._pairs(node, "Supplier"):
-            if isinstance(value, yaml.MappingNode):
-                inner = self._pairs(value, f"Supplier.{name}")
-                flat.update({f"{name}.{key}": item for key, item in inner})
-            else:
-                flat[name] = value
-        texts = {
-            name: self._convert(value, f"Supplier.{name}", Rule.MANIFEST_SUPPLIER, str)
-            for name, value in flat.items()
-            if value.tag != safe_yaml.NULL
-        }
-        return {name: text for name, text in texts.items() if text is not None}
+    def _mapping(
+        self, key: str, rule: Rule, check_key: Callable[[str], str], convert: Callable[[str], T]
+    ) -> dict[str, T]:
+        result = {}
+        for name, node in self._entries(key, rule):
+            try:
+                check_key(name)
+            except ValueError as error:
+                self._complain(rule, key, str(error), node)
+                continue
+            value = self._convert(node, f"{key}.{name}", rule, convert)
+            if value is not None:
+                result[name] = value
+        return result
 
-    def _supplier_logo(self, supplier: Mapping[str, str]) -> str | None:
-        logo = supplier.get("Logo")
-        if not logo:
-            return None
-        try:
-            return _relative_path(logo)
-        except ValueError as error:
-            supplier_node = self._nodes["Supplier"]
-            place = next(v for k, v in supplier_node.value if k.value == "Logo")
-            self._complain(Rule.MANIFEST_FILE, "Supplier.Logo", str(error), place)
-            return None
+    def _document(self) -> dict[str, Any]:
+        document = {}
+        for key, node in self._nodes.items():
+            if node.tag == safe_yaml.NULL:
+                continue
+            read = safe_yaml.strings if key in _KEYS - {"Meta"} else safe_yaml.plain
+            try:
+                document[key] = read(node)
+            except ValueError as error:
+                self._complain(Rule.MANIFEST_VALUE, key, str(error), node)
+        return document
 
-    def _unknown_keys(self) -> tuple[errors.Problem, ...]:
+    def _unknown_keys(self) -> tuple[Problem, ...]:
+        message = f"is unknown; known are {', '.join(sorted(_KEYS))}"
         return tuple(
-            errors.Problem(
-                Rule.MANIFEST_KEY,
-                quoted(key),
-                f"is unknown; known are {', '.join(sorted(_KEYS))}",
-                safe_yaml.line_of(node.start_mark),
-            )
+            Problem(Rule.MANIFEST_KEY, quoted(key), message, safe_yaml.line_of(node.start_mark))
             for key, node in self._nodes.items()
             if key not in _KEYS
         )
+
+    def _node(self, key: str) -> yaml.Node | None:
+        node = self._nodes.get(key)
+        return None if node is None or node.tag == safe_yaml.NULL else node
+
+    def _entries(self, key: str, rule: Rule) -> Iterator[tuple[str, yaml.Node]]:
+        node = self._node(key)
+        if isinstance(node, yaml.MappingNode):
+            yield from self._pairs(node, key)
+        elif node is not None:
+            self._complain(rule, key, f"expected a mapping, found {safe_yaml.kind(node)}", node)
 
     def _pairs(self, node: yaml.MappingNode, where: str) -> Iterator[tuple[str, yaml.Node]]:
         seen = set()
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._complain(Rule.MANIFEST_KEY, where, "a key is no text", key_node)
+                message = "a key is not a string"
             elif key_node.tag == safe_yaml.MERGE:
-                message = "merge keys are not understood; write out what is merged"
-                self._complain(Rule.MANIFEST_KEY, where, message, key_node)
+                message = "merge keys are not supported; write out the merged keys"
             elif key_node.value in seen:
-                self._complain(
-                    Rule.MANIFEST_KEY, where, f"{quoted(key_node.value)} stands twice", key_node
-                )
+                message = f"{quoted(key_node.value)} is repeated"
             else:
                 seen.add(key_node.value)
                 yield key_node.value, value_node
-
-    def _document(self) -> dict[str, Any]:
-        """The manifest for plug-ins: what it says as text stays text; null is left out."""
-        document = {}
-        for key, node in self._nodes.items():
-            if node.tag == safe_yaml.NULL:
                 continue
-            try:
-                document[key] = safe_yaml.strings(node) if key in _TEXTS else safe_yaml.plain(node)
-            except ValueError as error:
-                self._complain(Rule.MANIFEST_VALUE, key, str(error), node)
-        return document
+            self._complain(Rule.MANIFEST_KEY, where, message, key_node)
+
+    def _convert(
+        self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
+    ) -> T | None:
+        """Convert a string as written, null to the empty string; None after a complaint."""
+        if not isinstance(node, yaml.ScalarNode):
+            self._complain(rule, where, f"expected a string, found {safe_yaml.kind(node)}", node)
+            return None
+        try:
+            return convert("" if node.tag == safe_yaml.NULL else node.value)
+        except ValueError as error:
+            self._complain(rule, where, str(error), node)
+            return None
 
     def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
         line = safe_yaml.line_of(node.start_mark) if node is not None else 0
-        self._problems.append(errors.Problem(rule, where, message, line))
+        self._problems.append(Problem(rule, where, message, line))
 
 
-def with_implicit_requirements(
+def _with_implicit_requirements(
     full_name: str, version: Version, requirements: Mapping[str, VersionSpec]
 ) -> dict[str, VersionSpec]:
-    """Add what every package requires unless it says otherwise.
+    """Add the core library in 0.x, and the package itself with its own major version.
 
-    That is the core library in 0.x, and the package itself with its own major
-    version (specification "Murano versioning", section "Package
-    requirements"). The core library does not require itself.
+    Written requirements win, and the core library does not require itself
+    (specification "Murano versioning", section "Package requirements").
     """
     if full_name == CORE_LIBRARY:
         return dict(requirements)
@@ -351,47 +353,11 @@ def with_implicit_requirements(
     return {**requirements, **{k: v for k, v in implicit.items() if k not in requirements}}
 
 
-def known_formats() -> frozenset[str]:
-    """Every format that this project or another installed plug-in registers."""
-    return frozenset(registered_formats())
-
-
-@functools.cache
-def registered_formats() -> Mapping[str, str]:
-    """Format, always full -> the name of the entry point that registers it.
-
-    Only the names of entry points are read, once in a process; nothing is
-    imported.
-    """
-    found = {}
-    for entry_point in importlib.metadata.entry_points(group=PLUGIN_NAMESPACE):
-        with contextlib.suppress(errors.InvalidVersion):
-            found[str(Format.of(entry_point.name))] = entry_point.name
-    return found
-
-
-def check_full_name(text: str) -> str:
-    """Tell that a text can name a package or a class, and return it.
-
-    :raises InvalidName: if it is not letters, digits and underscores, joined
-        by single dots, 255 characters at most.
-    """
-    return _checked_name(text, _NAME, "letters, digits and underscores")
-
-
-def check_required_name(text: str) -> str:
-    """As ``check_full_name``, for a package that is required: hyphens are allowed.
-
-    :raises InvalidName: if it can name no package.
-    """
-    return _checked_name(text, _REQUIRED_NAME, "letters, digits, underscores and hyphens")
-
-
-def _checked_name(text: str, pattern: re.Pattern[str], what: str) -> str:
+def _checked_name(text: str, pattern: re.Pattern[str], characters: str) -> str:
     if len(text) > _MAX_NAME or not pattern.match(text):
-        raise errors.InvalidName(
-            f"{quoted(text)} is no fully qualified name: expected {what} joined by single "
-            f"dots, at most {_MAX_NAME} characters"
+        raise InvalidName(
+            f"{quoted(text)} is not a valid name: expected {characters} joined by single dots, "
+            f"at most {_MAX_NAME} characters"
         )
     return text
 
@@ -402,17 +368,16 @@ def _package_type(text: str) -> str:
     return text
 
 
-def _known_format(text: str) -> Format:
+def _registered_format(text: str) -> Format:
     found = Format.of(text)
-    if str(found) not in known_formats():
-        raise ValueError(
-            f"{quoted(text)} is unknown: expected one of {', '.join(sorted(known_formats()))}"
-        )
+    if str(found) not in registered_formats():
+        expected = ", ".join(sorted(registered_formats()))
+        raise ValueError(f"{quoted(text)} is unknown: expected one of {expected}")
     return found
 
 
 def _relative_path(text: str) -> str:
     parts = text.split("/")
     if not text or text.startswith("/") or "\\" in text or any(p in ("", ".", "..") for p in parts):
-        raise ValueError(f"{quoted(text)} is no relative path of a file")
+        raise ValueError(f"{quoted(text)} is not a relative path of a file")
     return text

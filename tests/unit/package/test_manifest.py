@@ -402,7 +402,7 @@ class TestFormats:
         registered.append(
             importlib.metadata.EntryPoint("X/y", "no.such:Class", manifest.PLUGIN_NAMESPACE)
         )
-        assert manifest.known_formats() == set()
+        assert manifest.registered_formats() == {}
 
 
 class TestProblems:
