@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writing files so that they are there as a whole or not at all, also where the power is cut."""
+"""Durable file operations: after a power cut, a file is either complete or missing.
+
+Every function raises ``OSError`` if its operation fails.
+"""
 
 import errno
 import os
 import pathlib
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection
 
-# What a file takes up at least, on about every file system.
+# The smallest unit that common file systems allocate, in bytes.
 _BLOCK = 4096
-# What says nothing of a file: too many are open, memory or the server is short.
-_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
+# Shortages of the process or the server, which say nothing about the file.
+_TEMPORARY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
+
+_Path = str | os.PathLike[str]
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Put a new file in the place of what is there.
-
-    :raises OSError: if that fails; what was there is there still.
-    """
+    """Write a new file, and rename it to a path that may exist; a failure leaves the old file."""
     new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with new.open("xb") as stream:
@@ -32,39 +34,15 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 
 def remove(path: pathlib.Path) -> None:
-    """Remove whatever is there, be it a file or a folder.
-
-    :raises OSError: if that fails.
-    """
+    """Remove a file or a directory; neither has to exist."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
         shutil.rmtree(path)
 
 
-def begin_to_sync(paths: "Iterable[str | os.PathLike[str]]") -> None:
-    """Have the disk begin with files, before each is synced.
-
-    A file system with a journal writes it for the first file that is synced
-    then, and has done so for the others. It would do so for each, if each got
-    its place on the disk when it is synced.
-
-    :raises OSError: if one cannot be read.
-    """
-    for path in paths:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            # What is not written yet is not dropped by it, but Linux begins to write it.
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
-
-
-def sync_file(path: "str | os.PathLike[str]") -> None:
-    """Write what a file holds out to the disk.
-
-    :raises OSError: if that fails.
-    """
+def sync(path: _Path) -> None:
+    """Wait until a file, or the list of a directory's names, is on the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -72,30 +50,33 @@ def sync_file(path: "str | os.PathLike[str]") -> None:
         os.close(file)
 
 
-def sync_folder(path: "str | os.PathLike[str]") -> int:
-    """Write the names in a folder out to the disk, and tell when they were changed.
+def sync_files(paths: Collection[_Path]) -> None:
+    """Wait until several files are on the disk.
 
-    :return: in nanoseconds, as the kernel keeps it.
-    :raises OSError: if that fails.
+    Writing starts for all files first. A journaling file system then commits its
+    journal once. Otherwise, each sync would allocate blocks and commit again.
     """
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-        return os.fstat(folder).st_ctime_ns
-    finally:
-        os.close(folder)
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            # Linux does not drop unwritten pages, but starts to write them.
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+    for path in paths:
+        sync(path)
 
 
-def is_passing(error: OSError) -> bool:
-    """Whether a file that could not be read may be sound all the same."""
-    return error.errno in _PASSING
+def is_temporary(error: OSError) -> bool:
+    """Return whether a later attempt to read the same file may succeed."""
+    return error.errno in _TEMPORARY
 
 
 def size_on_disk(size: int) -> int:
-    """What a file of a size takes up, in bytes."""
+    """Return how many bytes a file of a given size occupies, in whole blocks."""
     return -(-size // _BLOCK) * _BLOCK
 
 
-def private(path: str, flags: int) -> int:
-    """Open a file that nobody else may read, if it is a new one; an opener for ``open``."""
+def private_opener(path: str, flags: int) -> int:
+    """Create files with mode 0600; an ``opener`` for ``open``."""
     return os.open(path, flags, 0o600)

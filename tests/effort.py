@@ -30,7 +30,7 @@ CLOSURES = choose(20, 200)
 
 # Sequences of operations on a cache, and processes that are killed while they fill one.
 RUNS = choose(50, 500)
-KILLS = choose(100, 500)
+KILLS = choose(32, 500)
 
 # Limit for a test. A test that is marked has a limit of its own.
 SECONDS = choose(120, 1800)

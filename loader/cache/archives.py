@@ -1,164 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives on disk, as they were downloaded: the name of each is its SHA-256.
+"""Archives on disk, as they were downloaded; each is named by its SHA-256 digest.
 
-Nothing else has to be known to tell whether an archive is what it must be. It
-is read for that when it is used first, and again if it was written to since:
-a note beside the archive says what it looked like when it was found to be
-whole. A note may be missing or wrong, then the archive is read once more; its
-time is the stamp of the archive's last use.
+The first use of an archive reads it to check its digest, and records the check
+in a file beside the archives; so does every use after somebody has written to
+the archive. A missing or damaged record only causes another check.
 
-The module knows files; what is in them, and who uses or removes them when, it
-does not.
+The modification time of a record is the archive's last-used time.
 """
 
 import contextlib
-import hashlib
-import os
 import pathlib
 import shutil
 from collections.abc import Collection
 
-from loader.fs import (
-    begin_to_sync,
-    is_passing,
-    private,
-    remove,
-    size_on_disk,
-    sync_file,
-    sync_folder,
-)
-
-_LONGEST_NOTE = 100
+from loader import fs
+from loader.cache.checksums import Record
 
 
-class Archives:
-    """A folder of archives and one of notes; whoever changes one must have locked its digest."""
+class ArchiveFiles:
+    """A directory of archives, and another of their records.
 
-    def __init__(self, root: pathlib.Path, notes: pathlib.Path) -> None:
-        """Use two folders that are there."""
+    A digest is locked while its archive is changed. Methods raise ``OSError`` if
+    the disk fails.
+    """
+
+    def __init__(self, root: pathlib.Path, records: pathlib.Path) -> None:
+        """Use two existing directories."""
         self._root = root
-        self._notes = notes
+        self._records = records
 
     def path(self, digest: str) -> pathlib.Path:
-        """Where an archive is, if it is there."""
+        """Return the path of an archive, which may be missing."""
         return self._root / digest
 
-    def note(self, digest: str) -> pathlib.Path:
-        """The file whose time tells when an archive was used."""
-        return self._notes / digest
+    def record(self, digest: str) -> pathlib.Path:
+        """Return the path of the record of an archive, which may be missing."""
+        return self._records / digest
 
-    def digests(self) -> set[str]:
-        """Whatever has an archive or a note.
-
-        :raises OSError: if they cannot be listed.
-        """
-        return {path.name for folder in (self._root, self._notes) for path in folder.iterdir()}
+    def names(self) -> set[str]:
+        """List the names of all archives and records."""
+        return {path.name for folder in (self._root, self._records) for path in folder.iterdir()}
 
     def has(self, digest: str) -> bool:
-        """Whether an archive is there; it is not read."""
+        """Return whether an archive exists, without reading it."""
         return self.path(digest).is_file()
 
-    def is_whole(self, digest: str) -> bool:
-        """Whether an archive is there as it must be; it is read only if it was written to.
-
-        :raises OSError: if it cannot be looked at.
-        """
-        return self.is_untouched(digest) or self.damage(digest) == []
-
     def is_untouched(self, digest: str) -> bool:
-        """Whether an archive is there that was found whole, and not written to since."""
-        # Texts, not pathlib: it is done for each package of each task.
+        """Return whether an archive was found intact, and not written to since."""
         try:
-            with open(f"{self._notes}/{digest}", "rb", buffering=0) as note:
-                return note.read(_LONGEST_NOTE) == _look(f"{self._root}/{digest}")
-        except OSError:
+            # Strings instead of pathlib, since every load of a package comes here.
+            return Record.load(f"{self._records}/{digest}") == self._stamp(digest)
+        except (OSError, ValueError):
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read an archive: what is wrong with it, or none if it is not there.
-
-        :raises OSError: if it cannot be read for a reason that may pass.
-        """
-        path = self.path(digest)
+        """Read an archive, and return its problems, or None if it is missing."""
         try:
-            look = _look(path)
-            if not path.is_file() or path.is_symlink():
-                return ["its archive is no file"]
-            with path.open("rb", buffering=0) as stream:
-                found = hashlib.file_digest(stream, "sha256").hexdigest()
+            record = self._stamp(digest)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            if is_passing(error):
-                raise
-            return [f"its archive cannot be read: {error}"]
-        if found != digest:
-            return ["its archive is not what was downloaded"]
-        self._take_note(digest, look)
-        return []
+        problems = record.problems(self._root)
+        if not problems and not self.is_untouched(digest):
+            self._save(digest, record)
+        return [f"its archive {problem}" for problem in problems.values()]
 
     def place(self, made: Collection[pathlib.Path]) -> None:
-        """Have archives appear when all of them are on the disk.
-
-        :param made: files that are named by their digests; they are moved.
-        :raises OSError: if that fails.
-        """
-        begin_to_sync(made)
-        for path in made:
-            sync_file(path)
+        """Move files, named by their digests, once all of them are on the disk."""
+        fs.sync_files(made)
         for path in made:
             _move(path, self.path(path.name))
-            # Only now, since a rename shows in how it looks.
-            self._take_note(path.name, _look(self.path(path.name)))
-        sync_folder(self._root)
+            # Renaming changes the time of change, so the record is made afterwards.
+            self._save(path.name, self._stamp(path.name))
+        fs.sync(self._root)
 
     def remove(self, digest: str) -> None:
-        """Remove an archive and its note.
-
-        :raises OSError: if that fails.
-        """
-        remove(self.path(digest))
-        remove(self.note(digest))
+        """Remove an archive and its record."""
+        fs.remove(self.path(digest))
+        fs.remove(self.record(digest))
 
     def discard(self, digest: str) -> None:
-        """Remove an archive for good: a power cut does not bring it back.
-
-        :raises OSError: if that fails.
-        """
+        """Remove an archive and its record for good, even if the power is cut."""
         self.remove(digest)
-        sync_folder(self._root)
+        fs.sync(self._root)
 
     def size(self, digest: str) -> int:
-        """What an archive takes up on the disk, in bytes."""
+        """Return how many bytes an archive occupies on the disk."""
         try:
-            return size_on_disk(self.path(digest).lstat().st_size)
+            return fs.size_on_disk(self.path(digest).lstat().st_size)
         except FileNotFoundError:
             return 0
 
-    def _take_note(self, digest: str, look: bytes) -> None:
-        # Where none can be written, the archive is read each time a cache is opened.
-        with (
-            contextlib.suppress(OSError),
-            open(self.note(digest), "wb", opener=private) as stream,
-        ):
-            stream.write(look)
+    def _stamp(self, digest: str) -> Record:
+        return Record.stamp(self._root, {digest: digest})
+
+    def _save(self, digest: str, record: Record) -> None:
+        # If the record cannot be written, each use of the archive reads it.
+        with contextlib.suppress(OSError):
+            record.save(self.record(digest))
 
 
-def _move(made: pathlib.Path, target: pathlib.Path) -> None:
-    """Put a file in the place of whatever is there."""
+def _move(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Move a file to the place of a missing or damaged one, which may be a directory."""
     try:
-        made.rename(target)
+        source.rename(target)
     except IsADirectoryError:
         shutil.rmtree(target)
-        made.rename(target)
-
-
-def _look(path: str | pathlib.Path) -> bytes:
-    """How a file looks that nobody has written to.
-
-    The time of its last change can be set by nobody, so a file that has it
-    still was not written to since, but for the few milliseconds of one tick.
-    """
-    there = os.lstat(path)
-    return f"{there.st_ino} {there.st_size} {there.st_ctime_ns}".encode()
+        source.rename(target)

@@ -1,195 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was unpacked: the files of a package with their sizes and SHA-256 sums.
+"""The integrity record of stored files: their sizes, times of change and SHA-256 sums.
 
-A record is made once, from the files as they went to the disk, and says later
-whether they are still the same. It knows files; it does not know where they
-came from, nor what happens to a package that is damaged.
+Archives and unpacked packages have records of the same form, in JSON; the record
+of an archive lists a single file and no directory::
+
+    {"files": {PATH: [SIZE, CHANGED, SHA256], ...}, "directories": {PATH: CHANGED, ...}}
+
+Paths are relative and have slashes; the root directory itself is ``""``. CHANGED
+is ``st_ctime_ns``, which the kernel sets and no program can choose. Files with
+their recorded sizes and times were not written to since, except perhaps within
+the same tick of the kernel's clock, a few milliseconds.
 """
 
 import dataclasses
 import hashlib
-import io
 import json
 import os
 import pathlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
-from loader.fs import begin_to_sync, is_passing, private, size_on_disk, sync_folder
+from loader.fs import is_temporary, private_opener, size_on_disk, sync, sync_files
 
 
 class _File(NamedTuple):
-    """One file; a tuple, since a record has many, and one is read for each package.
-
-    :param changed: when it was last changed, as the kernel keeps it; nobody
-        can set it, so that a file which has it still was not written to since,
-        but for the few milliseconds of one tick.
-    """
-
     size: int
     changed: int
     sha256: str
 
     @classmethod
-    def of(cls, size: Any, changed: Any, sha256: Any) -> Self:
-        """What a record says of a file.
-
-        :raises TypeError: if it is not to be used.
-        """
+    def parse(cls, size: Any, changed: Any, sha256: Any) -> Self:
         if type(size) is not int or size < 0 or type(changed) is not int:
-            raise TypeError("a size or a time is none")
+            raise TypeError("a size or a time is not a valid number")
         return cls(size, changed, str(sha256))
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """The files of one package.
+    """The recorded state of some files below a root directory.
 
-    :param files: by their paths, with slashes.
-    :param folders: when each was last changed, by their paths with a slash at
-        the end: what is put in a folder or taken out of it shows there.
+    :param files: their states, by path.
+    :param directories: their times of change, by path. Adding or removing a file
+        changes its directory.
     """
 
     files: Mapping[str, _File]
-    folders: Mapping[str, int]
+    directories: Mapping[str, int]
 
     @classmethod
     def seal(cls, root: pathlib.Path) -> Self:
-        """Write a folder out to the disk, and make its record.
+        """Write all files below a directory to the disk, and record them.
 
-        :raises OSError: if that fails.
+        :raises OSError: if writing fails.
         """
-        folders, found = _list(root)
-        begin_to_sync([f"{root}/{path}" for path in found])
-        files = {path: _sealed(f"{root}/{path}") for path in found}
-        return cls(files, {path: sync_folder(f"{root}/{path}") for path in folders})
+        directories, paths = [], []
+        for directory, _, names in os.walk(root, topdown=False):
+            relative = pathlib.Path(directory).relative_to(root)
+            directories.append("" if directory == str(root) else str(relative))
+            paths += [str(relative / name) for name in names]
+        sync_files([f"{root}/{path}" for path in paths])
+        for directory in directories:
+            sync(f"{root}/{directory}")
+        return cls.stamp(root, {path: _sum(f"{root}/{path}") for path in paths}, directories)
 
     @classmethod
-    def load(cls, path: pathlib.Path) -> Self:
+    def stamp(
+        cls, root: pathlib.Path, sums: Mapping[str, str], directories: Iterable[str] = ()
+    ) -> Self:
+        """Record the present sizes and times of files with given SHA-256 sums.
+
+        Files that other processes can write to are stamped before their sums are
+        checked, so that a later change differs from the record.
+
+        :raises OSError: if a file or a directory is missing.
+        """
+        # Strings instead of pathlib, since every load of a package comes here.
+        found = {path: os.lstat(f"{root}/{path}") for path in sums}
+        return cls(
+            {path: _File(s.st_size, s.st_ctime_ns, sums[path]) for path, s in found.items()},
+            {path: os.lstat(f"{root}/{path}").st_ctime_ns for path in directories},
+        )
+
+    @classmethod
+    def load(cls, path: str | pathlib.Path) -> Self:
         """Read a record.
 
-        :raises OSError: if it cannot be read.
-        :raises ValueError: if it is none.
+        :raises OSError: if the file cannot be read.
+        :raises ValueError: if the file is not a valid record.
         """
         try:
-            content = json.loads(path.read_bytes())
-            files = {name: _File.of(*values) for name, values in content["files"].items()}
-            folders = dict(content["folders"])
-            if "" not in folders:
-                raise TypeError("the folder itself is not in it")
-            return cls(files, folders)
+            with open(path, "rb", buffering=0) as stream:
+                content = json.loads(stream.read())
+            files = {name: _File.parse(*values) for name, values in content["files"].items()}
+            if not files:
+                raise TypeError("no file is listed")
+            return cls(files, dict(content["directories"]))
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"is no record: {error}") from error
+            raise ValueError(f"the record is not valid: {error!r}") from error
 
     def save(self, path: pathlib.Path) -> None:
-        """Write the record to a new file, and out to the disk.
+        """Write the record to a file.
 
-        :raises OSError: if that fails.
+        :raises OSError: if writing fails.
         """
-        content = {
-            "files": dict(self.files),
-            "folders": dict(self.folders),
-        }
-        with open(path, "xb", opener=private) as stream:
+        content = {"files": dict(self.files), "directories": dict(self.directories)}
+        with open(path, "wb", opener=private_opener) as stream:
             stream.write(json.dumps(content).encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        sync_folder(path.parent)
 
     @property
     def size(self) -> int:
-        """What the files take up on a disk, in bytes."""
+        """The bytes that the files occupy on the disk."""
         return sum(size_on_disk(file.size) for file in self.files.values())
 
-    def untouched(self, folder: pathlib.Path) -> bool:
-        """Whether nobody has written to a folder since; neither is read for it.
+    def restamped(self, root: pathlib.Path) -> Self:
+        """Return the record with the present sizes and times, without reading files.
 
-        :raises OSError: if something is missing.
+        The result equals this record if nobody has written to the files.
+
+        :raises OSError: if a file or a directory is missing.
         """
-        # Texts, not pathlib: it is done for every file of every package that is loaded.
-        root = os.fspath(folder)
-        for path, changed in self.folders.items():
-            if os.lstat(f"{root}/{path}").st_ctime_ns != changed:
-                return False
-        for path, file in self.files.items():
-            there = os.lstat(f"{root}/{path}")
-            if there.st_ctime_ns != file.changed or there.st_size != file.size:
-                return False
-        return True
+        sums = {path: file.sha256 for path, file in self.files.items()}
+        return self.stamp(root, sums, self.directories)
 
-    def restamped(self, folder: pathlib.Path) -> Self:
-        """The same record for a copy, whose files were changed at other times.
+    def problems(self, root: pathlib.Path) -> dict[str, str]:
+        """Read all files, and return their differences from the record.
 
-        Make it before ``differences`` reads the copy, so that what is changed
-        meanwhile still shows.
+        :return: a phrase for each damaged, missing or added path, such as "is missing".
+        :raises OSError: if reading fails for a reason that may be temporary.
         """
-        folders, found = _list(folder)
-        files = {
-            path: file._replace(changed=found[path].st_ctime_ns) if path in found else file
-            for path, file in self.files.items()
-        }
-        return type(self)(files, {path: (folder / path).stat().st_ctime_ns for path in folders})
-
-    def differences(self, folder: pathlib.Path) -> list[str]:
-        """What is not in a folder as it was, in words; all files are read for it.
-
-        :raises OSError: if the folder cannot be listed, or a file not be read
-            for a reason that may pass.
-        """
-        _, found = _list(folder)
-        differences = [f"{path} was added" for path in found.keys() - self.files.keys()]
-        for path, file in self.files.items():
-            if path not in found:
-                differences.append(f"{path} is missing")
+        problems = {}
+        for directory in self.directories:
+            path = root / directory
+            if path.is_symlink() or not path.is_dir():
+                problems[directory or "."] = "is not a directory"
                 continue
-            there = _found(folder / path, found[path])
-            if there is None:
-                differences.append(f"{path} cannot be read")
-            elif there.sha256 != file.sha256:
-                differences.append(f"{path} is not what was unpacked")
-        return sorted(differences)
+            for child in (str(child.relative_to(root)) for child in path.iterdir()):
+                if child not in self.files and child not in self.directories:
+                    problems[child] = "was added"
+        for name, file in self.files.items():
+            if problem := _problem(f"{root}/{name}", file.sha256):
+                problems[name] = problem
+        return dict(sorted(problems.items()))
 
 
-def _list(folder: pathlib.Path) -> tuple[list[str], dict[str, os.stat_result]]:
-    """The folders, the innermost first, and the files below a folder."""
-    folders: list[str] = []
-    files: dict[str, os.stat_result] = {}
-
-    def walk(below: str) -> None:
-        with os.scandir(folder / below) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    walk(f"{below}{entry.name}/")
-                else:
-                    files[f"{below}{entry.name}"] = entry.stat(follow_symlinks=False)
-        folders.append(below)
-
-    walk("")
-    return folders, files
-
-
-def _sealed(path: str) -> _File:
+def _sum(path: str) -> str:
     with open(path, "rb", buffering=0) as stream:
-        os.fsync(stream.fileno())
-        return _read(stream)
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _found(path: pathlib.Path, there: os.stat_result) -> _File | None:
-    """A file, or nothing if there is none that can be read."""
-    if not stat.S_ISREG(there.st_mode):
-        return None
+def _problem(path: str, sha256: str) -> str:
+    """Return why a file does not have a given sum, or an empty string."""
     try:
-        with open(path, "rb", buffering=0) as stream:
-            return _read(stream)
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return "is not a regular file"
+        return "" if _sum(path) == sha256 else "has changed since it was stored"
+    except (FileNotFoundError, NotADirectoryError):
+        return "is missing"
     except OSError as error:
-        if is_passing(error):
+        if is_temporary(error):
             raise
-        return None
-
-
-def _read(stream: io.FileIO) -> _File:
-    sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    there = os.fstat(stream.fileno())
-    return _File(there.st_size, there.st_ctime_ns, sha256)
+        return f"cannot be read: {error.strerror}"

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Locks on names, which the kernel drops when their holder ends, however it ends.
+"""Locks on names, which the kernel releases when their process ends, however it ends.
 
-All names share one file: each is a byte of it, so that nothing is left behind
-for a name that nobody uses any more, and no two holders ever lock two files of
-one name. The module knows names; it does not know what they stand for.
+All names share one lock file, in which a name locks one byte. So no lock file is
+ever left behind, or removed while another process is about to lock it.
 
-The locks belong to the open file (``F_OFD_SETLK``): not to the process, which
-would lose them as soon as any of its threads closed the file, nor to a thread.
-So threads, green threads and processes keep each other out alike, and so do
-hosts, where the file system passes the locks on.
+A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread:
+threads, green threads and processes exclude one another alike. So do hosts,
+where the file system passes locks on to its server.
 """
 
 import contextlib
@@ -27,25 +25,25 @@ from collections.abc import Callable, Iterable, Iterator
 from loader import errors
 
 _MOUNTS = pathlib.Path("/proc/self/mountinfo")
-# Locks of NFS that never leave the host; those of flock(2) are none of ours.
+# Mount options of NFS by which fcntl locks stay on the host.
 _LOCAL_LOCKS = re.compile(r"\blocal_lock=(all|posix)\b")
-_CANNOT_LOCK = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+_UNSUPPORTED = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 _CLOSED = -1
 _FIRST_PAUSE = 0.001
-# Who has waited for a while sleeps for a fifth of that: no more comes on top.
-_LONGER = 1.25
+# Pauses grow to at most 20 ms, so that a released lock is noticed soon.
+_PAUSE_GROWTH = 1.25
 _LONGEST_PAUSE = 0.02
 
 
 class LockFile:
-    """One opening of a file of locks; others open it for themselves."""
+    """An open lock file; every user opens it separately."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        """Open the file, and make it if it is missing.
+        """Open the file, and create it if it is missing.
 
-        :raises CacheError: if its locks would not keep out other hosts.
-        :raises OSError: if it can neither be read nor made.
+        :raises CacheError: if its locks would not exclude other hosts.
+        :raises OSError: if the file can neither be read nor created.
         """
         self.path = path
         try:
@@ -53,7 +51,7 @@ class LockFile:
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES):
                 raise
-            # It is enough for those who only share.
+            # Shared locks need no write access.
             self._file = os.open(path, os.O_RDONLY)
         try:
             _check_file_system(path, os.fstat(self._file).st_dev)
@@ -62,42 +60,35 @@ class LockFile:
             raise
 
     def close(self) -> None:
-        """Give up all that is shared."""
+        """Release all shared locks."""
         if self._file != _CLOSED:
             os.close(self._file)
             self._file = _CLOSED
 
     def share(self, name: str) -> None:
-        """Lock a name with others who share it, until this is closed."""
+        """Wait for a shared lock on a name, and keep it until this object is closed.
+
+        :raises CacheError: if this object is closed.
+        """
         if self._file == _CLOSED:
-            raise errors.CacheError(f"{self.path} is closed already")
+            raise errors.CacheError(f"the lock file {self.path} is closed")
         self._wait(self._file, fcntl.F_RDLCK, name)
 
     @contextlib.contextmanager
-    def exclusive(self, name: str) -> Iterator[None]:
-        """Wait until nobody has a name, and keep all others from it."""
-        with self._opened() as file:
-            self._wait(file, fcntl.F_WRLCK, name)
-            yield
+    def exclusive(self, name: str, is_done: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+        """Wait for an exclusive lock on a name.
 
-    @contextlib.contextmanager
-    def exclusive_unless(self, name: str, is_done: Callable[[], bool]) -> Iterator[bool]:
-        """Wait as for ``exclusive``, but give false as soon as others have done what it is for.
-
-        Else all who have waited would lock it in turn, only to see that.
+        :param is_done: stops the wait when true, because another process has
+            done the work. Otherwise all processes that wait would lock the name
+            in turn, only to find that out.
+        :return: false if the wait was stopped.
         """
         with self._opened() as file:
             yield self._wait(file, fcntl.F_WRLCK, name, is_done)
 
     @contextlib.contextmanager
-    def exclusive_if_free(self, name: str) -> Iterator[bool]:
-        """Keep all others from a name, or give false if somebody has it."""
-        with self.exclusive_those_free([name]) as free:
-            yield bool(free)
-
-    @contextlib.contextmanager
-    def exclusive_those_free(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Keep all others from those of the names that nobody has, by one open file."""
+    def exclusive_free(self, names: Iterable[str]) -> Iterator[set[str]]:
+        """Lock those of some names that are free, without waiting, and return them."""
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 
@@ -106,73 +97,66 @@ class LockFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        # Opened anew, so that it also keeps out who shares by this very object.
+        # A new open file, which also excludes the shared locks of this object.
         file = self._open()
         try:
             yield file
         finally:
-            # Closing is not enough where another thread has forked meanwhile:
-            # the child has the open file, too.
-            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _range(fcntl.F_UNLCK, 0, 0))
+            # Unlock before closing: a child that another thread has forked
+            # meanwhile has the same open file, and so would keep the locks.
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_range(fcntl.F_UNLCK, 0, 0))
             os.close(file)
 
     def _wait(
         self, file: int, kind: int, name: str, is_done: Callable[[], bool] = lambda: False
     ) -> bool:
-        # It asks again and again: to wait in the kernel would stop all green
-        # threads of the process, and perhaps the one that has the lock.
+        # Polling, since a wait in the kernel would stop all green threads of
+        # the process, perhaps the one that has the lock.
         pause = _FIRST_PAUSE
         while not self._try(file, kind, name):
             if is_done():
                 return False
-            _sleep(pause)
-            pause = min(pause * _LONGER, _LONGEST_PAUSE)
+            time.sleep(pause)
+            pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)
         return True
 
     def _try(self, file: int, kind: int, name: str) -> bool:
+        # Offsets of seven bytes stay below the limit of every file system.
+        offset = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
         try:
-            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _range(kind, _place(name), 1))
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_range(kind, offset, 1))
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno not in _CANNOT_LOCK:
+            if error.errno not in _UNSUPPORTED:
                 raise
-            raise errors.CacheError(f"the file system of {self.path} has no locks: {error}") from (
-                error
-            )
+            raise errors.CacheError(
+                f"the file system of {self.path} does not support locks ({error}): "
+                f"use a cache directory on another file system"
+            ) from error
         return True
 
 
-def _place(name: str) -> int:
-    """The byte that stands for a name, far below what file systems take for an offset."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
-
-
-def _range(kind: int, start: int, length: int) -> bytes:
-    """A ``struct flock``; without a length, it reaches to the end of the file."""
+def _lock_range(kind: int, start: int, length: int) -> bytes:
+    """Return a ``struct flock``; length 0 reaches to the end of the file."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
 
 
 def _check_file_system(path: pathlib.Path, device: int) -> None:
-    found = _file_system(device)
-    if found.startswith("nfs") and _LOCAL_LOCKS.search(found):
+    file_system = _file_system(device)
+    if file_system.startswith("nfs") and _LOCAL_LOCKS.search(file_system):
         raise errors.CacheError(
-            f"{path} lies on NFS that is mounted so that locks do not reach other hosts ({found}): "
+            f"{path} is on an NFS mount whose locks do not reach other hosts ({file_system}): "
             f"mount it without nolock and local_lock"
         )
 
 
 @functools.lru_cache
 def _file_system(device: int) -> str:
-    """The type and the options of a mounted file system."""
+    """Return the type, source and options of a mounted file system."""
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in _MOUNTS.read_text().splitlines():
         mount, _, file_system = line.partition(" - ")
         if mount.split()[2] == number:
             return file_system
     return ""
-
-
-def _sleep(seconds: float) -> None:
-    # Looked up at each call: an engine makes time.sleep cooperative.
-    time.sleep(seconds)

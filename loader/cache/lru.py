@@ -1,48 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which files were used, kept as their times of change.
+"""Last-used times of files, which are kept as their modification times.
 
-A stamp is the time, or more than the last stamp where the clock has been set
-back, or another host's is behind. So stamps keep their order whatever clocks
-do, and one from the future is soon an old one. The module knows files; what
-they stand for, it does not.
+A new time is the present time, or the latest time plus a nanosecond where a clock
+was set back, or the clock of another host is behind. So the times keep the order
+of use whatever clocks show.
 """
 
 import os
 import pathlib
 import time
 
-# The stamp of a file that is not there.
-NEVER = 0
+NEVER = 0  # the time of a missing file
 
 
-class UseClock:
-    """A file that bears the last stamp, and gives later ones to others."""
+class LastUsedTimes:
+    """A source of increasing times; methods raise ``OSError`` if writing fails."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        """Use a file that is there."""
+        """Use an existing file, whose own modification time is the latest time."""
         self._path = path
 
-    def stamp(self, path: pathlib.Path) -> None:
-        """Note that a file is used now.
-
-        :raises OSError: if that cannot be written.
-        """
-        now = max(time.time_ns(), last_use(self._path) + 1)
+    def update(self, path: pathlib.Path) -> None:
+        """Set the last-used time of a file to a new time."""
+        now = max(time.time_ns(), last_used(self._path) + 1)
         os.utime(self._path, ns=(now, now))
         os.utime(path, ns=(now, now))
 
-    def catch_up(self, stamp: int) -> None:
-        """Let no file be ahead of the clock, as where its own file is a new one.
-
-        :raises OSError: if that cannot be written.
-        """
-        if stamp > last_use(self._path):
-            os.utime(self._path, ns=(stamp, stamp))
+    def advance_to(self, latest: int) -> None:
+        """Give only later times from now on; in a copied cache, files can be ahead."""
+        if latest > last_used(self._path):
+            os.utime(self._path, ns=(latest, latest))
 
 
-def last_use(path: pathlib.Path) -> int:
-    """The stamp of a file, to be compared with others."""
+def last_used(path: pathlib.Path) -> int:
+    """Return the last-used time of a file, in nanoseconds."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:

@@ -1,39 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shared package store on disk: archives, fetched once, and unpacked once if at all.
+"""The shared package cache on disk: archives are fetched once, and unpacked once if at all.
 
-An archive is named by its SHA-256, so its content never changes and any number
-of processes can use it. The store knows digests, not names or versions::
+An archive is named by its SHA-256 digest, so its content never changes and any
+number of processes can share it. The complete layout of a cache directory::
 
-    lock                         where names are locked; its time is the clock of uses
-    archives/DIGEST              an archive as it was downloaded
-    notes/DIGEST                 how it looked when it was whole; its time is that of its last use
-    packages/DIGEST/files/       the archive unpacked, for those who need files
-    packages/DIGEST/record       these files and their sums; without it, there are none
-    partial/NAME/                what is being made
+    lock                        locks names, see ``locks``; its modification time is
+                                the latest last-used time, see ``lru``
+    archives/DIGEST             an archive, as it was downloaded
+    records/DIGEST              the record of the archive, see ``checksums``; its
+                                modification time is the archive's last-used time
+    packages/DIGEST/files/      the files of an archive that was unpacked
+    packages/DIGEST/record      their record
+    staging/NAME/               files in the making, see ``staging``; NAME is a
+                                digest, or random
+    resolved/PROJECT/DIGEST.json   a release that was chosen for a project, see
+                                ``loader/offline``; PROJECT is a hash
+    catalogs/KEY.json           the metadata of an archive in a catalogue, see
+                                ``loader/catalogs/metadata_cache``; KEY is a hash
 
-An archive is read where it is. Only who needs files of their own, such as
-those that an agent is to be sent, has it unpacked; without its archive, what
-was unpacked counts for nothing. Everything is written out to the disk before
-one rename makes it appear, an archive after its digest has been checked. So
-whoever is killed leaves nothing but a folder in ``partial`` that nobody has
-locked any more, and whoever finds that removes it; a power cut leaves no more.
+An archive is read where it lies. Only a caller that needs files of its own, for
+example to send them to an agent, has it unpacked. Without the archive, its
+unpacked files are not used.
 
-Two locks keep the users of a package, those who fetch or unpack it and those
-who remove it apart. All that are needed are taken in this order, so nobody
-waits in a ring:
+Files are checked, written to the disk in a staging directory, and put in place by
+one rename. So a killed process, or a power cut, leaves nothing but a staging
+directory whose name is not locked; the next process removes it.
 
-1. *use*, shared: taken before one looks whether an archive is there, and kept
-   until the cache is closed or its process ends.
-2. *work*, exclusive: taken by who did not find it, who then looks again,
-   and fetches or unpacks only if it is still missing. All others wait here. Who
-   fetches several takes *use* of all, then *work* of those that are free, and
-   waits for none.
+Two locks for each digest separate processes that use a package from processes
+that change it. They are taken in this order, so no two processes wait for each
+other:
 
-Who removes a package takes *use* exclusively, and only if it is free: whoever
-has looked, waits, fetches or works has it, and whoever comes later looks when
-all is gone. Those who prune, one at a time, take *prune* first. Who verifies a
-package has *work*, so that nobody replaces it meanwhile.
+1. ``use DIGEST``, shared: taken before the archive is looked for, and kept until
+   the cache is closed or its process ends.
+2. ``staging DIGEST``, exclusive: taken to fetch or unpack a missing package,
+   which is looked for again then. Other processes wait here. To fetch several
+   packages, ``store`` locks those that are free, and waits only without locks.
+
+Pruning removes a package under an exclusive ``use DIGEST``, which it takes only
+if that is free, so nobody uses the package or waits for it. ``prune`` is a lock as
+well: one process prunes at a time. Verifying a package locks ``staging DIGEST``, so
+that it is not replaced meanwhile.
 """
 
 import contextlib
@@ -49,42 +56,42 @@ import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from types import TracebackType
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 from glare_murano.package import Archive, InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from loader import errors
-from loader.cache.archives import Archives
+from loader.cache.archives import ArchiveFiles
 from loader.cache.locks import LockFile
-from loader.cache.lru import UseClock, last_use
-from loader.cache.staging import Workspaces
-from loader.cache.unpacked import Unpacked
+from loader.cache.lru import LastUsedTimes, last_used
+from loader.cache.staging import StagingDirectories, lock_name
+from loader.cache.unpacked import UnpackedPackages
 from loader.counters import Counters
-from loader.fs import private
+from loader.fs import private_opener
 
 LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_ARCHIVES, _NOTES, _PACKAGES, _PARTIAL = "archives", "notes", "packages", "partial"
+_ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
+
+_Kept = ArchiveFiles | UnpackedPackages
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Entry:
-    """One package; ``used`` is the stamp of its last use, and ``whole`` whether it is there."""
+class _Stored(NamedTuple):
+    """A package in the order of pruning: leftovers without an archive, then by last use."""
 
-    digest: str
-    whole: bool
-    size: int
+    is_complete: bool
     used: int
+    digest: str
+    size: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Pruned:
-    """What pruning has removed.
+    """The result of pruning.
 
-    :param removed: the digests, the least recently used first.
-    :param freed: bytes.
+    :param removed: the digests of the removed packages, the least recently used first.
+    :param freed: the bytes that they occupied.
     """
 
     removed: tuple[str, ...]
@@ -92,81 +99,84 @@ class Pruned:
 
 
 class Cache:
-    """A folder of packages, to be closed when they are used no more.
+    """A directory of packages; packages stay in it at least until the cache is closed.
 
-    :ivar folder: where it is.
-    :ivar limits: what an archive may take up.
-    :ivar counters: downloads and hits.
+    After ``close``, every method raises ``CacheError``.
+
+    :ivar folder: the absolute path of the directory.
+    :ivar limits: the limits for an archive.
+    :ivar counters: the number of downloads and hits.
     """
 
     def __init__(
         self,
-        folder: "str | os.PathLike[str]",
+        folder: str | os.PathLike[str],
         limits: Limits = DEFAULT_LIMITS,
         max_size: int | None = None,
     ) -> None:
-        """Use a folder, and make it if it is missing.
+        """Open a directory as a cache, and create it if it is missing.
 
-        :param limits: what an archive may take up.
-        :param max_size: how many bytes all packages may take up; whenever one
-            is stored or unpacked, those that were not used for longest give
-            way. Those in use stay, even if they take up more.
-        :raises CacheError: if the folder cannot be used.
+        :param limits: the limits for an archive.
+        :param max_size: how many bytes all packages may occupy. Storing or unpacking
+            a package then removes the least recently used ones. Packages in use
+            stay, even if they occupy more.
+        :raises CacheError: if the directory cannot be used.
+        :raises TypeError: if it is not a path.
         """
+        if not isinstance(folder, str | os.PathLike):
+            raise TypeError(f"the directory of a cache must be a path, not {folder!r}")
         self.folder = pathlib.Path(folder).absolute()
         self.counters = Counters()
         self.limits = limits
         self._max_size = max_size
+        self._closed = False
         self._used: set[str] = set()
         self._unpacked_before: set[str] = set()
         lock = self.folder / "lock"
-        with self._told("make folders"):
-            for name in ("", _ARCHIVES, _NOTES, _PACKAGES, _PARTIAL):
+        with self._as_cache_error("make directories"):
+            for name in ("", _ARCHIVES, _RECORDS, _PACKAGES, _STAGING):
                 path = self.folder / name
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _check_owner(path)
             self._locks = LockFile(lock)
-        self._workspaces = Workspaces(self.folder / _PARTIAL, self._locks)
-        self._clock = UseClock(lock)
-        self._archives = Archives(self.folder / _ARCHIVES, self.folder / _NOTES)
-        self._unpacked = Unpacked(self.folder / _PACKAGES, self._workspaces)
+        self._times = LastUsedTimes(lock)
+        self._staging = StagingDirectories(self.folder / _STAGING, self._locks)
+        self._archives = ArchiveFiles(self.folder / _ARCHIVES, self.folder / _RECORDS)
+        self._unpacked = UnpackedPackages(self.folder / _PACKAGES, self._staging)
+
+    def __repr__(self) -> str:
+        limit = f", max_size={self._max_size}" if self._max_size is not None else ""
+        return f"{type(self).__name__}({str(self.folder)!r}{limit})"
 
     def close(self) -> None:
-        """Give up all packages: from now on they may be removed."""
+        """Release all packages, which pruning may remove from now on."""
+        self._closed = True
         self._locks.close()
-        self._used.clear()
-        self._unpacked_before.clear()
 
     def __enter__(self) -> Self:
-        return self
+        with self._as_cache_error("open packages"):
+            return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def archive(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
-        """The archive of a package, which is fetched if it is not there yet.
+        """Return the path of an archive, which is fetched if it is missing or damaged.
 
-        However many threads and processes ask at once, one fetches. What was
-        written to since it was stored, and is not the same any more, is
-        fetched again.
+        Of all threads and processes that need it at once, one fetches it.
 
-        :param digest: the SHA-256 of the archive, in lower-case hexadecimal.
-        :param fetch: gives the archive, piece by piece.
-        :raises DigestMismatch: if something else arrives.
-        :raises InvalidArchive: if it breaks a rule of safety.
-        :raises CacheError: if it cannot be stored.
+        :param digest: the SHA-256 sum of the archive, in lower-case hexadecimal.
+        :param fetch: returns the content of the archive, in pieces.
+        :raises DigestMismatch: if the content has another digest.
+        :raises InvalidArchive: if the archive breaks a rule for archives.
+        :raises CacheError: if the archive cannot be stored.
         """
         _check_digest(digest)
-        with self._told(f"find package {digest}"):
-            # Who verifies may have found it damaged while it is in use.
+        with self._as_cache_error(f"find package {digest}"):
+            # Verifying removes a damaged archive, even if it is in use.
             found = digest in self._used and self._archives.has(digest)
         if not found:
-            if self._take(digest, fetch):
+            if self._find_or_fetch(digest, fetch):
                 self.counters.count(downloads=1)
                 self._make_room()
             else:
@@ -174,380 +184,393 @@ class Cache:
         return self._archives.path(digest)
 
     def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
-        """The folder of a package's files, which is made if it is not there yet.
+        """Return the directory of a package's files, unpacked if it is missing or damaged.
 
-        However many threads and processes ask at once, one unpacks. What was
-        written to since, and is not the same any more, is unpacked again.
-
-        :param digest: as for ``archive``, whose errors are raised here as well.
+        Of all threads and processes that need it at once, one unpacks it.
+        Parameters and errors are those of ``archive``.
         """
         archive = self.archive(digest, fetch)
         if digest not in self._unpacked_before:
-            with self._told(f"unpack package {digest}"):
-                is_new = not self._unpacked.is_whole(digest) and self._unpack(digest, archive)
+            with self._as_cache_error(f"unpack package {digest}"):
+                is_new = not _is_intact(self._unpacked, digest) and self._unpack(digest, archive)
             self._unpacked_before.add(digest)
             if is_new:
                 self._make_room()
-        return self._unpacked.folder(digest)
+        return self._unpacked.files(digest)
 
     def store(
         self,
         digests: Iterable[str],
         fetch: Callable[[Collection[str]], Iterable[tuple[str, bytes]]],
     ) -> None:
-        """Store small packages that arrive together, and write them out to the disk together.
+        """Fetch missing small archives by one request, and write them to the disk together.
 
-        What somebody else is fetching is waited for, and asked for only if that
-        one does not get it. What does not arrive, and what is not as it must
-        be, is left to ``archive``, which fetches it or tells what is wrong.
+        Archives that another process is fetching are waited for, and requested
+        only if it fails. Archives that do not arrive, or are not valid, are
+        skipped: ``archive`` fetches them again, and raises the error.
 
-        :param digests: the SHA-256 of the archives.
-        :param fetch: gives archives with their digests, of those asked for.
+        :param digests: the SHA-256 sums of the archives.
+        :param fetch: returns the archives of given digests, with their digests.
         :raises CacheError: if they cannot be stored.
         """
-        with self._told("find packages"):
-            missing = [digest for digest in digests if not self._has_in_use(digest)]
+        with self._as_cache_error("find packages"):
+            missing = [digest for digest in digests if not self._share(digest)]
         while missing:
-            with self._told("find packages"), contextlib.ExitStack() as stack:
-                free = stack.enter_context(self._workspaces.lock_those_free(missing))
-                self._look_anew()
-                claimed = [digest for digest in missing if digest in free and not self.has(digest)]
-                locked = stack.pop_all()
-            with locked:
-                stored = self._store(claimed, fetch(claimed)) if claimed else 0
+            with contextlib.ExitStack() as stack:
+                with self._as_cache_error("lock packages"):
+                    free = stack.enter_context(self._lock_free(missing))
+                wanted = [digest for digest in free if not self.has(digest)]
+                stored = self._store(wanted, fetch(wanted)) if wanted else 0
             if stored:
                 self.counters.count(downloads=stored)
                 self._make_room()
             missing = [digest for digest in missing if digest not in free and not self.has(digest)]
             if missing:
-                is_stored = functools.partial(self.has, missing[0])
-                with (
-                    self._told("wait for others"),
-                    self._workspaces.lock_unless(missing[0], is_stored),
-                ):
-                    pass
+                self._wait_until_stored(missing[0])
 
     def has(self, digest: str) -> bool:
-        """Whether a package is there, to be had without fetching it."""
-        return bool(_DIGEST.match(digest)) and self._archives.has(digest)
+        """Return whether the archive of a package exists; it is not read."""
+        with self._as_cache_error("find packages"):
+            return bool(_DIGEST.match(digest)) and self._archives.has(digest)
 
     def verify(self, *digests: str) -> dict[str, list[str]]:
-        """Read packages, and compare them with what was downloaded and unpacked.
+        """Read packages, and compare them with their digests and records.
 
-        A damaged archive counts as missing from now on, so that it is fetched
-        again when it is asked for; damaged files are unpacked again. Who has
-        them in use keeps them until then.
+        A damaged archive is removed, so that its next use fetches it. The record
+        of damaged files is removed, so that their next use unpacks the archive;
+        processes that use the files keep them until then.
 
-        :param digests: which ones; by default, all that are there.
-        :return: what was found wrong with the damaged ones, file by file.
+        :param digests: the packages; by default, all.
+        :return: the problems of each damaged package.
         :raises CacheError: if the cache cannot be read, or a damaged package
             not be removed.
         """
         for digest in digests:
             _check_digest(digest)
         damaged = {}
-        with self._told("verify packages"):
+        with self._as_cache_error("verify packages"):
             for digest in digests or sorted(self._digests()):
-                # With the lock, nobody stores it anew while we read.
-                with self._workspaces.lock(digest):
-                    problems = self._find_damage(digest)
-                if problems:
-                    damaged[digest] = problems
+                with self._locks.exclusive(lock_name(digest)):
+                    if problems := self._discard_damage(digest):
+                        damaged[digest] = problems
         return damaged
 
     def prune(self, max_size: int) -> Pruned:
-        """Remove what was not used for longest, until the rest fits.
+        """Remove the least recently used packages until the others fit.
 
-        What any process has in use stays, even if it does not fit then.
+        Packages that any process uses stay, even if they do not fit.
 
-        :param max_size: how many bytes the packages may take up.
+        :param max_size: how many bytes the packages may occupy.
         :raises CacheError: if the cache cannot be read or written.
         """
-        removed: list[_Entry] = []
-        with self._told("remove packages"), self._locks.exclusive("prune"):
-            self._workspaces.sweep()
-            entries = sorted(self._entries(), key=lambda entry: (entry.whole, entry.used))
-            if entries:
-                self._clock.catch_up(entries[-1].used)
-            size = sum(entry.size for entry in entries if entry.whole)
-            for entry in entries:
-                if size <= max_size and entry.whole:
+        removed: list[_Stored] = []
+        with self._as_cache_error("remove packages"), self._locks.exclusive("prune"):
+            self._staging.sweep()
+            packages = sorted(self._packages())
+            if packages:
+                self._times.advance_to(packages[-1].used)
+            size = sum(package.size for package in packages if package.is_complete)
+            for package in packages:
+                if size <= max_size and package.is_complete:
                     break
-                if self._remove(entry.digest, entry.used) and entry.whole:
-                    removed.append(entry)
-                    size -= entry.size
-        freed = sum(entry.size for entry in removed)
+                if self._remove(package) and package.is_complete:
+                    removed.append(package)
+                    size -= package.size
+        freed = sum(package.size for package in removed)
         if removed:
-            LOG.info(
-                "Removed %d packages (%d bytes) from the cache %s",
-                len(removed),
-                freed,
-                self.folder,
-            )
-        return Pruned(tuple(entry.digest for entry in removed), freed)
+            LOG.info("Removed %d packages, %d bytes, from %s", len(removed), freed, self.folder)
+        return Pruned(tuple(package.digest for package in removed), freed)
 
     @property
     def size(self) -> int:
-        """How many bytes the packages take up.
+        """The number of bytes that the packages occupy.
 
         :raises CacheError: if the cache cannot be read.
         """
-        with self._told("measure packages"):
-            return sum(entry.size for entry in self._entries() if entry.whole)
+        with self._as_cache_error("measure packages"):
+            return sum(package.size for package in self._packages() if package.is_complete)
 
     @contextlib.contextmanager
-    def workspace(self) -> Iterator[pathlib.Path]:
-        """A folder for the caller alone, which is removed afterwards, also if it is killed.
+    def staging_directory(self) -> Iterator[pathlib.Path]:
+        """Make a private directory, and remove it in the end, even after a kill.
 
         :raises CacheError: if it cannot be made.
         """
         with contextlib.ExitStack() as stack:
-            with self._told("make a folder"):
-                self._workspaces.sweep()
-                folder = stack.enter_context(self._workspaces.new())
-            yield folder
+            with self._as_cache_error("make a directory"):
+                self._staging.sweep()
+                path = stack.enter_context(self._staging.new())
+            yield path
 
-    def _take(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Find an archive or fetch it, and keep it from being removed; tell if it was fetched."""
-        with self._told(f"find package {digest}"):
+    def _find_or_fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
+        """Keep an archive from being removed, fetch it if needed, and return whether it was."""
+        with self._as_cache_error(f"find package {digest}"):
             self._locks.share(_use(digest))
-            found = self._archives.is_whole(digest)
+            found = _is_intact(self._archives, digest)
         fetched = not found and self._fetch(digest, fetch)
-        self._note_use(digest)
+        self._mark_used(digest)
         return fetched
 
-    def _note_use(self, digest: str) -> None:
-        self._used.add(digest)
-        # What cannot be written cannot be pruned.
-        with contextlib.suppress(OSError):
-            self._clock.stamp(self._archives.note(digest))
-
-    def _has_in_use(self, digest: str) -> bool:
-        """Keep an archive from being removed, and tell whether it is there."""
-        _check_digest(digest)
-        self._locks.share(_use(digest))
-        return self.has(digest)
-
-    def _store(self, claimed: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> int:
-        """Store what arrives and is as it must be, and tell how many that are."""
-        with contextlib.ExitStack() as stack:
-            with self._told("store packages"):
-                work = stack.enter_context(self._workspaces.new())
-            made: dict[str, pathlib.Path] = {}
-            for digest, archive in arriving:
-                if digest in claimed and digest not in made and self._is_sound(digest, archive):
-                    with self._told(f"store package {digest}"):
-                        made[digest] = work / digest
-                        _write_new(made[digest], archive)
-                # Green threads: the disk keeps all of them waiting, the next package need not.
-                time.sleep(0)
-            with self._told("store packages"):
-                self._archives.place(made.values())
-        for digest in made:
-            self._note_use(digest)
-        return len(made)
-
-    def _is_sound(self, digest: str, archive: bytes) -> bool:
-        """Whether an archive is what it must be."""
-        if hashlib.sha256(archive).hexdigest() != digest:
-            LOG.info("Something else arrived in the place of package %s", digest)
-            return False
-        try:
-            self._check(io.BytesIO(archive))
-        except InvalidPackage as error:
-            LOG.info("Package %s was not stored: %s", digest, error)
-            return False
-        return True
-
-    def _check(self, archive: IO[bytes] | pathlib.Path) -> None:
-        with Archive.open(archive, self.limits) as package:
-            package.verify()
-
-    def _look_anew(self) -> None:
-        # On NFS, opening a folder asks the server what is new in it.
-        for name in (_ARCHIVES, _PACKAGES):
-            os.close(os.open(self.folder / name, os.O_RDONLY))
-
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Store an archive, unless somebody else has done so while we waited."""
-        is_stored = functools.partial(self._archives.is_untouched, digest)
+        """Fetch an archive unless another process does, and return whether it was fetched here."""
         with contextlib.ExitStack() as stack:
-            with self._told(f"store package {digest}"):
-                is_ours = stack.enter_context(self._workspaces.lock_unless(digest, is_stored))
-                self._look_anew()
-                damage = self._archives.damage(digest) if is_ours else []
-                if damage == []:
+            with self._as_cache_error(f"store package {digest}"):
+                if not stack.enter_context(self._lock_unless_intact(self._archives, digest)):
                     return False
-                self._warn(digest, damage)
-                archive = stack.enter_context(self._workspaces.folder(digest)) / digest
+                archive = stack.enter_context(self._staging.directory(digest)) / digest
             self._download(digest, fetch, archive)
-            with self._told(f"store package {digest}"):
-                self._check(archive)
+            with self._as_cache_error(f"store package {digest}"):
+                self._check_archive(archive)
                 self._archives.place([archive])
         return True
+
+    @contextlib.contextmanager
+    def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
+        """Lock a missing or damaged package, or return false if another process restores it."""
+        is_restored = functools.partial(kept.is_untouched, digest)
+        with self._locks.exclusive(lock_name(digest), is_restored) as locked:
+            self._refresh_directories()
+            problems = kept.damage(digest) if locked else []
+            self._log_damage(digest, problems)
+            yield problems != []
 
     def _download(
         self, digest: str, fetch: Callable[[], Iterable[bytes]], archive: pathlib.Path
     ) -> None:
         found = hashlib.sha256()
         size = 0
-        # What the download itself raises is not ours to explain.
+        # Errors of the download itself, such as OSError, pass unchanged.
         with contextlib.ExitStack() as stack:
-            with self._told(f"store package {digest}"):
-                stream = stack.enter_context(_new(archive))
+            with self._as_cache_error(f"store package {digest}"):
+                stream = stack.enter_context(_create(archive))
             for chunk in fetch():
                 size += len(chunk)
                 check_size(size, self.limits)
                 found.update(chunk)
-                with self._told(f"store package {digest}"):
+                with self._as_cache_error(f"store package {digest}"):
                     _write(stream, chunk)
         if found.hexdigest() != digest:
             raise errors.DigestMismatch(
-                f"an archive with SHA-256 {digest} was expected, but "
-                f"{found.hexdigest()} arrived; nothing of it was kept"
+                f"an archive with SHA-256 {digest} was expected, but one with "
+                f"{found.hexdigest()} arrived; it was discarded"
             )
 
+    def _check_archive(self, archive: IO[bytes] | pathlib.Path) -> None:
+        with Archive.open(archive, self.limits) as package:
+            package.verify()
+
+    def _mark_used(self, digest: str) -> None:
+        self._used.add(digest)
+        # A cache that is not writable is not pruned either.
+        with contextlib.suppress(OSError):
+            self._times.update(self._archives.record(digest))
+
     def _unpack(self, digest: str, archive: pathlib.Path) -> bool:
-        """Unpack an archive, unless somebody else has done so while we waited."""
+        """Unpack an archive unless another process does, and return whether it was done here."""
 
         def unpack(target: pathlib.Path) -> None:
             with Archive.open(archive, self.limits) as package:
                 package.unpack(target)
 
-        is_unpacked = functools.partial(self._unpacked.is_untouched, digest)
-        with self._workspaces.lock_unless(digest, is_unpacked) as is_ours:
-            self._look_anew()
-            damage = self._unpacked.damage(digest) if is_ours else []
-            if damage == []:
-                return False
-            self._warn(digest, damage)
-            self._unpacked.make(digest, unpack)
+        with self._lock_unless_intact(self._unpacked, digest) as is_needed:
+            if is_needed:
+                self._unpacked.make(digest, unpack)
+        return is_needed
+
+    def _share(self, digest: str) -> bool:
+        """Keep an archive from being removed, and return whether it exists."""
+        _check_digest(digest)
+        self._locks.share(_use(digest))
+        return self.has(digest)
+
+    @contextlib.contextmanager
+    def _lock_free(self, digests: Iterable[str]) -> Iterator[list[str]]:
+        """Lock the packages that no other process is storing, and return them."""
+        names = {lock_name(digest): digest for digest in digests}
+        with self._locks.exclusive_free(names) as locked:
+            self._refresh_directories()
+            yield [digest for name, digest in names.items() if name in locked]
+
+    def _wait_until_stored(self, digest: str) -> None:
+        is_stored = functools.partial(self.has, digest)
+        with (
+            self._as_cache_error("wait for other processes"),
+            self._locks.exclusive(lock_name(digest), is_stored),
+        ):
+            pass
+
+    def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> int:
+        """Store the valid archives among those that arrive, and return their number."""
+        with contextlib.ExitStack() as stack:
+            with self._as_cache_error("store packages"):
+                staging = stack.enter_context(self._staging.new())
+            made: dict[str, pathlib.Path] = {}
+            for digest, archive in arriving:
+                if digest in wanted and digest not in made and self._is_valid(digest, archive):
+                    with self._as_cache_error(f"store package {digest}"):
+                        made[digest] = staging / digest
+                        with _create(made[digest]) as stream:
+                            _write(stream, archive)
+                # Let other green threads run, since writing to the disk does not.
+                time.sleep(0)
+            with self._as_cache_error("store packages"):
+                self._archives.place(made.values())
+        for digest in made:
+            self._mark_used(digest)
+        return len(made)
+
+    def _is_valid(self, digest: str, archive: bytes) -> bool:
+        found = hashlib.sha256(archive).hexdigest()
+        if found != digest:
+            LOG.info("An archive was not stored: its SHA-256 is %s, not %s", found, digest)
+            return False
+        try:
+            self._check_archive(io.BytesIO(archive))
+        except InvalidPackage as error:
+            LOG.info("Package %s was not stored: %s", digest, error)
+            return False
         return True
 
     def _make_room(self) -> None:
         try:
-            with self._told("sweep"):
-                self._workspaces.sweep()
+            with self._as_cache_error("remove staging directories"):
+                self._staging.sweep()
             if self._max_size is not None:
                 self.prune(self._max_size)
         except errors.CacheError as error:
-            # What was asked for is there.
+            # The caller still gets the package.
             LOG.warning("%s", error)
 
-    def _remove(self, digest: str, used: int) -> bool:
-        """Remove a package that nobody uses, nor has used since it had this stamp."""
-        with self._locks.exclusive_if_free(_use(digest)) as free:
-            if not free or last_use(self._archives.note(digest)) != used:
+    def _remove(self, package: _Stored) -> bool:
+        """Remove a package, unless it is in use or was used since; return whether it was."""
+        digest = package.digest
+        with self._locks.exclusive_free([_use(digest)]) as locked:
+            if not locked or last_used(self._archives.record(digest)) != package.used:
                 return False
-            # The archive first: without it, the rest is no package.
+            # The archive first: without an archive, the rest is not used.
             self._archives.remove(digest)
             self._unpacked.remove(digest)
         return self._unpacked.is_gone(digest)
 
-    def _find_damage(self, digest: str) -> list[str]:
-        """Read a package, and have what is damaged be missing from now on."""
+    def _discard_damage(self, digest: str) -> list[str]:
+        """Read a package, remove what is damaged, and return its problems."""
         of_archive = self._archives.damage(digest) or []
         of_files = self._unpacked.damage(digest) or []
-        self._warn(digest, [*of_archive, *of_files])
+        problems = [*of_archive, *of_files]
+        self._log_damage(digest, problems)
         if of_archive:
             self._archives.discard(digest)
         if of_files:
             self._unpacked.forget(digest)
             self._unpacked_before.discard(digest)
-            with self._locks.exclusive_if_free(_use(digest)) as free:
-                if free:
+            with self._locks.exclusive_free([_use(digest)]) as locked:
+                if locked:
                     self._unpacked.remove(digest)
-        return [*of_archive, *of_files]
+        return problems
 
-    def _warn(self, digest: str, damage: list[str] | None) -> None:
-        if damage:
+    def _log_damage(self, digest: str, problems: list[str] | None) -> None:
+        if problems:
             LOG.warning(
-                "Package %s in the cache %s is damaged, and is mended when it is used: %s",
+                "Package %s in the cache %s is damaged, and will be restored on its next use: %s",
                 digest,
                 self.folder,
-                "; ".join(damage),
+                "; ".join(problems),
             )
 
     def _digests(self) -> set[str]:
-        return set(filter(_DIGEST.match, self._archives.digests() | self._unpacked.digests()))
+        return set(filter(_DIGEST.match, self._archives.names() | self._unpacked.names()))
 
-    def _entries(self) -> Iterator[_Entry]:
+    def _packages(self) -> Iterator[_Stored]:
         for digest in self._digests():
-            size = self._archives.size(digest) + self._unpacked.size(digest)
-            used = last_use(self._archives.note(digest))
-            yield _Entry(digest, self._archives.has(digest), size, used)
+            yield _Stored(
+                is_complete=self._archives.has(digest),
+                used=last_used(self._archives.record(digest)),
+                digest=digest,
+                size=self._archives.size(digest) + self._unpacked.size(digest),
+            )
+
+    def _refresh_directories(self) -> None:
+        # Opening a directory has an NFS client request changes from the server.
+        for name in (_ARCHIVES, _PACKAGES):
+            os.close(os.open(self.folder / name, os.O_RDONLY))
 
     @contextlib.contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def _as_cache_error(self, action: str) -> Iterator[None]:
+        """Raise CacheError in place of OSError, and if the cache is closed."""
+        if self._closed:
+            raise errors.CacheError(f"cannot {action}: the cache {self.folder} is closed")
         try:
             yield
         except OSError as error:
-            room = _room(self.folder) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            space = _free_space(self.folder) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
             raise errors.CacheError(
-                f"cannot {doing} in the cache {self.folder}: {error}{room}"
+                f"cannot {action} in the cache {self.folder}: {error}{space}"
             ) from error
 
 
 class TemporaryCache(Cache):
-    """A cache for one user within the folder of another; closing it removes it.
+    """A private cache in a staging directory of another cache, removed when it is closed.
 
-    It is removed by the next user of that folder if its process is killed.
+    If its process is killed, the next process that uses the other cache removes it.
     """
 
-    def __init__(self, folder: "str | os.PathLike[str]", limits: Limits = DEFAULT_LIMITS) -> None:
-        """Make a cache in the folder of another.
+    def __init__(self, folder: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> None:
+        """Make a cache.
 
-        :raises CacheError: if the folder cannot be used.
+        :param folder: the directory of the other cache.
+        :raises CacheError: if the directory cannot be used.
         """
         with contextlib.ExitStack() as outer:
             shared = outer.enter_context(Cache(folder, limits))
-            super().__init__(outer.enter_context(shared.workspace()), limits)
+            super().__init__(outer.enter_context(shared.staging_directory()), limits)
             self._outer = outer.pop_all()
 
     def close(self) -> None:
-        """Remove it."""
+        """Release all packages, and remove the cache."""
         super().close()
         self._outer.close()
 
 
-def _new(path: pathlib.Path) -> IO[bytes]:
-    """A new file; a raw one, since another would try once more when it is closed."""
-    return open(path, "xb", buffering=0, opener=private)
+def _check_digest(digest: str) -> None:
+    if not _DIGEST.match(digest):
+        raise errors.DigestMismatch(f"{digest!r} is not a valid SHA-256 digest")
+
+
+def _is_intact(kept: _Kept, digest: str) -> bool:
+    """Return whether a package is intact; it is read only if it was written to."""
+    return kept.is_untouched(digest) or kept.damage(digest) == []
+
+
+def _use(digest: str) -> str:
+    """Return the name of the lock that users of a package share."""
+    return f"use {digest}"
+
+
+def _create(path: pathlib.Path) -> IO[bytes]:
+    """Open a new file, unbuffered, so that closing it does not repeat a failed write."""
+    return open(path, "xb", buffering=0, opener=private_opener)
 
 
 def _write(file: IO[bytes], data: bytes) -> None:
-    """Write all to a raw file, which may take a part at a time."""
+    """Write all data to an unbuffered file, which may accept a part at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
-def _write_new(path: pathlib.Path, data: bytes) -> None:
-    with _new(path) as stream:
-        _write(stream, data)
-
-
-def _check_digest(digest: str) -> None:
-    if not _DIGEST.match(digest):
-        raise errors.DigestMismatch(f"{digest!r} is no SHA-256 digest")
-
-
-def _use(digest: str) -> str:
-    return f"use {digest}"
-
-
-def _room(folder: pathlib.Path) -> str:
-    """What is free where a folder is, in words."""
-    there = os.statvfs(folder)
+def _free_space(folder: pathlib.Path) -> str:
+    """Describe the free space of a directory's file system."""
+    space = os.statvfs(folder)
     mount = next(path for path in (folder, *folder.parents) if path.is_mount())
     return (
-        f"; on {mount}, {there.f_bavail * there.f_frsize} bytes and {there.f_favail} files are free"
+        f"; on {mount}, {space.f_bavail * space.f_frsize} bytes and {space.f_favail} files are free"
     )
 
 
 def _check_owner(path: pathlib.Path) -> None:
-    there = path.stat()
-    if there.st_uid not in (os.geteuid(), 0) or there.st_mode & stat.S_IWOTH:
+    found = path.stat()
+    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
         raise errors.CacheError(
-            f"cannot use {path} as a cache: others can write to it, and so choose what is loaded"
+            f"cannot use {path} as a cache directory: other users can write to it; "
+            f"remove their permissions, or use another directory"
         )

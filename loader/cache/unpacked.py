@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages on disk as files: unpacked once, and looked at before they are used.
+"""Unpacked packages on disk, each in a directory named by its archive's SHA-256 digest.
 
-A package lies in a folder that is named by the SHA-256 of its archive::
-
-    DIGEST/files/       the files
-    DIGEST/record       their sizes and sums; without it, there is no package
-
-Files and record are written out to the disk before one rename makes both
-appear. The module knows folders; what they are unpacked from, and who uses or
-removes them when, it does not.
+The directory has the package's ``files`` and their ``record``; without a record,
+files are not used. Both are completed in a staging directory, written to the disk
+and put in place by one rename.
 """
 
 import contextlib
@@ -19,108 +14,84 @@ import pathlib
 import shutil
 from collections.abc import Callable
 
+from loader import fs
 from loader.cache.checksums import Record
-from loader.cache.staging import Workspaces
-from loader.fs import is_passing, remove, sync_folder
+from loader.cache.staging import StagingDirectories
 
 _FILES = "files"
 _RECORD = "record"
 
 
-class Unpacked:
-    """A folder of packages; whoever changes one must have locked its digest."""
+class UnpackedPackages:
+    """A directory of unpacked packages.
 
-    def __init__(self, root: pathlib.Path, workspaces: Workspaces) -> None:
-        """Use a folder that is there.
+    A digest is locked while its package is changed. Methods raise ``OSError`` if
+    the disk fails.
+    """
 
-        :param workspaces: where packages are made; on the same file system.
-        """
+    def __init__(self, root: pathlib.Path, staging: StagingDirectories) -> None:
+        """Use an existing directory, on the same file system as staging directories."""
         self._root = root
-        self._workspaces = workspaces
+        self._staging = staging
 
-    def folder(self, digest: str) -> pathlib.Path:
-        """Where the files of a package are, if it is there."""
+    def files(self, digest: str) -> pathlib.Path:
+        """Return the directory of a package's files, which may be missing."""
         return self._root / digest / _FILES
 
-    def digests(self) -> set[str]:
-        """Whatever has a folder, be it a package or not.
-
-        :raises OSError: if they cannot be listed.
-        """
+    def names(self) -> set[str]:
+        """List the names of all packages, complete or not."""
         return {path.name for path in self._root.iterdir()}
 
-    def is_whole(self, digest: str) -> bool:
-        """Whether a package is there as it was unpacked; it is read only if it was written to.
-
-        :raises OSError: if it cannot be read for a reason that may pass.
-        """
-        return self.is_untouched(digest) or self.damage(digest) == []
-
     def is_untouched(self, digest: str) -> bool:
-        """Whether a package is there to which nobody has written since it was unpacked."""
+        """Return whether a package exists, and was not written to since the last check."""
         try:
-            return Record.load(self._record(digest)).untouched(self.folder(digest))
+            record = Record.load(self._record(digest))
+            return record.restamped(self.files(digest)) == record
         except (OSError, ValueError):
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read a package: what is wrong with it, or none if it is not there.
-
-        :raises OSError: if it cannot be read for a reason that may pass.
-        """
-        folder = self.folder(digest)
+        """Read a package, and return its problems, or None if it is missing."""
         try:
-            record = Record.load(self._record(digest))
-            copy = record.restamped(folder)
-            damage = record.differences(folder)
-            if not damage and copy != record:
-                self._replace_record(digest, copy)
+            problems = self._problems(digest)
         except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and is_passing(error):
+            if isinstance(error, OSError) and fs.is_temporary(error):
                 raise
-            damage = [str(error)]
-        # Its record is the first that goes when a package is removed.
-        return damage if self._record(digest).exists() else None
+            problems = [str(error)]
+        # Removing a package begins with its record.
+        return problems if self._record(digest).exists() else None
 
     def make(self, digest: str, unpack: Callable[[pathlib.Path], object]) -> None:
-        """Have a package appear when all of it is on the disk.
+        """Unpack a package, and put it in place once it is on the disk.
 
-        :param unpack: writes the files below a folder that does not exist yet.
-        :raises OSError: if that fails; nothing is left then.
+        :param unpack: writes the files below a directory that does not exist yet.
         """
-        with self._workspaces.folder(digest) as work:
-            unpack(work / _FILES)
-            Record.seal(work / _FILES).save(work / _RECORD)
-            self._replace(work)
-        sync_folder(self._root)
+        with self._staging.directory(digest) as made:
+            unpack(made / _FILES)
+            _save_record(Record.seal(made / _FILES), made)
+            self._place(made)
+        fs.sync(self._root)
 
     def forget(self, digest: str) -> None:
-        """Have a package be missing for good; its files stay for those who use them.
-
-        :raises OSError: if that fails.
-        """
+        """Remove a record for good, even if the power is cut; processes can still use the files."""
         self._remove_record(digest)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            # A power cut does not bring it back.
-            sync_folder(self._root / digest)
+            fs.sync(self._root / digest)
 
     def remove(self, digest: str) -> None:
-        """Remove all of a package, as far as it can be.
-
-        :raises OSError: if it would still be a package.
-        """
+        """Remove a package: the record in any case, the files as far as possible."""
         self._remove_record(digest)
         shutil.rmtree(self._root / digest, ignore_errors=True)
-        # A file that somebody has put in its place.
+        # Perhaps a file is in the place of the directory.
         with contextlib.suppress(OSError):
             (self._root / digest).unlink()
 
     def is_gone(self, digest: str) -> bool:
-        """Whether nothing is left of a package."""
+        """Return whether nothing is left of a package."""
         return not os.path.lexists(self._root / digest)
 
     def size(self, digest: str) -> int:
-        """What the files of a package take up on the disk, in bytes."""
+        """Return how many bytes the files of a package occupy on the disk."""
         try:
             return Record.load(self._record(digest)).size
         except (OSError, ValueError):
@@ -129,25 +100,42 @@ class Unpacked:
     def _record(self, digest: str) -> pathlib.Path:
         return self._root / digest / _RECORD
 
-    def _remove_record(self, digest: str) -> None:
-        # Where somebody has put a file in the place of the folder, there is none.
-        with contextlib.suppress(NotADirectoryError):
-            remove(self._record(digest))
+    def _problems(self, digest: str) -> list[str]:
+        record = Record.load(self._record(digest))
+        present = None
+        # A missing file is among the problems below.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            present = record.restamped(self.files(digest))
+        problems = record.problems(self.files(digest))
+        if not problems and present is not None and present != record:
+            self._replace_record(digest, present)
+        return [f"{path} {problem}" for path, problem in problems.items()]
 
-    def _replace(self, made: pathlib.Path) -> None:
+    def _replace_record(self, digest: str, record: Record) -> None:
+        # If the record cannot be replaced, each use of the package reads its files.
+        with contextlib.suppress(OSError), self._staging.new() as made:
+            _save_record(record, made)
+            (made / _RECORD).rename(self._record(digest))
+
+    def _remove_record(self, digest: str) -> None:
+        # A file in the place of the package's directory has no record.
+        with contextlib.suppress(NotADirectoryError):
+            fs.remove(self._record(digest))
+
+    def _place(self, made: pathlib.Path) -> None:
         target = self._root / made.name
         try:
             made.rename(target)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
-            # Damaged, not removed to the end, or no folder at all.
-            with self._workspaces.new() as before:
-                target.rename(before / made.name)
+            # The target is damaged, half removed, or not a directory.
+            with self._staging.new() as old:
+                target.rename(old / made.name)
                 made.rename(target)
 
-    def _replace_record(self, digest: str, record: Record) -> None:
-        # Where it cannot be written the old one does, but all files are read each time.
-        with contextlib.suppress(OSError), self._workspaces.new() as folder:
-            record.save(folder / _RECORD)
-            (folder / _RECORD).rename(self._record(digest))
+
+def _save_record(record: Record, directory: pathlib.Path) -> None:
+    record.save(directory / _RECORD)
+    fs.sync(directory / _RECORD)
+    fs.sync(directory)

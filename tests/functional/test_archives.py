@@ -472,7 +472,7 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
         assert packages_.counters.bytes == sum(progress.received for progress in told)
     assert {progress.release.fqn for progress in told} >= {f"{name}{n}" for n in range(10)}
     assert all(progress.received == progress.total for progress in told)
-    assert list((tmp_path / "partial").iterdir()) == []
+    assert list((tmp_path / "staging").iterdir()) == []
 
 
 def test_a_large_archive_travels_by_itself(

@@ -406,7 +406,7 @@ def test_processes_that_ask_for_files_at_once_get_the_same(
 
     assert len(set(found)) == 1
     assert found[0][0] == rich
-    assert list((tmp_path / "cache" / "partial").iterdir()) == []
+    assert list((tmp_path / "cache" / "staging").iterdir()) == []
 
 
 def test_a_template_is_given_as_files(

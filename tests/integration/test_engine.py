@@ -263,7 +263,7 @@ def test_without_a_cache_nothing_is_kept(
 
     kept = [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert kept == ["lock"]
-    assert list((tmp_path / "cache" / "partial").iterdir()) == []
+    assert list((tmp_path / "cache" / "staging").iterdir()) == []
 
 
 @pytest.mark.parametrize(

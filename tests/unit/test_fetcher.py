@@ -202,7 +202,7 @@ def test_what_is_no_digest_is_told_when_it_is_loaded(tmp_path: pathlib.Path) -> 
         fetcher.prefetch([odd, *others])
 
         assert all(pathlib.Path(fetcher.source(choice)).is_dir() for choice in others)
-        with pytest.raises(loader.DigestMismatch, match="'odd' is no SHA-256"):
+        with pytest.raises(loader.DigestMismatch, match="'odd' is not a valid SHA-256"):
             fetcher.source(odd)
 
 

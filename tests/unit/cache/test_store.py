@@ -12,13 +12,14 @@ import logging
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -26,7 +27,7 @@ import loader
 from glare_murano.package import Archive, InvalidArchive, Limits
 from loader.cache import checksums, locks
 from loader.cache import store as cache_module
-from loader.cache.staging import Workspaces
+from loader.cache.archives import ArchiveFiles
 from tests.descriptors import highest_descriptor, open_files
 from tests.unit.stored import Stored
 
@@ -40,8 +41,9 @@ def _archive(cache: loader.Cache, stored: Stored) -> pathlib.Path:
     return cache.folder / "archives" / stored.digest
 
 
-def _note(cache: loader.Cache, stored: Stored) -> pathlib.Path:
-    return cache.folder / "notes" / stored.digest
+def _record(cache: loader.Cache, stored: Stored) -> pathlib.Path:
+    """The record of an archive."""
+    return cache.folder / "records" / stored.digest
 
 
 def _folder(cache: loader.Cache, stored: Stored) -> pathlib.Path:
@@ -64,12 +66,12 @@ def _unpacked(cache: loader.Cache) -> set[str]:
 
 
 def _there(cache: loader.Cache) -> set[str]:
-    """Whatever has an archive, a note or files."""
-    return _names(cache.folder / "archives") | _names(cache.folder / "notes") | _unpacked(cache)
+    """The digests of all archives, records and files."""
+    return _names(cache.folder / "archives") | _names(cache.folder / "records") | _unpacked(cache)
 
 
 def _leftovers(cache: loader.Cache) -> list[pathlib.Path]:
-    return list((cache.folder / "partial").iterdir())
+    return list((cache.folder / "staging").iterdir())
 
 
 # What is kept
@@ -132,12 +134,12 @@ def test_nobody_else_can_read_or_change_what_is_kept(tmp_path: pathlib.Path) -> 
     stored.take(cache)
 
     folders = [path for path in cache.folder.iterdir() if path.is_dir()]
-    assert {folder.name for folder in folders} == {"archives", "notes", "packages", "partial"}
+    assert {folder.name for folder in folders} == {"archives", "records", "packages", "staging"}
     for folder in (cache.folder, _folder(cache, stored), *folders):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for path in cache.folder.rglob("*"):
         assert not path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    for path in (_archive(cache, stored), _note(cache, stored)):
+    for path in (_archive(cache, stored), _record(cache, stored)):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -145,7 +147,7 @@ def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path: pathlib.Path)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
 
-    with pytest.raises(loader.CacheError, match="others can write to it"):
+    with pytest.raises(loader.CacheError, match="other users can write to it"):
         loader.Cache(tmp_path / "cache")
 
 
@@ -158,33 +160,57 @@ def test_a_folder_of_another_user_is_refused(
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
 
-    with pytest.raises(loader.CacheError, match="others can write to it"):
+    with pytest.raises(loader.CacheError, match="other users can write to it"):
         loader.Cache(tmp_path / "cache")
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "A" * 64, "../" + "0" * 61, "0" * 64 + "\n"])
 def test_what_is_no_digest_is_refused(cache: loader.Cache, stored: Stored, digest: str) -> None:
-    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+    with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.package(digest, stored.nothing)
-    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+    with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.archive(digest, stored.nothing)
-    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+    with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.store([digest], lambda digests: [])
-    with pytest.raises(loader.DigestMismatch, match="no SHA-256"):
+    with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.verify(digest)
 
 
-def test_a_closed_cache_gives_nothing(cache: loader.Cache, stored: Stored) -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        Stored.take,
+        Stored.take_archive,
+        lambda stored, cache: Stored.store(cache, stored),
+        lambda stored, cache: cache.has(stored.digest),
+        lambda stored, cache: cache.verify(),
+        lambda stored, cache: cache.prune(0),
+        lambda stored, cache: cache.size,
+        lambda stored, cache: cache.staging_directory().__enter__(),
+        lambda stored, cache: cache.__enter__(),
+    ],
+)
+def test_after_close_every_method_is_refused(
+    cache: loader.Cache, stored: Stored, use: Callable[[Stored, loader.Cache], object]
+) -> None:
     stored.take(cache)
     cache.close()
     cache.close()
 
-    with pytest.raises(loader.CacheError, match="closed"):
-        stored.take(cache)
-    with pytest.raises(loader.CacheError, match="closed"):
-        stored.take_archive(cache)
-    with pytest.raises(loader.CacheError, match="closed"):
-        Stored.store(cache, stored)
+    with pytest.raises(loader.CacheError, match=f"the cache {cache.folder} is closed"):
+        use(stored, cache)
+
+
+@pytest.mark.parametrize("folder", [["a"], None, b"a", 1])
+def test_a_directory_of_another_type_is_refused(folder: Any) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"must be a path, not {folder!r}")):
+        loader.Cache(folder)
+
+
+def test_a_cache_is_shown_with_its_directory(tmp_path: pathlib.Path) -> None:
+    with loader.Cache(tmp_path) as cache, loader.Cache(tmp_path, max_size=10) as limited:
+        assert repr(cache) == f"Cache('{tmp_path}')"
+        assert repr(limited) == f"Cache('{tmp_path}', max_size=10)"
 
 
 # Downloads
@@ -333,13 +359,13 @@ def test_what_others_fetch_is_waited_for(
     first, *others = some
     second = _Second(cache, some)
     looks = []
-    lock = Workspaces.lock_those_free
+    lock = loader.Cache._lock_free
 
-    def look(workspaces: Workspaces, names: list[str]) -> Any:
-        looks.append(len(names))
-        return lock(workspaces, names)
+    def look(cache: loader.Cache, digests: list[str]) -> Any:
+        looks.append(len(digests))
+        return lock(cache, digests)
 
-    monkeypatch.setattr(Workspaces, "lock_those_free", look)
+    monkeypatch.setattr(loader.Cache, "_lock_free", look)
 
     def fetch() -> Iterator[bytes]:
         second.start()
@@ -389,14 +415,14 @@ def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored])
 def test_what_others_have_stored_meanwhile_is_not_fetched(
     cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = Workspaces.lock_those_free
+    lock = loader.Cache._lock_free
 
-    def lock_late(workspaces: Workspaces, names: list[str]) -> Any:
+    def lock_late(cache: loader.Cache, digests: list[str]) -> Any:
         monkeypatch.undo()
         _use(cache, *some[:2])
-        return lock(workspaces, names)
+        return lock(cache, digests)
 
-    monkeypatch.setattr(Workspaces, "lock_those_free", lock_late)
+    monkeypatch.setattr(loader.Cache, "_lock_free", lock_late)
 
     assert Stored.store(cache, *some) == {stored.digest for stored in some[2:]}
 
@@ -496,7 +522,7 @@ def test_an_archive_is_on_the_disk_before_it_appears(
     disk = _Disk(archives, monkeypatch)
     stored.take_archive(cache)
 
-    assert disk.needed == [{cache.folder / "partial" / stored.digest / stored.digest}]
+    assert disk.needed == [{cache.folder / "staging" / stored.digest / stored.digest}]
     assert disk.appeared == [archives / stored.digest]
     assert disk.synced == {archives}
 
@@ -509,7 +535,7 @@ def test_all_files_are_on_the_disk_before_they_appear(
     disk = _Disk(packages, monkeypatch)
     stored.take(cache)
 
-    made = cache.folder / "partial" / stored.digest
+    made = cache.folder / "staging" / stored.digest
     (needed,) = disk.needed
     assert {made, made / "record", made / "files" / "Resources" / "4"} <= needed
     assert len(needed) > len(stored.files)
@@ -597,16 +623,16 @@ def _wait_for_a_tick() -> None:
 
 # What is done to an archive, and the words that tell it.
 ARCHIVE_DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
-    "flipped": (_flip, "its archive is not what was downloaded"),
-    "hidden": (_flip_and_hide, "its archive is not what was downloaded"),
-    "truncated": (lambda path: os.truncate(path, 1), "its archive is not what was downloaded"),
-    "emptied": (lambda path: os.truncate(path, 0), "its archive is not what was downloaded"),
-    "linked": (_link, "its archive is no file"),
-    "a folder": (_replace_by_folder, "its archive is no file"),
+    "flipped": (_flip, "its archive has changed since it was stored"),
+    "hidden": (_flip_and_hide, "its archive has changed since it was stored"),
+    "truncated": (lambda path: os.truncate(path, 1), "its archive has changed since it was stored"),
+    "emptied": (lambda path: os.truncate(path, 0), "its archive has changed since it was stored"),
+    "linked": (_link, "its archive is not a regular file"),
+    "a folder": (_replace_by_folder, "its archive is not a regular file"),
 }
 
-# What is done to a note, be its archive damaged or not.
-NOTE_DAMAGES: dict[str, Callable[[pathlib.Path], object]] = {
+# Damages of a record, whether its archive is damaged or not.
+RECORD_DAMAGES: dict[str, Callable[[pathlib.Path], object]] = {
     "kept": lambda path: path,
     "missing": lambda path: path.unlink(),
     "empty": lambda path: os.truncate(path, 0),
@@ -617,16 +643,16 @@ NOTE_DAMAGES: dict[str, Callable[[pathlib.Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("note", NOTE_DAMAGES)
+@pytest.mark.parametrize("record", RECORD_DAMAGES)
 @pytest.mark.parametrize("damage", ARCHIVE_DAMAGES)
 def test_a_damaged_archive_is_fetched_again(
-    cache: loader.Cache, stored: Stored, damage: str, note: str, caplog: pytest.LogCaptureFixture
+    cache: loader.Cache, stored: Stored, damage: str, record: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _use(cache, stored)
     _wait_for_a_tick()
     break_it, told = ARCHIVE_DAMAGES[damage]
     break_it(_archive(cache, stored))
-    NOTE_DAMAGES[note](_note(cache, stored))
+    RECORD_DAMAGES[record](_record(cache, stored))
 
     assert cache.size >= 0
     archive = stored.take_archive(cache)
@@ -702,13 +728,13 @@ def _count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-@pytest.mark.parametrize("note", [*NOTE_DAMAGES][1:-1])
-def test_an_archive_without_a_note_is_read_once(
-    cache: loader.Cache, stored: Stored, note: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("record", [*RECORD_DAMAGES][1:-1])
+def test_an_archive_without_a_record_is_read_once(
+    cache: loader.Cache, stored: Stored, record: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored.take_archive(cache)
     cache.close()
-    NOTE_DAMAGES[note](_note(cache, stored))
+    RECORD_DAMAGES[record](_record(cache, stored))
     read = _count_reads(monkeypatch)
 
     for _ in range(3):
@@ -719,12 +745,12 @@ def test_an_archive_without_a_note_is_read_once(
     assert read == [stored.digest]
 
 
-def test_an_archive_whose_note_cannot_be_written_is_read_each_time(
+def test_an_archive_whose_record_cannot_be_written_is_read_each_time(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored.take_archive(cache)
     cache.close()
-    _replace_by_folder(_note(cache, stored))
+    _replace_by_folder(_record(cache, stored))
     read = _count_reads(monkeypatch)
 
     for _ in range(3):
@@ -784,7 +810,7 @@ def test_verifying_reads_archives_that_nobody_has_written_to(
     archive = stored.take_archive(cache)
     cache.close()
     _flip(archive)
-    _forge_note(cache, stored)
+    _forge_record(cache, stored)
 
     with loader.Cache(cache.folder) as other:
         assert other.archive(stored.digest, stored.nothing) == archive, "it looks as before"
@@ -792,14 +818,15 @@ def test_verifying_reads_archives_that_nobody_has_written_to(
             other.package(stored.digest, stored.nothing)
         assert _leftovers(other) == []
         assert _unpacked(other) == set()
-        assert other.verify() == {stored.digest: ["its archive is not what was downloaded"]}
+        assert other.verify() == {stored.digest: ["its archive has changed since it was stored"]}
         assert stored.is_in(stored.take(other))
 
 
-def _forge_note(cache: loader.Cache, stored: Stored) -> None:
-    """Have a note say that its archive was whole as it looks now."""
-    there = _archive(cache, stored).stat()
-    _note(cache, stored).write_text(f"{there.st_ino} {there.st_size} {there.st_ctime_ns}")
+def _forge_record(cache: loader.Cache, stored: Stored) -> None:
+    """Record that an archive is intact as it is now."""
+    archive = _archive(cache, stored)
+    record = checksums.Record.stamp(archive.parent, {stored.digest: stored.digest})
+    record.save(_record(cache, stored))
 
 
 def test_what_is_damaged_is_gone_on_the_disk_too(
@@ -883,10 +910,12 @@ def test_who_can_open_no_file_finds_no_damage(cache: loader.Cache, stored: Store
 
 
 def test_who_can_open_no_file_finds_no_damage_in_what_was_unpacked(
-    cache: loader.Cache, stored: Stored
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = stored.take(cache)
     record = folder.parent / "record"
+    # Otherwise the archive is the first file that cannot be opened.
+    monkeypatch.setattr(ArchiveFiles, "damage", lambda *_: [])
     told = []
     for count in range(12):
         told += filter(None, [_told_with_few_files(cache, stored, count)])
@@ -894,7 +923,27 @@ def test_who_can_open_no_file_finds_no_damage_in_what_was_unpacked(
         assert stored.is_in(folder)
 
     assert 0 < len(told) < 12
-    assert any(str(folder) in each for each in told)
+    assert any(str(record) in each for each in told)
+
+
+@pytest.mark.parametrize("path", ["manifest.yaml", "Resources/2"])
+def test_an_unpacked_file_that_cannot_be_opened_now_is_not_damaged(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    folder = stored.take(cache)
+
+    def open_others(name: Any, *args: Any, **options: Any) -> IO[Any]:
+        if os.fspath(name) == f"{folder}/{path}":
+            raise OSError(errno.EMFILE, "Too many open files", name)
+        return open(name, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checksums, "open", open_others, raising=False)
+        with pytest.raises(loader.CacheError, match=f"Too many open files: '{folder}/{path}'"):
+            cache.verify()
+
+    assert (folder.parent / "record").is_file()
+    assert cache.verify() == {}
 
 
 # Damage of what was unpacked
@@ -904,27 +953,33 @@ def _misspell(path: pathlib.Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"Resources", b"Resourced"))
 
 
-def _record(text: str) -> Callable[[pathlib.Path], object]:
+def _write_record(text: str) -> Callable[[pathlib.Path], object]:
     return lambda path: (path.parent.parent.parent / "record").write_text(text)
 
 
 DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
-    "flipped": (_flip, "Resources/2 is not what was unpacked"),
-    "hidden": (_flip_and_hide, "Resources/2 is not what was unpacked"),
-    "truncated": (lambda path: os.truncate(path, 1), "Resources/2 is not what was unpacked"),
+    "flipped": (_flip, "Resources/2 has changed since it was stored"),
+    "hidden": (_flip_and_hide, "Resources/2 has changed since it was stored"),
+    "truncated": (lambda path: os.truncate(path, 1), "Resources/2 has changed since it was stored"),
     "removed": (lambda path: path.unlink(), "Resources/2 is missing"),
     "added": (lambda path: path.with_name("new").touch(), "Resources/new was added"),
-    "linked": (_link, "Resources/2 cannot be read"),
+    "linked": (_link, "Resources/2 is not a regular file"),
     "emptied": (lambda path: shutil.rmtree(path.parent), "Resources/4 is missing"),
-    "gone": (lambda path: shutil.rmtree(path.parent.parent), "No such file"),
+    "gone": (lambda path: shutil.rmtree(path.parent.parent), "Resources/2 is missing"),
     "record": (lambda path: _misspell(path.parent.parent.parent / "record"), "is missing"),
     "record of words": (
-        _record('{"files": {"Resources/2": ["a", "b", "c"]}, "folders": {}}'),
-        "is no record",
+        _write_record('{"files": {"Resources/2": ["a", "b", "c"]}, "directories": {}}'),
+        "the record is not valid",
     ),
-    "record of nothing": (_record('{"files": {}, "folders": {}}'), "is no record"),
-    "record of an earlier version": (_record('{"Resources/2": [1, 2, "c"]}'), "is no record"),
-    "record of lists": (_record("[" * 100_000), "is no record"),
+    "record of nothing": (
+        _write_record('{"files": {}, "directories": {}}'),
+        "the record is not valid",
+    ),
+    "record of an earlier version": (
+        _write_record('{"Resources/2": [1, 2, "c"]}'),
+        "the record is not valid",
+    ),
+    "record of lists": (_write_record("[" * 100_000), "the record is not valid"),
     "no record": (lambda path: os.truncate(path.parent.parent.parent / "record", 0), ""),
 }
 
@@ -998,7 +1053,7 @@ def test_verifying_finds_what_the_disk_has_changed(cache: loader.Cache, stored: 
     (folder / "record").unlink()
     record.save(folder / "record")
 
-    assert cache.verify() == {stored.digest: ["Resources/3 is not what was unpacked"]}
+    assert cache.verify() == {stored.digest: ["Resources/3 has changed since it was stored"]}
     assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
 
@@ -1007,7 +1062,7 @@ def test_all_that_is_damaged_is_told(cache: loader.Cache, stored: Stored) -> Non
     _flip(_archive(cache, stored))
     told = _break(_folder(cache, stored), "truncated")
 
-    assert cache.verify() == {stored.digest: ["its archive is not what was downloaded", told]}
+    assert cache.verify() == {stored.digest: ["its archive has changed since it was stored", told]}
     assert _there(cache) == set()
     assert stored.is_in(stored.take(cache))
 
@@ -1033,6 +1088,49 @@ def test_who_verifies_gets_whole_files_from_then_on(cache: loader.Cache, stored:
 
     assert list(cache.verify()) == [stored.digest]
     assert stored.is_in(cache.package(stored.digest, stored.nothing))
+
+
+def test_verifying_keeps_the_order_of_use(cache: loader.Cache) -> None:
+    some = sorted((Stored.named(f"org.{name}") for name in "abc"), key=lambda one: one.digest)
+    _use(cache, *some[::-1])
+
+    assert cache.verify() == {}
+
+    assert cache.prune(0).removed == tuple(stored.digest for stored in some[::-1])
+
+
+@pytest.mark.parametrize("own", ["path", "sum"])
+def test_the_record_of_another_archive_is_not_used(
+    cache: loader.Cache, stored: Stored, own: str
+) -> None:
+    """Even if it lists the present size and time of the archive that has its name."""
+    _use(cache, stored)
+    _flip(_archive(cache, stored))
+    other = Stored.named("org.other").digest
+    record = checksums.Record.stamp(cache.folder / "archives", {stored.digest: stored.digest})
+    (state,) = record.files.values()
+    files = {stored.digest: state._replace(sha256=other)} if own == "path" else {other: state}
+    checksums.Record(files, {}).save(_record(cache, stored))
+
+    assert stored.take_archive(cache).read_bytes() == stored.data
+
+
+@pytest.mark.parametrize("path", ["Resources", "new"])
+def test_a_link_and_a_new_directory_are_damage(
+    cache: loader.Cache, stored: Stored, tmp_path: pathlib.Path, path: str
+) -> None:
+    """A link to a directory with the same content; a directory in which files could be added."""
+    folder = stored.take(cache)
+    if path == "new":
+        (folder / path).mkdir()
+        problem = "new was added"
+    else:
+        (folder / path).rename(tmp_path / path)
+        (folder / path).symlink_to(tmp_path / path)
+        problem = "Resources is not a directory"
+
+    assert cache.verify() == {stored.digest: [problem]}
+    assert stored.is_in(stored.take(cache))
 
 
 def test_a_copy_of_a_cache_is_as_good(
@@ -1118,9 +1216,10 @@ def test_the_size_is_what_archives_and_files_take_up_on_the_disk(cache: loader.C
     assert len(files) == len(stored.files)
     assert cache.size == archives + _on_disk(*files)
     cache.close()
-    assert cache.prune(0) == cache_module.Pruned(
-        (stored.digest, large.digest), archives + len(files) * 4096
-    )
+    with loader.Cache(cache.folder) as other:
+        assert other.prune(0) == cache_module.Pruned(
+            (stored.digest, large.digest), archives + len(files) * 4096
+        )
     assert _there(cache) == set()
 
 
@@ -1193,7 +1292,7 @@ def test_what_was_used_while_pruning_had_begun_stays(
 ) -> None:
     a, b = Stored.named("org.a"), Stored.named("org.b")
     _use(cache, a, b)
-    monkeypatch.setattr(cache._clock, "catch_up", lambda _: _use(cache, a))
+    monkeypatch.setattr(cache._times, "advance_to", lambda _: _use(cache, a))
 
     assert cache.prune(0).removed == (b.digest,)
 
@@ -1230,11 +1329,11 @@ def test_what_is_in_use_stays_when_the_cache_is_forgotten(
 
 def test_pruning_removes_what_is_no_package_any_more(cache: loader.Cache, stored: Stored) -> None:
     stored.write(_folder(cache, stored) / "files")
-    (cache.folder / "partial" / stored.digest).mkdir()
-    without_archive, with_note = Stored.named("org.archiveless"), Stored.named("org.noted")
+    (cache.folder / "staging" / stored.digest).mkdir()
+    without_archive, with_record = Stored.named("org.archiveless"), Stored.named("org.recorded")
     _use(cache, without_archive)
     _archive(cache, without_archive).unlink()
-    _note(cache, with_note).touch()
+    _record(cache, with_record).touch()
 
     assert cache.prune(10**9) == cache_module.Pruned((), 0)
 
@@ -1276,7 +1375,7 @@ def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
     a, b, c = (Stored.named(f"org.{name}") for name in "abc")
     _use(cache, a, b, c)
     future = time.time_ns() + 10**17
-    os.utime(_note(cache, a), ns=(future, future))
+    os.utime(_record(cache, a), ns=(future, future))
 
     cache.prune(10**9)
     _use(cache, b, c)
@@ -1287,7 +1386,7 @@ def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
 def test_storing_removes_what_killed_processes_have_left(
     cache: loader.Cache, stored: Stored
 ) -> None:
-    stored.write(cache.folder / "partial" / Stored.named("org.killed").digest)
+    stored.write(cache.folder / "staging" / Stored.named("org.killed").digest)
 
     stored.take(cache)
 
@@ -1299,7 +1398,7 @@ def test_pruning_removes_what_is_no_package_however_much_room_there_is(
 ) -> None:
     stored.take(cache)
     lost = Stored.named("org.lost")
-    stored.write(cache.folder / "partial" / Stored.named("org.killed").digest)
+    stored.write(cache.folder / "staging" / Stored.named("org.killed").digest)
     lost.write(_folder(cache, lost) / "files")
 
     assert cache.prune(1024**3).removed == ()
@@ -1308,13 +1407,13 @@ def test_pruning_removes_what_is_no_package_however_much_room_there_is(
     assert _there(cache) == _unpacked(cache) == {stored.digest}
 
 
-# A folder for one task
+# Staging directories
 
 
-def test_a_workspace_is_gone_afterwards(cache: loader.Cache, stored: Stored) -> None:
-    with cache.workspace() as folder, loader.Cache(folder) as own:
+def test_a_staging_directory_is_gone_afterwards(cache: loader.Cache, stored: Stored) -> None:
+    with cache.staging_directory() as folder, loader.Cache(folder) as own:
         assert stored.is_in(stored.take(own))
-        with cache.workspace():
+        with cache.staging_directory():
             cache.prune(0)
         assert stored.is_in(stored.take(own)), "swept although it is used"
 
@@ -1377,7 +1476,7 @@ def test_a_file_system_without_locks_is_refused(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "fcntl", no_locks)
-    with pytest.raises(loader.CacheError, match=r"has no locks: .*No locks available"):
+    with pytest.raises(loader.CacheError, match=r"does not support locks .*No locks available"):
         stored.take(cache)
 
 

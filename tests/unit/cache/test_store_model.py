@@ -143,7 +143,7 @@ class Pruning(RuleBasedStateMachine):
     def all_is_there(self) -> None:
         folder = pathlib.Path(self._folder)
         assert {path.name for path in (folder / "archives").iterdir()} == set(self._there)
-        assert {path.name for path in (folder / "notes").iterdir()} == set(self._there)
+        assert {path.name for path in (folder / "records").iterdir()} == set(self._there)
         assert {path.name for path in (folder / "packages").iterdir()} == self._unpacked
         assert self._caches[0].size == sum(map(self._size, self._there))
 

@@ -19,7 +19,7 @@ import pytest
 
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidPackage
-from loader.cache import archives
+from loader.cache.checksums import Record
 from loader.formats import ArchiveSource, DirectorySource, PackageSource, PackageTypes
 from loader.formats import source as source_module
 from loader.formats.hot import HOTPackage
@@ -527,7 +527,8 @@ def test_a_name_that_the_disk_has_damaged_is_reported(
     cache.close()
     _flip(archive, _entry_of(stored, path) + 46 + 1)
     # The cache's record of its size and times says that it has not changed.
-    (cache.folder / "notes" / stored.digest).write_bytes(archives._look(archive))
+    record = Record.stamp(archive.parent, {stored.digest: stored.digest})
+    record.save(cache.folder / "records" / stored.digest)
 
     with loader.Cache(cache.folder) as other:
         for name in (path, "manifest.yaml"):

@@ -654,13 +654,13 @@ def test_a_process_that_is_killed_while_it_downloads_leaves_nothing(
         process.join(moments.uniform(0, 0.12))
         process.kill()
         process.join()
-        unfinished += bool(list((cache / "partial").iterdir()))
+        unfinished += bool(list((cache / "staging").iterdir()))
 
         process = FORK.Process(target=_load_all_of_it, args=(_catalog(server), cache))
         process.start()
         process.join()
         assert process.exitcode == 0
-        assert not list((cache / "partial").iterdir())
+        assert not list((cache / "staging").iterdir())
 
     # Most in the middle of the download, or of unpacking.
     assert unfinished > 3
