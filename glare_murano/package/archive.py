@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The files of a package: a ZIP file, an open file, or a folder, read safely.
+"""Read, unpack and pack the files of a package safely, from a ZIP file or a directory.
 
-An archive is hostile until it has been read: every rule is checked before the
-first file is written, and the sizes that an archive declares are only
-believed once they have been counted. The module knows files; it does not know
-what they mean.
+An archive is hostile until it is read: its central directory is checked
+before any file, and declared sizes are compared with the bytes that are read.
 """
 
 import abc
@@ -35,18 +33,18 @@ _SUPPORTED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNSUPPORTED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
 _UTF_8 = 0x800
 _LOCAL_HEADER_SIZE = 30
-_DIRECTORY_ENTRY_SIZE = 46
-# Name, extra field and comment of one entry; more than any tool writes.
-_DIRECTORY_TEXT_SIZE = 1024
+_ENTRY_SIZE = 46
+# A generous limit for the name, extra field and comment of one entry.
+_ENTRY_TEXT_SIZE = 1024
 _END_SIGNATURE = b"PK\5\6"
-# The end record of ZIP64 and its locator, which stand before the plain one.
+# The end record of ZIP64 and its locator, which precede the plain end record.
 _ZIP64_END_SIZE = 56 + 20
-# The earliest time that a ZIP file can tell.
+# The earliest time that a ZIP file can hold.
 _PACKED_TIME = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
-# What tools leave in a folder and nobody wants to publish.
+# Files of version control, editors and desktops, which are never published.
 _LEFTOVERS = re.compile(
     r"\.git|\.hg|\.svn|\.bzr|CVS|\.gitignore|\.gitattributes|\.gitmodules|\.hgignore"
     r"|__MACOSX|\.DS_Store|\._.*|Thumbs\.db|desktop\.ini"
@@ -55,7 +53,7 @@ _LEFTOVERS = re.compile(
 
 
 class Archive:
-    """The files of one package, to be used as a context manager."""
+    """The files of one package, as a context manager."""
 
     def __init__(self, container: "_Container") -> None:
         self._container = container
@@ -63,17 +61,17 @@ class Archive:
 
     @classmethod
     def open(cls, source: Source, limits: Limits = DEFAULT_LIMITS) -> Self:
-        """Open a package and check every rule that its directory can show.
+        """Open a package, and check the rules for paths and sizes.
 
-        :param source: the path of a ZIP file or a folder, or an open file
-            that can seek, which stays open. What version control, editors and
-            desktops leave in a folder is passed over.
-        :raises InvalidArchive: naming the file and the rule.
-        :raises OSError: if it cannot be read.
+        :param source: the path of a ZIP file or a directory, or a seekable
+            file, which stays open. Files of version control, editors and
+            desktops in a directory are skipped.
+        :raises InvalidArchive: with the path and the broken rule.
+        :raises OSError: if the source cannot be read.
         """
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-            return cls(_Folder(pathlib.Path(source), limits))
-        return cls(_Zip(source, limits))
+            return cls(_DirectoryContainer(pathlib.Path(source), limits))
+        return cls(_ZipContainer(source, limits))
 
     def __enter__(self) -> Self:
         return self
@@ -88,11 +86,11 @@ class Archive:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of all files, with slashes, as they stand in the archive."""
+        """The paths of all files, with slashes, in the order of the archive."""
         return tuple(self._entries)
 
     def size(self, path: str) -> int:
-        """The declared size of a file, in bytes.
+        """Return the declared size of a file, in bytes.
 
         :raises KeyError: if there is no such file.
         """
@@ -101,10 +99,9 @@ class Archive:
     def read(self, path: str, limit: int) -> bytes:
         """Read one file.
 
-        :param path: as in ``paths``.
-        :param limit: how many bytes it may hold.
+        :param limit: the allowed number of bytes.
         :raises KeyError: if there is no such file.
-        :raises InvalidArchive: if it is larger, or not what was declared.
+        :raises InvalidArchive: if the file is larger, or not as declared.
         """
         entry = self._entries[path]
         if entry.size > limit:
@@ -112,24 +109,24 @@ class Archive:
         return b"".join(self._chunks(entry))
 
     def verify(self) -> None:
-        """Read every file, and keep nothing of it.
+        """Read every file to check that none is damaged.
 
-        :raises InvalidArchive: if an entry is not what was declared.
+        :raises InvalidArchive: if a file is not as declared.
         """
         for entry in self._entries.values():
             for _ in self._chunks(entry):
                 pass
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
-        """Write all files below a folder that does not exist yet: all, or none.
+        """Create a directory with all files, or none at all after an error.
 
-        :raises InvalidArchive: if an entry is not what was declared.
-        :raises FileExistsError: if the folder exists.
-        :raises OSError: if it cannot be written; nothing is left then.
+        :raises InvalidArchive: if a file is not as declared.
+        :raises FileExistsError: if the directory exists.
+        :raises OSError: if a file cannot be written.
         """
         target = pathlib.Path(target)
         if os.path.lexists(target):
-            raise FileExistsError(f"{target} exists already")
+            raise FileExistsError(f"{target} already exists")
         partial = target.with_name(f".{target.name[:32]}.{uuid.uuid4().hex}")
         try:
             partial.mkdir(0o755)
@@ -140,21 +137,19 @@ class Archive:
             raise
 
     def pack(self, target: IO[bytes]) -> None:
-        """Write the files as a ZIP file whose bytes depend on nothing but them.
+        """Write a reproducible ZIP file: the same files give the same digest.
 
-        Entries are sorted and bear one fixed time, so that the same files
-        give the same digest.
+        Entries are sorted, and have one fixed time.
 
-        :param target: an open file that can seek; it is left as it was if
-            something goes wrong.
-        :raises InvalidArchive: if an entry is not what was declared.
+        :param target: a seekable file; an error leaves it unchanged.
+        :raises InvalidArchive: if a file is not as declared.
         :raises OSError: if a file cannot be read, or the target not written.
         """
         start = target.tell()
         try:
             self._pack(target)
         except BaseException:
-            # The library ends what it has begun, so that it looks whole.
+            # zipfile completes the archive even after an error.
             target.seek(start)
             target.truncate()
             raise
@@ -173,20 +168,18 @@ class Archive:
 
     def _write_all(self, root: pathlib.Path) -> None:
         made = {""}
-        # The manifest last: a folder without one is no package, whenever we are killed.
+        # The manifest is last, so that a killed process leaves no valid package.
         for entry in sorted(self._entries.values(), key=lambda e: e.path == FILE_NAME):
-            folder = entry.path.rpartition("/")[0]
-            if folder not in made:
-                _make_folders(root, folder, made)
-            # Text, not pathlib: it is done for every file.
+            _make_directories(root, entry.path.rpartition("/")[0], made)
+            # A string is faster than pathlib, and there are many files.
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
-            # Buffered: of a write to a full disk, a raw file would take a part and go on.
+            # Buffered: an unbuffered write to a full disk may be partial without an error.
             with open(file, "wb") as stream:
                 for chunk in self._chunks(entry):
                     stream.write(chunk)
 
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
-        """The content of a file, which is counted as it goes."""
+        """Read a file, and compare its length with its declared size."""
         count = 0
         try:
             with self._container.stream(entry) as stream:
@@ -199,45 +192,42 @@ class Archive:
             raise refusal(Rule.ENTRY_DATA, entry.path, f"cannot be read: {error}") from error
         if count != entry.size:
             more_or_less = "more" if count > entry.size else "fewer"
-            raise refusal(
-                Rule.ENTRY_SIZE,
-                entry.path,
-                f"{entry.size} bytes were declared, but it holds {more_or_less}",
-            )
+            message = f"{entry.size} bytes are declared, but the file has {more_or_less}"
+            raise refusal(Rule.ENTRY_SIZE, entry.path, message)
 
 
 class _Container(abc.ABC):
-    """What holds the files; its entries have passed the rules."""
+    """A source of files whose entries have passed the rules."""
 
     entries: tuple[Entry, ...]
 
     @abc.abstractmethod
     def stream(self, entry: Entry) -> IO[bytes]:
-        """Open a file, which gives more than its declared size if it has more."""
+        """Open a file. It can be read beyond its declared size."""
 
-    def close(self) -> None:  # noqa: B027 - not every container holds something open
-        """Give up what is open."""
+    def close(self) -> None:  # noqa: B027 - a directory has nothing to close
+        """Close the container."""
 
 
-class _Zip(_Container):
+class _ZipContainer(_Container):
     def __init__(self, source: Source, limits: Limits) -> None:
         size = _size(source)
         archive_rules.check_size(size, limits)
         self._zip = _opened(source, limits)
         try:
             infos = self._zip.infolist()
-            folders = [info.filename.rstrip("/") for info in infos if _is_folder(info)]
-            files = [info for info in infos if not _is_folder(info)]
+            directories = [info.filename.rstrip("/") for info in infos if _is_directory(info)]
+            files = [info for info in infos if not _is_directory(info)]
             self.entries = tuple(map(_zip_entry, files))
             if self._zip.fp is not None:
                 _check_layout(infos, self._zip.start_dir, self._zip.fp)
-            archive_rules.check_entries(self.entries, folders, size, limits)
+            archive_rules.check_entries(self.entries, directories, size, limits)
             self._infos = {info.filename: info for info in files}
             for info in files:
-                # Declared one byte larger, a file shows if there is more to it.
+                # zipfile stops at the declared size; one more byte shows excess data.
                 info.file_size += 1
             for info in infos:
-                # Up to 128 KB that nobody reads, as long as the archive is kept.
+                # Up to 128 KB for each entry, which would stay in memory unused.
                 info.extra = info.comment = b""
         except BaseException:
             self._zip.close()
@@ -250,47 +240,45 @@ class _Zip(_Container):
         self._zip.close()
 
 
-class _Folder(_Container):
+class _DirectoryContainer(_Container):
     def __init__(self, root: pathlib.Path, limits: Limits) -> None:
         self._root = root
         files: list[Entry] = []
-        folders: list[str] = []
-        for folder, subfolders, names in os.walk(root, onerror=_raise):
-            subfolders[:] = [name for name in subfolders if not _LEFTOVERS.fullmatch(name)]
-            relative = os.path.relpath(folder, root)
+        directories: list[str] = []
+        for directory, subdirectories, names in os.walk(root, onerror=_raise):
+            subdirectories[:] = [name for name in subdirectories if not _LEFTOVERS.fullmatch(name)]
+            relative = os.path.relpath(directory, root)
             below = "" if relative == "." else f"{relative}/"
-            for name in subfolders:
-                if pathlib.Path(folder, name).is_symlink():
+            for name in subdirectories:
+                if pathlib.Path(directory, name).is_symlink():
                     raise refusal(Rule.ENTRY_TYPE, f"{below}{name}", "is a link")
-                folders.append(f"{below}{name}")
+                directories.append(f"{below}{name}")
             for name in names:
                 if not _LEFTOVERS.fullmatch(name):
-                    files.append(_folder_entry(os.path.join(folder, name), f"{below}{name}"))
-            if len(files) + len(folders) > limits.entries:
+                    files.append(_file_entry(os.path.join(directory, name), f"{below}{name}"))
+            if len(files) + len(directories) > limits.entries:
                 break
         total = sum(entry.size for entry in files)
-        archive_rules.check_entries(files, folders, total, limits)
+        archive_rules.check_entries(files, directories, total, limits)
         self.entries = tuple(files)
 
     def stream(self, entry: Entry) -> IO[bytes]:
         return open(self._root / entry.path, "rb")
 
 
-def _make_folders(root: pathlib.Path, folder: str, made: set[str]) -> None:
-    """Make a folder and those above it, which others cannot write to, whatever the umask is.
+def _make_directories(root: pathlib.Path, path: str, made: set[str]) -> None:
+    """Make a directory and its parents, which only their owner can write to.
 
-    :param made: those that are there; the new ones are added.
+    :param made: the existing directories; is extended by the new ones.
     """
-    parts = folder.split("/")
-    for depth in range(1, len(parts) + 1):
-        path = "/".join(parts[:depth])
-        if path not in made:
-            (root / path).mkdir(0o755)
-            made.add(path)
+    if path not in made:
+        _make_directories(root, path.rpartition("/")[0], made)
+        (root / path).mkdir(0o755)
+        made.add(path)
 
 
 def _opened(source: Source, limits: Limits) -> zipfile.ZipFile:
-    """Read a ZIP file's directory, unless it is larger than the limits allow."""
+    """Open a ZIP file, unless its central directory is larger than the limits allow."""
     try:
         if isinstance(source, str | os.PathLike):
             with open(source, "rb") as stream:
@@ -298,56 +286,54 @@ def _opened(source: Source, limits: Limits) -> zipfile.ZipFile:
         else:
             count = _count_entries(source, limits)
         if count > limits.entries:
-            raise refusal(
-                Rule.ARCHIVE_ENTRIES,
-                "archive",
-                f"more than {limits.entries} entries are not allowed",
-            )
+            message = f"more than {limits.entries} entries are not allowed"
+            raise refusal(Rule.ARCHIVE_ENTRIES, "archive", message)
         return zipfile.ZipFile(source)
     except errors.InvalidArchive:
         raise
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-        raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is no ZIP file: {error}") from error
+        raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is not a ZIP file: {error}") from error
 
 
 def _count_entries(stream: IO[bytes], limits: Limits) -> int:
-    """Count the entries of a directory before it becomes objects, as far as the limit."""
-    # The library's own way to find the directory, which has no public name.
+    """Count the entries of a central directory up to the limit, without making objects."""
+    # zipfile has no public function for this.
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
     if end is None:
-        raise zipfile.BadZipFile("it has no directory")
+        raise zipfile.BadZipFile("there is no central directory")
     size, place = end[5], end[9]
-    if size > limits.entries * (_DIRECTORY_ENTRY_SIZE + _DIRECTORY_TEXT_SIZE):
+    if size > limits.entries * (_ENTRY_SIZE + _ENTRY_TEXT_SIZE):
         return limits.entries + 1
     if end[0] != _END_SIGNATURE:
         place -= _ZIP64_END_SIZE
     stream.seek(max(place - size, 0))
     directory = stream.read(size)
     count = offset = 0
-    while offset + _DIRECTORY_ENTRY_SIZE <= len(directory) and count <= limits.entries:
-        offset += _DIRECTORY_ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, offset + 28))
+    while offset + _ENTRY_SIZE <= len(directory) and count <= limits.entries:
+        offset += _ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, offset + 28))
         count += 1
     return count
 
 
-def _is_folder(info: zipfile.ZipInfo) -> bool:
+def _is_directory(info: zipfile.ZipInfo) -> bool:
+    # ZipInfo.is_dir() fails if the name is empty.
     return info.filename.endswith("/")
 
 
 def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> None:
-    """Refuse entries without a name, of a wrong kind, or that share bytes.
+    """Refuse entries without names, of wrong types, or with shared bytes.
 
-    Of entries that overlap, a small archive unpacks to a huge one.
+    With overlapping entries, a small archive can unpack to a huge one.
     """
     for info in sorted(infos, key=lambda i: i.header_offset, reverse=True):
         mode = info.external_attr >> 16
         kind = stat.S_IFMT(mode)
         if info.filename != info.orig_filename:
-            raise refusal(Rule.PATH_CHARACTERS, info.orig_filename, "a NUL in a path")
+            raise refusal(Rule.PATH_CHARACTERS, info.orig_filename, "contains NUL")
         if not info.filename:
-            raise refusal(Rule.PATH_ESCAPE, "''", "an entry without a name")
-        if kind not in (0, stat.S_IFDIR if _is_folder(info) else stat.S_IFREG):
-            raise refusal(Rule.ENTRY_TYPE, info.filename, "is neither a file nor a folder")
+            raise refusal(Rule.PATH_ESCAPE, "''", "an entry has no name")
+        if kind not in (0, stat.S_IFDIR if _is_directory(info) else stat.S_IFREG):
+            raise refusal(Rule.ENTRY_TYPE, info.filename, "is neither a file nor a directory")
         least = _LOCAL_HEADER_SIZE + len(info.orig_filename) + info.compress_size
         if info.header_offset < 0 or info.header_offset + least > end:
             raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
@@ -356,17 +342,17 @@ def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> 
 
 
 def _check_local_header(info: zipfile.ZipInfo, end: int, stream: IO[bytes]) -> None:
-    """Refuse an entry whose own header contradicts the directory."""
+    """Refuse an entry whose own header contradicts the central directory."""
     name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
     stream.seek(info.header_offset)
     header = stream.read(_LOCAL_HEADER_SIZE + len(name))
     if not header.startswith(b"PK\3\4"):
-        return  # told when the entry is read
+        return  # zipfile refuses the entry when it is read
     flags, method = struct.unpack_from("<2H", header, 6)
     if method != info.compress_type or (flags ^ info.flag_bits) & _UNSUPPORTED_FLAGS:
-        raise refusal(Rule.ENTRY_DATA, info.filename, "contradicts the archive's directory")
+        raise refusal(Rule.ENTRY_DATA, info.filename, "contradicts the central directory")
     if not header.endswith(name):
-        raise refusal(Rule.ENTRY_DATA, info.filename, "has another name in the archive's directory")
+        raise refusal(Rule.ENTRY_DATA, info.filename, "has another name in the central directory")
     size = _LOCAL_HEADER_SIZE + sum(struct.unpack_from("<2H", header, 26)) + info.compress_size
     if info.header_offset + size > end:
         raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
@@ -381,10 +367,10 @@ def _zip_entry(info: zipfile.ZipInfo) -> Entry:
     return Entry(info.filename, info.file_size, bool(info.external_attr >> 16 & stat.S_IXUSR))
 
 
-def _folder_entry(path: str, relative: str) -> Entry:
+def _file_entry(path: str, relative: str) -> Entry:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise refusal(Rule.ENTRY_TYPE, relative, "is neither a file nor a folder")
+        raise refusal(Rule.ENTRY_TYPE, relative, "is neither a file nor a directory")
     return Entry(relative, status.st_size, bool(status.st_mode & stat.S_IXUSR))
 
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can be wrong with a package, told to whoever made it.
+"""Errors about packages, and the base class of all errors of this project.
 
-These are the errors of bad input, and the root of every error that this
-project raises. Failures of a network, a disk or a catalogue are not here:
-see ``loader.errors``.
+Errors of networks, disks and catalogues are in ``loader.errors``.
 """
 
 import dataclasses
@@ -15,48 +13,46 @@ from glare_murano.package.rules import Rule
 _MAX_QUOTED = 80
 _MAX_WHERE = 120
 _MAX_SHOWN = 400
-# How many problems one message tells; the error itself keeps them all.
-_MAX_TOLD = 50
+# A message lists some problems; the error has all of them.
+_MAX_LISTED = 50
 
 
 def quoted(text: str | None) -> str:
-    """A text of unknown origin as a message quotes it: on one line, and short."""
+    """Quote a string of unknown origin for a message: on one line, and shortened."""
     return repr(text if text is None or len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
 
 
 def shown(text: str) -> str:
-    """A text of unknown origin as a message holds it: quoted only if it must be."""
+    """Shorten a string of unknown origin for a message, and quote it if it is not printable."""
     if text.isprintable():
         return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
     return quoted(text)
 
 
 class GlareMuranoError(Exception):
-    """The root of every error that glare_murano and loader raise."""
+    """The base class of all errors that glare_murano and loader raise."""
 
 
 class InvalidVersion(GlareMuranoError, ValueError):
-    """A text that is no SemVer version."""
+    """A string is not a valid SemVer version."""
 
 
 class InvalidName(GlareMuranoError, ValueError):
-    """A text that can name neither a package nor a class."""
+    """A string is not a valid name of a package or a class."""
 
 
 class InvalidRange(GlareMuranoError, ValueError):
-    """A text that is no range of versions."""
+    """A string is not a valid range of versions."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a package.
+    """One reason to refuse a package.
 
-    :param rule: the rule that is broken; another code raises ValueError.
-    :param where: what it is about: a key of the manifest, or a file of the
-        archive.
-    :param message: what was found and what was expected.
-    :param line: the line in the manifest, counted from 1; 0 where there is
-        none.
+    :param rule: the broken rule; a code without a rule raises ValueError.
+    :param where: a key of the manifest, or a file of the archive.
+    :param message: the value that was found, and the expected one.
+    :param line: the line in the manifest, counted from 1; 0 if unknown.
     """
 
     rule: Rule
@@ -74,22 +70,22 @@ class Problem:
 
 
 class InvalidPackage(GlareMuranoError, ValueError):
-    """A package that cannot be used.
+    """A package breaks rules.
 
-    :ivar problems: everything that was found wrong, in the order found.
+    :ivar problems: all problems, in the order found.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        told = [str(problem) for problem in self.problems[:_MAX_TOLD]]
-        if len(self.problems) > _MAX_TOLD:
-            told.append(f"and {len(self.problems) - _MAX_TOLD} more")
-        super().__init__("; ".join(told))
+        listed = [str(problem) for problem in self.problems[:_MAX_LISTED]]
+        if len(self.problems) > _MAX_LISTED:
+            listed.append(f"and {len(self.problems) - _MAX_LISTED} more")
+        super().__init__("; ".join(listed))
 
 
 class InvalidManifest(InvalidPackage):
-    """A manifest that is missing, unreadable, or says what it must not."""
+    """A manifest is missing, unreadable or wrong, or contradicts its artifact."""
 
 
 class InvalidArchive(InvalidPackage):
-    """An archive that is none, or that breaks a rule of safety."""
+    """An archive is not a ZIP file, is damaged, or breaks a rule of safety."""

@@ -259,8 +259,8 @@ def test_a_marker_that_is_none_is_refused(reader: Client) -> None:
     ("query", "words"),
     [
         ("nonsense=1", "nonsense"),
-        ("version=gte:abc", "'abc' is no version"),
-        ("version=1.2.3.4", "'1.2.3.4' is no version"),
+        ("version=gte:abc", "'abc' is not a valid version"),
+        ("version=1.2.3.4", "'1.2.3.4' is not a valid version"),
         ("version=like:1%25", "Unsupported filter type 'like'"),
         ("status=open", "drafted, active"),
         ("inherits=neq:a", "eq, in"),

@@ -54,11 +54,11 @@ def test_a_table_is_sorted_by_name_and_version(pins: loader.Pins) -> None:
         ({"org.db": {"1.0.0": None}}, r"'org\.db': expected a list of versions, not "),
         ({"org.db": [None]}, r"'org\.db': expected a version, not None"),
         ({"org.db": [1.1]}, r"'org\.db': expected a version, not '1\.1'"),
-        ({"org.db": ["1.0.0", "x"]}, r"'org\.db': 'x' is no version"),
+        ({"org.db": ["1.0.0", "x"]}, r"'org\.db': 'x' is not a valid version"),
         ({None: ["1.0.0"]}, "the name of a package, not None"),
         (None, "packages with their versions, not None"),
         (["org.db"], r"packages with their versions, not .*org\.db"),
-        ({"org.db": ["1" * 9999]}, r"'1{80}\.\.\.' is no version"),
+        ({"org.db": ["1" * 9999]}, r"'1{80}\.\.\.' is not a valid version"),
         ({"o" * 9999: None}, r"'o{80}\.\.\.': expected"),
     ],
 )

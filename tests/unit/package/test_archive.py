@@ -718,7 +718,7 @@ class TestFormat:
     def test_a_message_names_the_archive(self):
         (problem,) = refusals(b"hello")
         assert problem.where == "archive"
-        assert problem.message.startswith("is no ZIP file")
+        assert problem.message.startswith("is not a ZIP file")
 
 
 class TestLimits:

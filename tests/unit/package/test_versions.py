@@ -110,7 +110,7 @@ class TestParseVersion:
 
     def test_the_error_names_the_text_and_what_was_expected(self):
         with pytest.raises(
-            InvalidVersion, match=r"^'1\.x' is no version: expected SemVer, such as"
+            InvalidVersion, match=r"^'1\.x' is not a valid version: expected SemVer, such as"
         ):
             parse_version("1.x")
 
@@ -271,12 +271,12 @@ class TestErrors:
         with pytest.raises(InvalidRange) as caught:
             VersionSpec.of(">= one")
         assert str(caught.value) == (
-            "'>= one' is no range of versions: expected a version such as 1 or 1.2, "
+            "'>= one' is not a valid range of versions: expected a version such as 1 or 1.2, "
             "clauses such as >=1.2,<2, or *"
         )
 
     def test_a_partial_exclusion_beside_other_clauses_is_explained(self):
-        with pytest.raises(InvalidRange, match=r"'>=1,!=1\.5' .*!= takes a full version"):
+        with pytest.raises(InvalidRange, match=r"'>=1,!=1\.5' .*!= needs a full version"):
             VersionSpec.of(">=1,!=1.5")
 
     def test_a_range_is_not_kept_however_many_blanks_it_has(self):
