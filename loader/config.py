@@ -2,7 +2,7 @@
 
 """Making a loader from the operator's configuration (oslo.config).
 
-Options that Murano has keep Murano's names and meanings; the others are in the group
+Murano's own options keep their names and meanings; the others are in the group
 ``package_loader``. The options of a catalogue are in its module. No request is sent.
 """
 
@@ -81,7 +81,7 @@ def package_loader(
     scope: Scope | None = None,
     enabled_plugins: Collection[str] | None = None,
 ) -> PackageLoader:
-    """Make the loader that a configuration describes; close it at the end.
+    """Make a loader from a configuration; close it at the end.
 
     :param scope: the project to load packages for; by default the project of the
         credentials in the group ``glare``.
@@ -136,7 +136,7 @@ def _own_scope(conf: cfg.ConfigOpts) -> Scope:
 
 
 def _cache(conf: cfg.ConfigOpts) -> Cache:
-    """Open the cache in the operator's directory, or one that is removed with the loader."""
+    """Open the cache in the operator's directory, or a temporary cache."""
     limit = conf[options.GROUP].max_cache_size
     directory = options.cache_directory(conf)
     if conf.engine.enable_packages_cache:

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where releases are found: one module a kind of catalogue."""
+"""Catalogues of packages: the interface, and a module for each kind."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface of a catalogue: a place where releases of packages are found."""
+"""The interface of catalogues, in which the loader finds releases of packages."""
 
 import abc
 import itertools
@@ -13,10 +13,10 @@ from loader.counters import Counters
 
 
 class Catalog(abc.ABC):
-    """A place where releases are found; only releases that can be used at once.
+    """A source of releases. All of them are ready for use.
 
-    There is one release of each version of a package. Where a project has its
-    own release beside a public one, its own is found.
+    Each version of a package is found once. A project's own release comes before a
+    public release of the same version.
 
     :ivar name: its name in messages. Catalogues of different content have
         different names, since the offline index is kept by name.
@@ -61,7 +61,7 @@ class Catalog(abc.ABC):
         """Return the closure of a query, by the rule of ``glare_murano.resolver``.
 
         :returns: None if the catalogue cannot plan by itself; then the loader
-            plans, and queries it a level at a time.
+            plans, from the releases of each level of the graph.
         :raises CatalogError: if the catalogue does not answer.
         """
         return None
@@ -69,7 +69,7 @@ class Catalog(abc.ABC):
     def folder(self, release: Release) -> pathlib.Path | None:
         """Return the directory in which a release lies unpacked.
 
-        :returns: None if the release is an archive that has to be fetched.
+        :returns: None for an archive, which has to be fetched.
         """
         return None
 
@@ -77,19 +77,19 @@ class Catalog(abc.ABC):
     def fetch(self, release: Release) -> Iterable[bytes]:
         """Yield the archive of a release, piece by piece.
 
-        :raises CatalogError: if it cannot be fetched, also in the middle.
+        :raises CatalogError: if the download fails, at any point.
         """
 
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
-        """Yield the archives of several releases by one request; some may be missing.
+        """Yield the archives of several releases by a single request; some may be missing.
 
-        :raises CatalogError: if they cannot be fetched so, also in the middle.
+        :raises CatalogError: if the download fails, at any point.
         """
         return ()
 
 
 def newest_first(releases: Iterable[Release]) -> list[Release]:
-    """Sort releases, the newest first; releases of one version keep their order."""
+    """Sort releases, the newest first; equal versions keep their order."""
     return sorted(releases, key=lambda r: r.version.precedence_key, reverse=True)
 
 

@@ -7,7 +7,7 @@ catalogue's directory; directories inside a package are not searched. In the
 version-aware layout of the specification "Murano versioning" (section "Developer
 impact") they are ``FQN/VERSION`` and ``FQN/dev``. Directories are used in place.
 
-Each query looks for changes, and reads what is new.
+Each query looks for changes, and reads new and changed packages.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ _CHUNK = 128 * 1024
 
 
 class DirectoryCatalog(base.Catalog):
-    """The packages below one directory, which may change at any time."""
+    """The packages below a directory, which may change at any time."""
 
     def __init__(self, directory: "str | os.PathLike[str]") -> None:
         """Make a catalogue; nothing is read yet."""
@@ -96,7 +96,7 @@ class DirectoryCatalog(base.Catalog):
             raise errors.CatalogError(f"cannot read {release.id}: {error}") from error
 
     def _updated(self) -> "_Index":
-        """Return the index, after reading what has changed."""
+        """Read all changes, and return the index."""
         with self._lock:
             before = self._packages
             # The root may be a symbolic link, and its target may change.
@@ -127,7 +127,7 @@ class DirectoryCatalog(base.Catalog):
         return known if known and known.stamps.surely_unchanged else _read(path, root)
 
     def _log_problems(self) -> None:
-        """Log each problem once, and again when it has changed."""
+        """Log new and changed problems."""
         problems = {
             **{path: listing.problem for path, listing in self._listings.items()},
             **{path: package.problem for path, package in self._packages.items()},
@@ -144,7 +144,7 @@ class DirectoryCatalog(base.Catalog):
 class _Listing:
     """The entries of a directory.
 
-    :param packages: ZIP files, or the directory itself, if it has a manifest.
+    :param packages: ZIP files; the directory itself, if it has a manifest.
     :param subdirectories: sorted, packages in development last.
     """
 
@@ -157,9 +157,9 @@ class _Listing:
 
 @dataclasses.dataclass(frozen=True)
 class _Package:
-    """A directory or a ZIP file that should be a package.
+    """A directory with a manifest, or a ZIP file.
 
-    :param release: None if it is not valid.
+    :param release: None if the package is not valid.
     """
 
     stamps: FileStamps
@@ -279,12 +279,12 @@ def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) ->
 
 @functools.cache
 def _catalog(directory: pathlib.Path) -> DirectoryCatalog:
-    """Return the process's catalogue of a directory, so that all scopes read it once."""
+    """Return the process's catalogue of a directory, for all scopes."""
     return DirectoryCatalog(directory)
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[DirectoryCatalog]:
-    """Make the catalogues of the entry point ``directory``, one for each directory."""
+    """Make the catalogues of the entry point ``directory``, for each directory."""
     options.register(conf, OPTIONS)
     directories = conf.engine.load_packages_from
     return [_catalog(pathlib.Path(directory).absolute()) for directory in directories]

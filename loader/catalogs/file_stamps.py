@@ -17,7 +17,7 @@ _Stamp = tuple[int, ...]
 
 
 class FileStamps:
-    """The state of some paths. Make it before they are read."""
+    """The state of some paths, taken before they are read."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         self._stamps = {os.fspath(path): _stamp(path) for path in paths}

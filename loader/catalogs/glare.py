@@ -2,9 +2,9 @@
 
 """Releases in Glare, found by its own filters.
 
-Only active artifacts of the type ``murano`` are listed that belong to the caller's
-project or are public. An administrator's token would show the packages of every
-project, which must not reach an environment.
+Lists are limited to active artifacts of the type ``murano`` that belong to the
+caller's project or are public. Without this limit, an administrator's token would show
+the packages of every project.
 """
 
 import dataclasses
@@ -38,14 +38,14 @@ _NAMES_LENGTH = 4000
 _BATCH_TIMEOUT = 60
 
 # The errors of ``read_batch``.
-MALFORMED_BATCH = (tarfile.TarError, ValueError)
+BATCH_ERRORS = (tarfile.TarError, ValueError)
 _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 
 _Filters = list[tuple[str, str]]
 
 
 class GlareCatalog(ServiceCatalog):
-    """The packages that one project can use in a Glare."""
+    """The packages in a Glare that a project can use."""
 
     title = "Glare"
     service_type = "artifact"
@@ -64,15 +64,17 @@ class GlareCatalog(ServiceCatalog):
         return self._releases([("class_definitions", f"eq:{class_name}")])
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
-        """See the interface: one list of all packages, unless its URL would be too long."""
-        for names in _shares(fqns):
+        """See the interface: a single list, unless the URL would be too long."""
+        for names in _name_lists(fqns):
             yield from self._releases([("name", f"in:{','.join(names)}")])
 
     def resolve(self, query: Query) -> Answer | None:
         """See the interface; None from a Glare without the filter of ``glare_murano``."""
-        # No project has an empty id: then only public packages are chosen.
+        if not self._answers_queries:
+            return None
+        # No project has an empty id: with it, only public packages are chosen.
         scoped = dataclasses.replace(query, project_id=self._project() or "")
-        body = wire.query_to_json(scoped) if self._answers_queries else None
+        body = wire.query_to_json(scoped)
         if body is None:
             return None
         try:
@@ -99,13 +101,9 @@ class GlareCatalog(ServiceCatalog):
         """See the interface; empty from a Glare without the filter of ``glare_murano``."""
         by_id = {release.id: release for release in releases}
         sizes = {release.id: release.size or 0 for release in releases}
-        pieces = self._client.stream(
-            "POST",
-            _ARCHIVES_PATH,
-            label := "several archives in one answer",
-            _BATCH_TIMEOUT,
-            json={"artifacts": list(by_id)},
-        )
+        label = "several archives in one answer"
+        body = {"artifacts": list(by_id)}
+        pieces = self._client.stream("POST", _ARCHIVES_PATH, label, _BATCH_TIMEOUT, json=body)
         try:
             for artifact_id, archive in read_batch(pieces, sizes):
                 self.counters.count(bytes=len(archive))
@@ -114,18 +112,23 @@ class GlareCatalog(ServiceCatalog):
             next(pieces, b"")
         except NoSuchPath:
             self.gives_batches = False
-        except MALFORMED_BATCH as error:
+        except BATCH_ERRORS as error:
             raise errors.CatalogError(f"{self.name} did not send {label}: {error}") from error
         finally:
             pieces.close()
 
     def _releases(self, filters: _Filters) -> Iterator[Release]:
-        """Yield the releases that pass filters, in the order of the interface."""
-        scope = [("visibility", "public")]
-        if project := self._project():
-            scope = [("owner", f"or:eq:{project}"), ("visibility", "or:eq:public")]
-        order = [("status", "active"), ("sort", "version:desc"), ("limit", str(_PAGE))]
-        found = map(_release, self._list(_PATH, "artifacts", filters + scope + order, _marker))
+        """Yield the releases in the result of filters, in the order of the interface."""
+        project = self._project()
+        query = [
+            *filters,
+            *([("owner", f"or:eq:{project}")] if project else []),
+            ("visibility", "or:eq:public" if project else "public"),
+            ("status", "active"),
+            ("sort", "version:desc"),
+            ("limit", str(_PAGE)),
+        ]
+        found = map(_release, self._list(_PATH, "artifacts", query, _next_marker))
         # The database sorts pre-releases by its collation. Therefore all releases with
         # the same major, minor and patch are sorted again.
         for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
@@ -136,10 +139,11 @@ class GlareCatalog(ServiceCatalog):
         return release.version.precedence_key, release.owner == self._project()
 
 
-def _marker(answer: Mapping[str, Any]) -> str | None:
-    # Glare's link to the next page loses all but one filter of the same name. A page
-    # may be shorter than requested, and not be the last.
-    return str(answer["artifacts"][-1]["id"]) if "next" in answer and answer["artifacts"] else None
+def _next_marker(answer: Mapping[str, Any]) -> Any:
+    # The page's length does not show the end: an operator may limit pages. The link
+    # ``next`` itself is not used, since it lacks all but one filter of the same name.
+    artifacts = answer["artifacts"]
+    return artifacts[-1]["id"] if "next" in answer and artifacts else None
 
 
 def _release(artifact: Any) -> Release:
@@ -155,20 +159,18 @@ def _release(artifact: Any) -> Release:
         ) from error
 
 
-def _shares(fqns: Collection[str]) -> Iterator[list[str]]:
+def _name_lists(fqns: Collection[str]) -> Iterator[list[str]]:
     """Split names into lists that fit into a URL, without names that Glare cannot keep."""
-    share: list[str] = []
+    names: list[str] = []
     length = 0
-    for fqn in dict.fromkeys(fqns):
-        if not _is_name(fqn):
-            continue
-        if share and length + len(fqn) > _NAMES_LENGTH:
-            yield share
-            share, length = [], 0
-        share.append(fqn)
+    for fqn in filter(_is_name, dict.fromkeys(fqns)):
+        if names and length + len(fqn) > _NAMES_LENGTH:
+            yield names
+            names, length = [], 0
+        names.append(fqn)
         length += len(fqn) + len("%2C")
-    if share:
-        yield share
+    if names:
+        yield names
 
 
 def _is_name(fqn: str) -> bool:
@@ -185,7 +187,7 @@ def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tu
     follows every kind of header, and can be kept busy for ever.
 
     :param sizes: id of each requested artifact -> size of its archive.
-    :raises MALFORMED_BATCH: if the stream breaks off, or contains anything else.
+    :raises BATCH_ERRORS: if the stream breaks off, or contains anything else.
     """
     stream = _Stream(pieces)
     missing = dict(sizes)
@@ -200,7 +202,7 @@ def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tu
 
 
 class _Stream:
-    """Pieces that are read in other sizes than they arrive in."""
+    """Pieces of any size, read in the sizes of TAR."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -216,7 +218,7 @@ class _Stream:
         return found
 
 
-OPTIONS = GlareCatalog.options()
+OPTIONS = GlareCatalog.service_options()
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[GlareCatalog]:

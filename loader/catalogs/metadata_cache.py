@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases that were read from archives, so that each archive is read once on a host.
+"""Releases as read from archives, so that each archive is read once on a host.
 
 Losing the cache costs only time.
 """
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 class MetadataCache:
-    """Releases by key, in memory, and in a directory that processes share."""
+    """Releases by key, in memory and in a directory shared by processes."""
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:
         """Make a cache.
@@ -35,7 +35,7 @@ class MetadataCache:
         return MetadataCache(directory)
 
     def get(self, key: str) -> wire.Release | None:
-        """Return a release; None if it is missing or its file is damaged."""
+        """Return a release; None if its file is missing or damaged."""
         if key not in self._releases and self._directory is not None:
             try:
                 content = wire.mapping(json.loads(self._path(self._directory, key).read_bytes()))
@@ -46,7 +46,7 @@ class MetadataCache:
         return self._releases.get(key)
 
     def put(self, key: str, release: wire.Release) -> None:
-        """Keep a release; a directory that cannot be written is logged."""
+        """Keep a release; log a failure to write the file."""
         self._releases[key] = release
         if self._directory is None:
             return

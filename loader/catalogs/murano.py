@@ -2,12 +2,12 @@
 
 """Releases in Murano's own API, the storage of packages before Glare.
 
-It keeps one archive of each package for each project, and public ones. Its lists have
-neither versions nor requirements, which are in the archive: the archive is downloaded
-to read them, and kept until it is fetched. An archive never changes under its id, so
-that each is read once on a host.
+Murano keeps an archive of each package for each project, and public ones. Its lists
+contain neither versions nor requirements. Therefore each archive is downloaded, read and
+kept until it is fetched. An archive never changes under its id: each is read once on a
+host.
 
-python-muranoclient is not used: it reads a whole download into memory.
+python-muranoclient is not used, since it reads a whole download into memory.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ _PAGE = 100
 
 
 class MuranoCatalog(ServiceCatalog):
-    """The packages that one project can use in a Murano API: its own, and public ones."""
+    """The packages in a Murano API that a project can use: its own and public ones."""
 
     title = "Murano's API"
     service_type = "application-catalog"
@@ -51,7 +51,7 @@ class MuranoCatalog(ServiceCatalog):
     ) -> None:
         """Make a catalogue; no request is sent.
 
-        :param metadata: the metadata of packages that were read before; by default none.
+        :param metadata: the metadata of known packages; by default empty.
         :param others: further parameters of ``ServiceCatalog``.
         """
         super().__init__(session, **others)
@@ -72,7 +72,7 @@ class MuranoCatalog(ServiceCatalog):
         return self._spool.take(release.digest) or self._download(release.id)
 
     def _releases(self, key: str, value: str) -> list[Release]:
-        """List releases by a key of the API; of one version, only the project's own."""
+        """List releases by a key of the API; the project's own before public ones."""
         project = self._project()
         query = [(key, value), ("catalog", "true"), ("limit", str(_PAGE))]
         listed = self._list(_PATH, "packages", query, lambda answer: answer.get("next_marker"))
@@ -82,7 +82,7 @@ class MuranoCatalog(ServiceCatalog):
         return base.newest_first(base.one_of_each(found))
 
     def _release(self, package: Mapping[str, Any]) -> Release | None:
-        """Return the release in a package's archive; None if it is not valid."""
+        """Return the release in a package's archive; None for an invalid archive."""
         package_id = package["id"]
         key = f"{self.name} {package_id}"
         release = self._metadata.get(key)
@@ -107,7 +107,7 @@ class MuranoCatalog(ServiceCatalog):
 
 
 def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
-    """Return whether a list's item is a package that is public or the project's own."""
+    """Return whether an item of a list is a public package or the project's own."""
     if not isinstance(package, dict) or not isinstance(package.get("id"), str):
         return False
     if package.get("is_public") is True:
@@ -115,7 +115,7 @@ def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
     return project is not None and package.get("owner_id") == project
 
 
-OPTIONS = {**MuranoCatalog.options(), **options.CACHE}
+OPTIONS = {**MuranoCatalog.service_options(), **options.CACHE}
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[MuranoCatalog]:

@@ -11,7 +11,8 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from loader import errors
-from loader.catalogs import base, options
+from loader.catalogs import base
+from loader.catalogs.options import Options, register
 from loader.transport import retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.sessions import Scope
@@ -21,7 +22,7 @@ _MAX_PAGES = 1000
 
 
 class ServiceCatalog(base.Catalog):
-    """The packages that one project can use in an OpenStack service.
+    """The packages in an OpenStack service that a project can use.
 
     :cvar title: the service's name in messages.
     :cvar service_type: its type in Keystone's catalogue.
@@ -44,11 +45,10 @@ class ServiceCatalog(base.Catalog):
     ) -> None:
         """Make a catalogue; no request is sent.
 
-        :param session: a keystoneauth session that authenticates.
+        :param session: a keystoneauth session with credentials.
         :param project_id: the project whose private packages may be used; by default
-            the project that the session is scoped to.
-        :param endpoint: the service's URL; by default it is looked up in Keystone's
-            catalogue.
+            the project of the session.
+        :param endpoint: the service's URL; by default the URL in Keystone's catalogue.
         :param interface: ``public``, ``internal`` or ``admin``.
         :param region_name: the region to look the URL up in; by default any.
         :param attempts: how often a request is sent while its failures are temporary.
@@ -74,8 +74,8 @@ class ServiceCatalog(base.Catalog):
         return f"<{type(self).__name__}: {self.name}, project {project}>"
 
     @classmethod
-    def options(cls) -> options.Options:
-        """Return the options of the service: its place and those of its session."""
+    def service_options(cls) -> Options:
+        """Return the options of the service: of its place, and of a session with it."""
         place = [
             cfg.StrOpt(
                 "url",
@@ -97,12 +97,12 @@ class ServiceCatalog(base.Catalog):
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, scope: Scope, **others: Any) -> Self:
-        """Make the catalogue that the options describe, for a scope.
+        """Make a catalogue from the options, for a scope.
 
         :param others: further parameters of the class.
         :raises CatalogError: if the scope has no session, or an option is invalid.
         """
-        options.register(conf, cls.options())
+        register(conf, cls.service_options())
         return cls(
             sessions.for_service(conf, cls.group, scope),
             project_id=scope.project_id,
@@ -127,7 +127,7 @@ class ServiceCatalog(base.Catalog):
         path: str,
         key: str,
         query: list[tuple[str, str]],
-        next_marker: Callable[[Mapping[str, Any]], str | None],
+        next_marker: Callable[[Mapping[str, Any]], Any],
     ) -> Iterator[Any]:
         """Yield the items of a list, page by page.
 
@@ -141,8 +141,8 @@ class ServiceCatalog(base.Catalog):
             if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
                 raise errors.CatalogError(f"{self.name} sent an answer without a list of {key}")
             yield from answer[key]
-            following = next_marker(answer)
-            if following is None or not answer[key]:
+            last = next_marker(answer)
+            if last is None or not answer[key]:
                 return
-            marker = f"&marker={urllib.parse.quote(str(following), safe='')}"
+            marker = f"&marker={urllib.parse.quote(str(last), safe='')}"
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")

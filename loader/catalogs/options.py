@@ -2,8 +2,8 @@
 
 """Options of catalogues, registered beside the options of Murano.
 
-A catalogue's module lists its options as ``OPTIONS``. Where Murano has registered an
-option of the same name, Murano's definition stays, so that both read the same file.
+A catalogue's module lists its options as ``OPTIONS``. If Murano has registered an
+option of the same name, Murano's definition stays, since both read the same file.
 """
 
 import pathlib
@@ -28,7 +28,7 @@ CACHE: Options = {
 
 
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
-    """Register the options that are not registered yet."""
+    """Register options, except those that are registered already."""
     for group, in_group in options.items():
         for option in in_group:
             # Registering again would make oslo.config forget all values that it has read.
@@ -49,7 +49,7 @@ def cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
 
 
 def metadata_cache(conf: cfg.ConfigOpts) -> MetadataCache:
-    """Return the metadata cache, in the package cache's directory unless that is disabled."""
+    """Return the metadata cache, on disk only if the package cache is enabled."""
     register(conf, CACHE)
     if not conf.engine.enable_packages_cache:
         return MetadataCache()

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogues by name: entry points of the group ``glare_murano.catalogs``.
 
-An entry point is a function that takes the configuration and a scope, and returns
-catalogues. Only the chosen ones are imported.
+An entry point is a function of the configuration and a scope, and returns catalogues.
+Only the chosen entry points are imported.
 """
 
 import functools
 import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from oslo_config import cfg
-from stevedore import named
 
 from loader import entry_points, errors
 from loader.catalogs.base import Catalog
@@ -27,7 +25,7 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
     """Make the catalogues of some names, in their order.
 
-    :param conf: each catalogue registers its own options in it.
+    :param conf: the configuration; each catalogue registers its own options.
     :raises UnknownCatalog: if a name is not installed, or cannot be imported.
     :raises CatalogError: if a catalogue cannot be made.
     """
@@ -36,7 +34,7 @@ def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[C
 
 
 def built_in_options() -> Iterator[Options]:
-    """Yield the options of each catalogue that this distribution registers."""
+    """Yield the options of each catalogue of this distribution."""
     for entry_point in importlib.metadata.entry_points(group=NAMESPACE):
         if entry_point.dist is not None and entry_point.dist.name == "glare-murano":
             yield importlib.import_module(entry_point.module).OPTIONS
@@ -56,15 +54,13 @@ def _factory(name: str) -> Factory:
         raise errors.UnknownCatalog(
             f"the catalogue {name!r} is registered by {owners}; uninstall all but one"
         )
-    failures: list[str] = []
-
-    def remember(_: Any, failed: importlib.metadata.EntryPoint, error: BaseException) -> None:
-        failures.append(f"{failed.value}: {type(error).__name__}: {error}")
-
-    found: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
-        NAMESPACE, names=[name], on_load_failure_callback=remember
-    )
-    if failures:
-        raise errors.UnknownCatalog(f"the catalogue {name!r} cannot be imported: {failures[0]}")
-    factory: Factory = found[name].plugin
+    (distribution,) = installed[name]
+    (entry_point,) = distribution.entry_points.select(group=NAMESPACE, name=name)
+    try:
+        factory: Factory = entry_point.load()
+    except Exception as error:
+        raise errors.UnknownCatalog(
+            f"the catalogue {name!r} cannot be imported: {entry_point.value}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     return factory

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives that a catalogue had to download to learn their metadata.
+"""Archives downloaded by a catalogue to read their metadata.
 
-Each is kept until it is fetched, so that it is downloaded once. The files have no
-name: nothing of them is left when the process ends.
+Each archive is kept until it is fetched, to be downloaded once. The files have no name:
+nothing is left of them when the process ends.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _CHUNK = 128 * 1024
 
 
 class Spool:
-    """Archives that were downloaded and not fetched yet, by digest."""
+    """Archives downloaded and not fetched yet, by digest."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -34,8 +34,8 @@ class Spool:
 
         If too many are kept, the oldest is dropped.
 
-        :raises InvalidPackage: if it is not a valid package; it is not kept then.
-        :raises OSError: if it cannot be written.
+        :raises InvalidPackage: if the archive is not valid; then nothing is kept.
+        :raises OSError: if the file cannot be written.
         """
         file = tempfile.TemporaryFile()  # noqa: SIM115 - it stays open until it is fetched
         try:
@@ -60,7 +60,7 @@ class Spool:
         return release
 
     def take(self, digest: str) -> Iterator[bytes] | None:
-        """Remove an archive and return its pieces; None if it is not kept."""
+        """Remove an archive and return its pieces; None if not found."""
         with self._lock:
             file = self._files.pop(digest, None)
         return None if file is None else _chunks(file)
@@ -76,7 +76,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 def read_release(stream: IO[bytes], release_id: str, limits: Limits = DEFAULT_LIMITS) -> Release:
     """Read the release in an open ZIP file.
 
-    :raises InvalidPackage: if it is not a valid package.
+    :raises InvalidPackage: if the archive is not valid.
     """
     with Archive.open(stream, limits) as archive:
         manifest = read_contents(archive).manifest

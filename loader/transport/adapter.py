@@ -26,7 +26,7 @@ _DOCUMENT_TIMEOUT = 300
 
 
 class ServiceAdapter(ksa_adapter.Adapter):
-    """An adapter of keystoneauth that reads answers without trust in the server.
+    """An adapter of keystoneauth that does not trust the server.
 
     Redirections are not followed: keystoneauth would send the token to any host.
     """
@@ -47,7 +47,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         :param name: the service's name in messages.
         :param counters: count the requests and the bytes of downloads.
-        :param endpoint: the service's URL; None to look it up in Keystone's catalogue.
+        :param endpoint: the service's URL; None for the URL in Keystone's catalogue.
         :param attempts: how often a request is sent while its failures are temporary.
         """
         super().__init__(
@@ -62,9 +62,9 @@ class ServiceAdapter(ksa_adapter.Adapter):
         self._attempts = attempts
 
     def document(self, method: str, path: str, **arguments: Any) -> Any:
-        """Return the JSON of an answer; None if it succeeds with a status other than 200.
+        """Return the JSON of an answer; None for a success with a status other than 200.
 
-        :param arguments: those of a request of keystoneauth.
+        :param arguments: further arguments of keystoneauth's ``Adapter.request``.
         :raises CatalogError: if the request fails, or the answer is not JSON, too large
             or too slow.
         """
@@ -82,7 +82,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         """Yield a file piece by piece.
 
         :param label: the file's name in messages.
-        :raises CatalogError: if it cannot be downloaded to its end.
+        :raises CatalogError: if the download fails.
         """
 
         def open_at(headers: dict[str, str]) -> requests.Response:
@@ -98,7 +98,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
     def stream(
         self, method: str, path: str, label: str, seconds: float, **arguments: Any
     ) -> Generator[bytes]:
-        """Yield the pieces of an answer that is requested once.
+        """Yield the pieces of an answer, without retries.
 
         :param label: the answer's name in messages.
         :param seconds: the time limit of all pieces together.
@@ -111,7 +111,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
             raise retries.failure(error, f"{self.name} did not send {label}") from error
 
     def authenticated_project(self) -> str | None:
-        """Return the id of the project that the session is scoped to, if it is to any.
+        """Return the id of the session's project; None for a session without a project.
 
         :raises CatalogError: if the session cannot authenticate.
         """

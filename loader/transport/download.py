@@ -16,7 +16,7 @@ _CHUNK = 128 * 1024
 
 
 class Download:
-    """The pieces of one file, over as many connections as needed.
+    """The pieces of a file, over as many connections as needed.
 
     After a lost connection the rest is requested (``Range``). A server without ranges
     sends the whole file again, and the bytes received before are skipped. The digest
@@ -41,7 +41,7 @@ class Download:
     def __iter__(self) -> Iterator[bytes]:
         """Yield the pieces.
 
-        :raises ClientException: if the server cannot continue where it broke off.
+        :raises ClientException: if the server cannot continue at the same place.
         """
         try:
             while piece := self._retrying(self._read):

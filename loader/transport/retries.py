@@ -43,7 +43,7 @@ class NoSuchPath(errors.CatalogError):
 
 
 def retrying(attempts: int) -> tenacity.Retrying:
-    """Return a caller that repeats a function while its failures are temporary.
+    """Return a caller of functions: it repeats them while failures are temporary.
 
     The last failure is raised.
     """
@@ -75,9 +75,9 @@ def is_temporary(error: BaseException) -> bool:
 
 
 def failure(error: BaseException, message: str) -> errors.CatalogError:
-    """Return the error to raise for a request that finally failed.
+    """Return the error to raise for a failed request.
 
-    It names the proxy, which may be at fault.
+    The message names the proxy, which may be at fault.
 
     :param message: the beginning of the error's message.
     """
@@ -91,7 +91,7 @@ def failure(error: BaseException, message: str) -> errors.CatalogError:
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    """Return a random wait with a limit that doubles; a longer one if the server requests it."""
+    """Return a random wait with a doubling limit; a longer wait at the server's request."""
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
     error = state.outcome.exception() if state.outcome else None
     return max(usual, min(_retry_after(error), _LONGEST_WAIT))
@@ -110,7 +110,7 @@ def _status(error: BaseException) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, in each attribute that a library keeps them in."""
+    """Yield an error and its causes, from all attributes used by the libraries."""
     waiting: list[object] = [error]
     seen: set[int] = set()
     while waiting:

@@ -24,11 +24,11 @@ _OPTIONS = ksa_loading.get_session_conf_options()
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """The project and region that packages are loaded for.
+    """The project and region to load packages for.
 
-    :param session: a keystoneauth session that authenticates; None if there is none.
+    :param session: a keystoneauth session with credentials; None without any.
     :param project_id: the project whose private packages may be used; None for the
-        project that the session is scoped to.
+        project of the session.
     :param region_name: the region of the services; None for any.
     """
 
@@ -80,13 +80,13 @@ def configured(
 
 
 def set_timeout(session: ksa_session.Session) -> None:
-    """Give a session the default timeout, for tokens as well, unless it has one."""
+    """Give a session the default timeout, for tokens as well, unless a timeout is set."""
     if session.timeout is None:
         session.timeout = DEFAULT_TIMEOUT  # type: ignore[assignment]
 
 
 def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | None:
-    """Load the credentials of a group; None if it has no ``auth_type``.
+    """Load the credentials of a group; None without ``auth_type``.
 
     :raises CatalogError: if the type is not known, or its options are incomplete or invalid.
     """

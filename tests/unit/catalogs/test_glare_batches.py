@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies
 
-from loader.catalogs.glare import MALFORMED_BATCH, read_batch
+from loader.catalogs.glare import BATCH_ERRORS, read_batch
 
 ARCHIVES = {"a": b"first" * 200, "b": b"", "c": b"third" * 1000}
 SIZES = {name: len(data) for name, data in ARCHIVES.items()}
@@ -41,7 +41,7 @@ def test_what_was_read_before_it_goes_wrong_is_there() -> None:
     arriving = read_batch(_pieces(_batch(a=ARCHIVES["a"], other=b"x")), SIZES)
 
     assert next(arriving) == ("a", ARCHIVES["a"])
-    with pytest.raises(MALFORMED_BATCH, match="contains 'other'"):
+    with pytest.raises(BATCH_ERRORS, match="contains 'other'"):
         next(arriving)
 
 
@@ -80,7 +80,7 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD)
 def test_what_is_no_batch_is_told_at_once(odd: str) -> None:
     """Whatever a header says is not followed; the library's own reader would be busy for ever."""
-    with pytest.raises(MALFORMED_BATCH):
+    with pytest.raises(BATCH_ERRORS):
         _read(ODD[odd])
 
 
@@ -95,7 +95,7 @@ def test_a_stream_without_end_is_not_read_for_ever() -> None:
                 read += len(piece)
                 yield piece
 
-    with pytest.raises(MALFORMED_BATCH):
+    with pytest.raises(BATCH_ERRORS):
         dict(read_batch(endless(), SIZES))
     assert read < 100_000
 
@@ -113,7 +113,7 @@ def test_whatever_arrives_is_an_archive_or_told(data: strategies.DataObject) -> 
     try:
         for name, archive in read_batch(_pieces(cut), SIZES):
             found[name] = archive
-    except MALFORMED_BATCH:
+    except BATCH_ERRORS:
         pass
 
     assert all(len(archive) == SIZES[name] for name, archive in found.items())
