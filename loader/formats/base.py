@@ -129,7 +129,7 @@ class Package(abc.ABC):
         """The form definition, as YAML."""
 
     @abc.abstractmethod
-    def get_class(self, name: str) -> Any:
+    def get_class(self, name: str) -> str | bytes | tuple[str | bytes, str]:
         """Return the MuranoPL code of a class: YAML, or a pair of YAML and file name.
 
         :param name: the fully qualified name of the class.

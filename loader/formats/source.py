@@ -114,7 +114,7 @@ class ArchiveSource(PackageSource):
         self._unpacked = unpacked
         self._limits = limits
         self._path: pathlib.Path | None = None
-        self._large: _Index | None = None
+        self._large: _ArchiveIndex | None = None
 
     def __fspath__(self) -> str:
         return str(self._unpacked())
@@ -133,7 +133,7 @@ class ArchiveSource(PackageSource):
         return self._use_index(lambda index: index.manifest)
 
     def _read(self, path: str) -> bytes | None:
-        def read(index: _Index) -> bytes | None:
+        def read(index: _ArchiveIndex) -> bytes | None:
             try:
                 size = index.archive.size(path)
             except KeyError:
@@ -142,7 +142,7 @@ class ArchiveSource(PackageSource):
 
         return self._use_index(read)
 
-    def _use_index(self, use: "Callable[[_Index], _T]") -> _T:
+    def _use_index(self, use: "Callable[[_ArchiveIndex], _T]") -> _T:
         is_second_try = False
         while True:
             path = self._path = self._archive()
@@ -154,14 +154,14 @@ class ArchiveSource(PackageSource):
                     raise errors.CacheError(f"cannot read the archive {path}: {error}") from error
                 is_second_try = True
 
-    def _index(self, path: pathlib.Path) -> "_Index":
+    def _index(self, path: pathlib.Path) -> "_ArchiveIndex":
         status = path.stat()
         key = _Key(str(path), status.st_size, status.st_ctime_ns, self._limits)
         index = _shared_index(key)
         if index is not None:
             return index
         if self._large is None or self._large.key != key:
-            self._large = _Index(key)
+            self._large = _ArchiveIndex(key)
         return self._large
 
 
@@ -174,7 +174,7 @@ class _Key(NamedTuple):
     limits: Limits
 
 
-class _Index:
+class _ArchiveIndex:
     """The file list of an archive, which is read at once, and its manifest."""
 
     def __init__(self, key: _Key) -> None:
@@ -197,9 +197,9 @@ _MAX_INDEXED_MANIFEST = 8192
 
 
 @functools.lru_cache(_MAX_INDEXES)
-def _shared_index(key: _Key) -> _Index | None:
+def _shared_index(key: _Key) -> _ArchiveIndex | None:
     """Return the process's index of an archive; None if too large to stay in memory."""
-    index = _Index(key)
+    index = _ArchiveIndex(key)
     paths = index.archive.paths
     if len(paths) > _MAX_INDEXED_FILES:
         return None
