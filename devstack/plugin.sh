@@ -206,13 +206,13 @@ function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
     sed -E -e '/^pipeline[ =]/s/ +(healthcheck|osprofiler)\>//g' \
-        -e '/^pipeline[ =]/s/ +faultwrapper\>/ requestid& murano-requests/' \
+        -e '/^pipeline[ =]/s/ +faultwrapper\>/ requestid& murano-validation/' \
         -e '/^pipeline[ =]/s/ +glarev1api\>/ murano&/' \
         "$GLARE_PASTE_INI" > "$file"
     iniset "$file" filter:requestid paste.filter_factory \
         oslo_middleware:RequestId.factory
-    iniset "$file" filter:murano-requests paste.filter_factory \
-        glare_murano.glare.api.validation:RequestsFilter.factory
+    iniset "$file" filter:murano-validation paste.filter_factory \
+        glare_murano.glare.api.validation:ValidationFilter.factory
     iniset "$file" filter:murano paste.filter_factory \
         glare_murano.glare.api.middleware:MuranoFilter.factory
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"
