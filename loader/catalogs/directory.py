@@ -130,7 +130,7 @@ class DirectoryCatalog(base.Catalog):
         """Log new and changed problems."""
         problems = {
             **{path: listing.problem for path, listing in self._listings.items()},
-            **{path: package.problem for path, package in self._candidates.items()},
+            **{path: found.problem for path, found in self._candidates.items()},
             **self._index.problems,
         }
         current = {path: problem for path, problem in problems.items() if problem}
@@ -170,12 +170,12 @@ class _Candidate:
 class _Index:
     """Releases by name and by class; the first of each version counts."""
 
-    def __init__(self, packages: Iterable[_Candidate]) -> None:
+    def __init__(self, candidates: Iterable[_Candidate]) -> None:
         self.by_fqn: dict[str, list[Release]] = {}
         self.by_class: dict[str, list[Release]] = {}
         self.problems: dict[pathlib.Path, str] = {}
         used: dict[tuple[str, Version], Release] = {}
-        for release in (package.release for package in packages if package.release):
+        for release in (found.release for found in candidates if found.release):
             first = used.setdefault((release.fqn, release.version), release)
             if first is not release:
                 self.problems[pathlib.Path(release.id)] = (
