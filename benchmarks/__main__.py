@@ -2,7 +2,7 @@
 
 """Run all benchmarks, print a table, and write it to ``build/bench.json``.
 
-The exit code is 1 where a goal is missed.
+The exit code is 1 if a figure misses its goal.
 """
 
 import json
@@ -17,10 +17,13 @@ REPORT = pathlib.Path("build", "bench.json")
 
 
 def main() -> int:
-    """Run the benchmarks whose names hold one of the arguments, or all."""
+    """Run the benchmarks whose names contain one of the arguments, or all of them.
+
+    :returns: the exit code.
+    """
     wanted = sys.argv[1:]
     figures = [
-        _shown(figure)
+        _print(figure)
         for benchmark in BENCHMARKS
         if not wanted or any(word in benchmark.__name__ for word in wanted)
         for figure in benchmark()
@@ -34,7 +37,7 @@ def main() -> int:
     return 0 if all(figure.holds for figure in figures) else 1
 
 
-def _shown(figure: Figure) -> Figure:
+def _print(figure: Figure) -> Figure:
     verdict = "holds" if figure.holds else "MISSED"
     print(f"{figure.name:<62} {figure.value:8.2f} {figure.unit:<6} goal {figure.goal:g} {verdict}")
     return figure

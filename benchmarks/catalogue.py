@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A catalogue of many packages, written straight into Glare's database.
+"""A catalogue of many packages, written directly into Glare's database.
 
-The rows are those that Glare stores where a package is published through its
-API (a functional test compares them); only the blobs themselves are not there.
-A larger catalogue holds a smaller one, and each of them holds one application
-of 50 packages.
+The rows are the same as for packages published through Glare's API; a functional
+test compares them. Only the blobs themselves are missing. A larger catalogue
+contains the smaller ones, and each contains an application of 50 packages.
 """
 
 import collections
@@ -34,8 +33,8 @@ VERSIONS = (*(f"1.{minor}.0" for minor in range(7)), "2.0.0", "2.1.0", "2.2.0-rc
 # Most requirements are upon a major version; some packages end up in two.
 RANGES = ("1", "1", "1", ">=1.2.0,<2", ">=1.2.0,<2", ">=1.0,!=1.6.0,<2", "1.4", ">=2.0.0")
 
-# How many packages of the application stand on each level of its graph; the
-# core library is one more, which all of them require.
+# The number of the application's packages on each level of its graph. All of them
+# also require the core library.
 LEVELS = (1, 5, 10, 14, 12, 7)
 APPLICATION_SIZE = 1 + sum(LEVELS)
 _LEVEL_STARTS = tuple(itertools.accumulate(LEVELS, initial=1))
@@ -48,7 +47,7 @@ _PUBLISHED_AT = datetime.datetime(2025, 1, 1)
 
 @dataclasses.dataclass(frozen=True)
 class Artifact:
-    """One version of a package, and whose it is."""
+    """A version of a package, and its project."""
 
     contents: Contents
     owner: str
@@ -56,17 +55,17 @@ class Artifact:
 
 
 def name(number: int) -> str:
-    """The name of a package: the core library is the first, the application the second."""
+    """Return the name of a package: 0 is the core library, 1 the application."""
     return CORE if number == 0 else f"org.vendor{number % 97}.Package{number}"
 
 
 def owner(number: int) -> str:
-    """The project that a package belongs to; the application's are of one project."""
+    """Return a package's project; the application's packages share a project."""
     return f"project{0 if number < APPLICATION_SIZE else number % _PROJECTS}"
 
 
 def artifacts(count: int) -> Iterator[Artifact]:
-    """So many artifacts, ten versions of each package."""
+    """Generate this many artifacts, ten versions of each package."""
     for number in range(count // len(VERSIONS)):
         dice = random.Random(number)
         public = number == 0 or dice.random() < 0.7
@@ -83,7 +82,7 @@ def artifacts(count: int) -> Iterator[Artifact]:
 
 
 def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Contents:
-    """A package of four classes: what its archive would say."""
+    """Return the contents of a package with four classes."""
     server = f"{fqn}.Server"
     classes = (
         ClassDefinition(f"{fqn}.Client", (f"{CORE}.Object",)),
@@ -103,10 +102,10 @@ def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Content
         supplier={"Name": "A Vendor", "CompanyUrl.Link": "https://vendor.example.org"},
         tags=("cluster", label),
         classes={definition.name: f"{definition.name}.yaml" for definition in classes},
-        # A package requires its own major version, whether it says so or not.
+        # A package implicitly requires its own major version.
         requirements={
-            required: _spec(text)
-            for required, text in {**requirements, fqn: version.partition(".")[0]}.items()
+            required: _spec(range_)
+            for required, range_ in {**requirements, fqn: version.partition(".")[0]}.items()
         },
         ui="ui.yaml",
         logo=None,
@@ -119,12 +118,15 @@ def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Content
 
 
 @functools.cache
-def _spec(text: str) -> VersionSpec:
-    return VersionSpec.of(text)
+def _spec(range_: str) -> VersionSpec:
+    return VersionSpec.of(range_)
 
 
 def _required_by(number: int, dice: random.Random) -> Collection[int]:
-    """What a package requires: in the application of the next level, else of all before it."""
+    """Return the numbers of a package's requirements.
+
+    They are on the next level in the application, and any earlier packages elsewhere.
+    """
     if number == 0:
         return ()
     if number >= APPLICATION_SIZE:
@@ -133,27 +135,27 @@ def _required_by(number: int, dice: random.Random) -> Collection[int]:
     if level + 1 == len(LEVELS):
         return (0,)
     below = range(*_LEVEL_STARTS[level + 1 : level + 3])
-    # Together, those of one level require all of the next.
+    # The packages of a level together require all packages of the next.
     own = below[number - _LEVEL_STARTS[level] :: LEVELS[level]]
     return {0, *own, *dice.sample(below, _REQUIRED)}
 
 
-def load(database: pathlib.Path, found: Iterable[Artifact]) -> None:
-    """Write artifacts into the SQLite database of a Glare that has nothing else to do."""
+def load(database: pathlib.Path, artifacts: Iterable[Artifact]) -> None:
+    """Write artifacts into the SQLite database of an idle Glare."""
     engine = sqlalchemy.create_engine(f"sqlite:///{database}")
-    artifacts = iter(found)
+    remaining = iter(artifacts)
     with engine.connect() as connection:
         for setting in ("synchronous = off", "journal_mode = off", "cache_size = -1000000"):
             connection.exec_driver_sql(f"pragma {setting}")
         with connection.begin():
-            while batch := [*itertools.islice(artifacts, _BATCH)]:
+            while batch := [*itertools.islice(remaining, _BATCH)]:
                 for model, rows in _rows(batch).items():
                     connection.execute(sqlalchemy.insert(model), rows)
     engine.dispose()
 
 
 def _rows(artifacts: Iterable[Artifact]) -> dict[type, list[dict[str, Any]]]:
-    """What Glare stores of artifacts, by table."""
+    """Return the rows of artifacts by table, as Glare stores them."""
     rows = collections.defaultdict(list)
     for artifact in artifacts:
         contents = artifact.contents
@@ -199,15 +201,15 @@ def _properties(contents: Contents) -> Iterator[dict[str, Any]]:
         if isinstance(value, str):
             yield row
         elif isinstance(value, list):
-            for position, text in enumerate(value):
-                yield {**row, "string_value": text, "position": position}
+            for position, item in enumerate(value):
+                yield {**row, "string_value": item, "position": position}
         else:
-            for key, text in value.items():
-                yield {**row, "string_value": text, "key_name": key}
+            for key, item in value.items():
+                yield {**row, "string_value": item, "key_name": key}
 
 
 def _blobs(contents: Contents) -> Iterator[dict[str, Any]]:
-    """The archive and its form; where they would be is not read."""
+    """Generate the rows of the archive and the form; nothing reads their URLs."""
     digest = hashlib.sha256(str(contents.manifest).encode()).hexdigest()
     for field, content_type in (
         (fields.ARCHIVE, "application/octet-stream"),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""An application of 30 packages, as large as real ones are: what a loader loads.
+"""An application of 30 packages, each as large as real packages.
 
-The 31 packages of openstack/murano-apps, the last that Murano's project
-published, have 9 files and an archive of 29 kB on the average. One is Murano's
-own core library; all others require two more, down to the leaves. There is one
-version of each, since Murano's own catalogue keeps no more.
+The 31 packages of openstack/murano-apps, the last ones of Murano's project, have
+9 files and an archive of 29 kB on average. Here, one package is Murano's core
+library. Each of the others requires two more, down to the leaves. Each has one
+version, since Murano's own catalogue keeps only one.
 """
 
 import functools
@@ -15,19 +15,19 @@ import random
 
 from benchmarks.package import CORE_LIBRARY
 from examples.load import load_all
-from glare_murano import fields
 from glare_murano.package import Archive, VersionSpec, read_manifest
 from loader import PackageLoader
 from tests import packages
-from tests.functional.client import ARTIFACTS, Client
+from tests.functional.client import Client
 
 CORE = "io.murano"
 SIZE = 30
 APPLICATION = "org.bench.Package0"
 MAIN_CLASS = f"{APPLICATION}.Main"
 RANGE = "1"
-# All but the core library have it.
-RESOURCE = "files.tar.gz"
+
+_RESOURCE = "files.tar.gz"
+_CORE_RESOURCE = "Agent-v2.template"
 
 _CLASSES = ("Main", "Cluster", "Client")
 _PROPERTIES = ("hostname", "port", "flavor", "image", "volume", "password", "mode", "zone")
@@ -81,37 +81,42 @@ _FIELD = """\
         - name: {name}
           type: string
           label: The {name}
-          description: What is to be used as the {name}
+          description: The value of the {name}
           initial: {name}
 """
 
 
 @functools.cache
 def archives() -> dict[str, bytes]:
-    """The archives by the names of their packages; what is required comes first."""
+    """Return the archives by their packages' names, required packages first."""
     numbers = reversed(range(SIZE - 1))
     return {CORE: _core(), **{_name(number): _package(number) for number in numbers}}
 
 
 def publish(client: Client) -> list[str]:
-    """Publish the packages for every project, and give the URLs of their archives."""
-    urls = []
+    """Publish the packages for every project, and return their artifacts' ids."""
+    ids = []
     for name, archive in archives().items():
         with Archive.open(io.BytesIO(archive)) as read:
             version = str(read_manifest(read).version)
-        artifact = client.publish(name, version, archive, public=True)
-        urls.append(f"{client.url}{ARTIFACTS}/{artifact['id']}/{fields.ARCHIVE}")
-    return urls
+        ids.append(client.publish(name, version, archive, public=True)["id"])
+    return ids
+
+
+def resource(fqn: str) -> str:
+    """Return the name of a resource file that a package has."""
+    return _CORE_RESOURCE if fqn == CORE else _RESOURCE
 
 
 def load(package_loader: PackageLoader) -> None:
-    """Load the application and all that it requires, and have all files of it.
+    """Load the application and all its requirements, and unpack all their files.
 
-    A loader unpacks only what it is asked for; what it is compared with unpacks all.
+    The loader unpacks a package on demand. The programs that it is compared with
+    unpack all packages.
     """
     packages = load_all(package_loader, APPLICATION, VersionSpec.of(RANGE))
-    # The core library is required by all, but none of them says so.
-    assert len(packages) == SIZE - 1
+    packages.append(package_loader.load_package(CORE, VersionSpec.of("0")))
+    assert len(packages) == SIZE
     for package in packages:
         assert pathlib.Path(package.source_directory).is_dir()
 
@@ -143,7 +148,7 @@ def _package(number: int) -> bytes:
             **{f"Classes/{name}.yaml": _class(fqn, name) for name in _CLASSES},
             **{f"Resources/scripts/step{step}.sh": _script(dice) for step in range(_SCRIPTS)},
             "UI/ui.yaml": _form(fqn),
-            f"Resources/{RESOURCE}": dice.randbytes(_PACKED_SIZE),
+            f"Resources/{_RESOURCE}": dice.randbytes(_PACKED_SIZE),
         }
     )
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What loading a closure of 30 packages takes, and an archive of 500 MB.
+"""The time that loading a closure of 30 packages takes, and the memory for 500 MB.
 
-It is the time on the clock that counts here: most of it is waiting for
-services and the disk, and to wait less is what a loader is for.
+These figures count wall-clock time: most of it is waiting for services and the
+disk, and a loader is there to wait less.
 """
 
+import collections
 import concurrent.futures
 import contextlib
+import functools
 import io
 import json
 import os
@@ -15,11 +17,10 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
-import uuid
 import zipfile
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Iterator, Sequence
 
 import requests
 
@@ -30,133 +31,202 @@ from benchmarks.package import write_big
 from glare_murano import fields
 from loader.catalogs.glare import GlareCatalog
 from loader.fetcher import DEFAULT_WORKERS
-from tests.functional.client import Client
+from tests.functional.client import ARTIFACTS, BATCHES, Client
 
 _PROJECT = "demo"
 _PROCESSES = 16
+_SHARING_ROUNDS = 7
 _ROUNDS = 15
 _ADMINISTRATOR = "admin:admin:admin"
 _PYTHON = (sys.executable, "-W", "ignore")
 
 
 def cold() -> Iterator[Figure]:
-    """The closure into an empty cache, against a script that only downloads and unzips."""
-    with _published() as (client, urls):
+    """Compare loading into an empty cache with scripts that only download and unzip."""
+    with _published() as (client, ids):
 
         def ours() -> None:
             assert _load(client, scratch()).downloads == closure.SIZE
 
-        def script() -> None:
-            _download(client, urls, scratch())
-
-        # What was written before is not this one's to wait for.
-        value = ratio(ours, script, before=os.sync, clock=wall)
-    yield Figure("closure of 30, cold / downloading and unzipping", value, "times", 1.5)
+        for script, name in (
+            (_download, "downloading and unzipping"),
+            (_download_batch, "downloading by a batch and unzipping"),
+        ):
+            value = ratio(
+                ours,
+                functools.partial(script, client, ids),
+                # The next action does not wait for the writes of the last one.
+                before=os.sync,
+                clock=wall,
+            )
+            yield Figure(f"closure of 30, cold / {name}", value, "times", 1.5)
 
 
 @contextlib.contextmanager
 def _published() -> Iterator[tuple[Client, list[str]]]:
-    """A client of a Glare that has the packages, and the URLs of their archives."""
+    """Run a Glare with the packages, and give a client and the artifacts' ids."""
     with server.running(fields.TYPE_NAME) as running:
-        urls = closure.publish(Client(running.url, _ADMINISTRATOR))
-        yield running.client(_PROJECT), urls
+        ids = closure.publish(Client(running.url, _ADMINISTRATOR))
+        yield running.client(_PROJECT), ids
 
 
-def _load(client: Client, folder: pathlib.Path) -> loader.Counters:
-    """Load the application and all that it requires, and tell what it has cost."""
+def _load(client: Client, cache: pathlib.Path) -> loader.Counters:
+    """Load the application, and return the cost."""
     catalog = GlareCatalog(client.session(), endpoint=client.url, project_id=_PROJECT)
-    with loader.PackageLoader([catalog], loader.Cache(folder)) as package_loader:
+    with loader.PackageLoader([catalog], loader.Cache(cache)) as package_loader:
         closure.load(package_loader)
         return package_loader.counters
 
 
-def _download(client: Client, urls: list[str], folder: pathlib.Path) -> None:
+def _download(client: Client, ids: list[str]) -> None:
+    """Download as many archives at once as the loader, and unzip each."""
+    directory = scratch()
     session = requests.Session()
     session.headers["X-Auth-Token"] = client.token
 
-    def unzip(number: int) -> None:
-        content = session.get(urls[number], timeout=60).content
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            archive.extractall(folder / str(number))
+    def unzip(identifier: str) -> None:
+        url = f"{client.url}{ARTIFACTS}/{identifier}/{fields.ARCHIVE}"
+        _unzip(session.get(url, timeout=60).content, directory / identifier)
 
     with concurrent.futures.ThreadPoolExecutor(DEFAULT_WORKERS) as pool:
-        list(pool.map(unzip, range(len(urls))))
+        list(pool.map(unzip, ids))
+
+
+def _download_batch(client: Client, ids: list[str]) -> None:
+    """Download all archives by one request, and unzip each."""
+    directory = scratch()
+    response = requests.post(
+        client.url + BATCHES,
+        json={"artifacts": ids},
+        headers={"X-Auth-Token": client.token},
+        timeout=60,
+    )
+    with tarfile.open(fileobj=io.BytesIO(response.content)) as batch:
+        for member in batch:
+            stream = batch.extractfile(member)
+            assert stream is not None
+            _unzip(stream.read(), directory / member.name)
+
+
+def _unzip(content: bytes, directory: pathlib.Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.extractall(directory)
 
 
 def engine() -> Iterator[Figure]:
-    """The closure in Murano's engine, with empty and full caches, against Murano's own loader."""
+    """Compare loading in Murano's engine with Murano's own loader."""
     with services.running() as running:
-        command = ("-m", "benchmarks.engine", running.configuration, running.token)
+        command = ("-m", "benchmarks.engine_process", running.configuration, running.token)
         found = json.loads(_output(*command, running.project_id, scratch()))
     yield Figure("closure of 30, cold / Murano's own loader", found["cold"], "times", 0.33)
     yield Figure("closure of 30, warm / Murano's own loader", found["warm"], "times", 0.1)
 
 
-def together() -> Iterator[Figure]:
-    """16 processes on one empty cache, against as many in turn, each with a cache of its own.
+def sharing() -> Iterator[Figure]:
+    """Compare 16 processes that share an empty cache with other ways to load.
 
-    An engine's process loads packages for many deployments: neither its start
-    nor its end counts.
+    In each round, the same processes load in four ways: at once and in turn, with a
+    shared cache and with a cache each. An engine's process loads packages for many
+    deployments, so the start of the processes does not count.
     """
+    times: dict[str, list[float]] = collections.defaultdict(list)
+    downloads = 0
     with _published() as (client, _), contextlib.ExitStack() as stack:
-        folder = scratch()
-
-        def started(cache: object) -> _Process:
-            return stack.enter_context(_started(client, folder, cache))
-
-        shared = [started("shared") for _ in range(_PROCESSES)]
-        alone = [started(number) for number in range(_PROCESSES)]
-        os.sync()
-        start = wall()
-        for process in shared:
-            process.load()
-        downloads = sum(process.downloads() for process in shared)
-        at_once = wall() - start
-
-        os.sync()
-        start = wall()
-        for process in alone:
-            process.load()
-            assert process.downloads() == closure.SIZE
-        in_turn = wall() - start
+        processes = [stack.enter_context(_started()) for _ in range(_PROCESSES)]
+        for _ in range(_SHARING_ROUNDS):
+            for way, run, shared in _WAYS:
+                _prepare(processes, client, shared)
+                start = wall()
+                found = run(processes)
+                times[way].append(wall() - start)
+                if way == _SHARED_AT_ONCE:
+                    downloads = max(downloads, found)
     yield Figure("downloads of 30 archives by 16 processes", downloads, "", closure.SIZE)
-    yield Figure("16 processes, cold, at once / in turn", at_once / in_turn, "times", 0.25)
-
-
-@contextlib.contextmanager
-def _started(client: Client, folder: pathlib.Path, cache: object) -> "Iterator[_Process]":
-    conf = folder / f"{uuid.uuid4().hex}.conf"
-    conf.write_text(
-        _LOADER_CONF.format(folder=folder, cache=cache, url=client.url, token=client.token)
-    )
-    command = [*_PYTHON, "-m", "benchmarks.start", str(conf)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield _Process(process.stdin, process.stdout)
+    for way, goal in _SHARING_GOALS.items():
+        pairs = zip(times[_SHARED_AT_ONCE], times[way], strict=True)
+        value = statistics.median(ours / theirs for ours, theirs in pairs)
+        yield Figure(f"16 processes, cold, {_SHARED_AT_ONCE} / {way}", value, "times", goal)
 
 
 class _Process:
-    """A process that loads the application when it is told to."""
+    """A process that loads the application, see ``loading_process``."""
 
-    def __init__(self, orders: IO[str], answers: IO[str]) -> None:
-        self._orders = orders
-        self._answers = answers
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input = process.stdin
+        self._output = process.stdout
 
-    def load(self) -> None:
-        print("load", file=self._orders, flush=True)
+    def prepare(self, configuration: pathlib.Path) -> None:
+        """Make a loader by a configuration file."""
+        print(configuration, file=self._input, flush=True)
+        assert self._output.readline() == "ready\n"
+
+    def start(self) -> None:
+        """Start loading."""
+        print(file=self._input, flush=True)
 
     def downloads(self) -> int:
-        """How many archives it has downloaded, once it has loaded all."""
-        return int(self._answers.readline())
+        """Wait until all is loaded, and return the number of archives downloaded."""
+        return int(self._output.readline())
 
+
+@contextlib.contextmanager
+def _started() -> Iterator[_Process]:
+    with subprocess.Popen(
+        [*_PYTHON, "-m", "benchmarks.loading_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        # Leaving the context closes the input, which ends the process.
+        yield _Process(process)
+
+
+def _prepare(processes: Sequence[_Process], client: Client, shared: bool) -> None:
+    """Give the processes an empty cache, shared or each its own."""
+    directory = scratch()
+    for number, process in enumerate(processes):
+        cache = directory / ("shared" if shared else str(number))
+        configuration = directory / f"{number}.conf"
+        configuration.write_text(
+            _LOADER_CONF.format(cache=cache, url=client.url, token=client.token)
+        )
+        process.prepare(configuration)
+    # Nothing waits for the writes of the last round.
+    os.sync()
+
+
+def _at_once(processes: Sequence[_Process]) -> int:
+    for process in processes:
+        process.start()
+    return sum(process.downloads() for process in processes)
+
+
+def _in_turn(processes: Sequence[_Process]) -> int:
+    downloads = 0
+    for process in processes:
+        process.start()
+        downloads += process.downloads()
+    return downloads
+
+
+_SHARED_AT_ONCE = "shared cache, at once"
+_WAYS = (
+    (_SHARED_AT_ONCE, _at_once, True),
+    ("own caches, at once", _at_once, False),
+    ("shared cache, in turn", _in_turn, True),
+    ("own caches, in turn", _in_turn, False),
+)
+_SHARING_GOALS = {
+    "own caches, at once": 0.5,
+    "shared cache, in turn": 1.5,
+    "own caches, in turn": 0.35,
+}
 
 _LOADER_CONF = """\
 [engine]
-packages_cache = {folder}/{cache}
+packages_cache = {cache}
 
 [glare]
 url = {url}
@@ -167,7 +237,7 @@ token = {token}
 
 
 def fetching() -> Iterator[Figure]:
-    """Memory above idle while an archive of 500 MB is fetched into the cache."""
+    """Measure the memory above idle while an archive of 500 MB is fetched into the cache."""
     with (
         server.running(fields.TYPE_NAME, settings=_ROOMY_CONF) as running,
         tempfile.TemporaryDirectory() as name,
@@ -178,7 +248,14 @@ def fetching() -> Iterator[Figure]:
         closure.publish(Client(running.url, _ADMINISTRATOR))
         with archive.open("rb") as stream:
             client.publish("org.big", "0.0.0", stream)
-        command = ("-m", "benchmarks.fetch", client.url, client.token, _PROJECT, "org.big")
+        command = (
+            "-m",
+            "benchmarks.fetching_process",
+            client.url,
+            client.token,
+            _PROJECT,
+            "org.big",
+        )
         value = float(_output(*command, pathlib.Path(name, "cache")))
     yield Figure("memory above idle, an archive of 500 MB fetched", value, "MB", 32)
 
@@ -191,7 +268,7 @@ max_unpacked_size = {1024**3}
 
 
 def importing() -> Iterator[Figure]:
-    """``import loader``, against what it cannot do without."""
+    """Compare ``import loader`` with the imports that it needs."""
     value = statistics.median(
         _importing("loader") / _importing("keystoneauth1.session, semantic_version")
         for _ in range(_ROUNDS)
@@ -205,9 +282,9 @@ def _importing(names: str) -> float:
 
 
 def _output(*arguments: object) -> str:
-    """What a Python process prints."""
+    """Run a Python process, and return its output."""
     command = [*_PYTHON, *map(str, arguments)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-BENCHMARKS = (cold, engine, together, fetching, importing)
+BENCHMARKS = (cold, engine, sharing, fetching, importing)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How things are measured: two in turn, so that a noisy machine is fair to both.
+"""Measure actions in turn, so that a noisy machine is fair to all of them.
 
-What counts is time on a processor, of this process or of the server that does
-the work, so that other processes do not count. Where what is measured waits for
-others, and is good because it waits less, it is the time on the clock: then the
-machine's other work is in both, and only the ratio is told.
+Most figures count processor time, of this process or of the server under test:
+other processes do not count. Where waiting for services and the disk is the
+point, the figure counts wall-clock time. Then the machine's other work is in
+both times, and only their ratio is of use.
 """
 
 import dataclasses
@@ -17,13 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable
 
-# The time on the clock.
 wall = time.perf_counter
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One figure of the table.
+    """A figure of the table.
 
     :param goal: the greatest value that is good enough.
     """
@@ -35,7 +34,7 @@ class Figure:
 
     @property
     def holds(self) -> bool:
-        """Whether the goal is met."""
+        """True if the figure meets its goal."""
         return self.value <= self.goal
 
 
@@ -46,16 +45,14 @@ def ratio(
     before: Callable[[], object] = lambda: None,
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """How much longer one thing takes than another.
+    """Run two actions in turn, and return the median of the rounds' ratios of time.
 
-    Both are run in turn; the median of the rounds' ratios is given.
-
-    :param before: what is done before each run, and not counted.
-    :param clock: the time that counts.
+    :param before: runs before each action, and does not count.
+    :param clock: returns the time in seconds.
     """
     seconds(ours, before, clock), seconds(theirs, before, clock)
-    # What is there now is not to be walked through before each run, which would
-    # leave nothing of it in the processor's caches.
+    # Otherwise the collection before each run walks through all present objects,
+    # and leaves nothing of the action's data in the processor's caches.
     gc.collect()
     gc.freeze()
     try:
@@ -67,9 +64,11 @@ def ratio(
 
 
 def seconds(
-    action: Callable[[], object], before: Callable[[], object], clock: Callable[[], float]
+    action: Callable[[], object],
+    before: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """How much time an action takes, without the garbage collector in between."""
+    """Return the seconds that an action takes, without garbage collection in between."""
     before()
     gc.collect()
     gc.disable()
@@ -82,10 +81,10 @@ def seconds(
 
 
 def scratch() -> pathlib.Path:
-    """A new folder, which is removed when all is measured.
+    """Make a directory that is removed after all benchmarks.
 
-    For each new file, ext4 looks through all that were removed in the last
-    minutes: so what one has left is not removed before the next has run.
+    For each new file, ext4 looks through all files that were removed in the last
+    minutes. So no benchmark removes anything before the last one has run.
     """
     return pathlib.Path(tempfile.mkdtemp(dir=_scratch().name))
 
@@ -96,16 +95,15 @@ def _scratch() -> "tempfile.TemporaryDirectory[str]":
 
 
 def memory_above_idle(action: Callable[[], object]) -> float:
-    """How much more memory this process takes at most while it does something, in MB."""
+    """Return the most memory that an action adds to this process, in MB."""
     idle = _memory("VmRSS")
-    # From now on the kernel remembers the most that is used (Linux, proc(5)).
+    # Linux resets the peak (VmHWM) to the present size, see proc(5).
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     action()
     return _memory("VmHWM") - idle
 
 
 def _memory(field: str) -> float:
-    """A figure of this process's memory, in MB."""
     for line in pathlib.Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024

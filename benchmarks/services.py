@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keystone, Glare and murano-api, each of them real and in a process of its own.
+"""Keystone, Glare and murano-api, each in a process of its own.
 
-Both catalogues hold the same packages, and both have Keystone tell them who
-asks, so that neither has less to do.
+Both catalogues have the same packages, and both validate tokens with Keystone, so
+that neither has less to do.
 """
 
 import contextlib
@@ -19,26 +19,18 @@ from keystoneauth1 import session as ksa_session
 
 from benchmarks import closure, server
 from glare_murano import fields
-from glare_murano.glare.server import _NEGOTIATION, _PASTE
 from tests import processes
 from tests.functional import keystone
 from tests.functional.client import Client
 
 _SOURCE = processes.ROOT / ".cache" / "murano-16.0.0"
+_PASTE = processes.ROOT / "etc" / "glare-murano" / "glare-paste.ini"
 _PACKAGES = "/v1/catalog/packages"
-
-_KEYSTONE_PASTE = """\
-
-[filter:authtoken]
-paste.filter_factory = keystonemiddleware.auth_token:filter_factory
-
-[filter:context]
-paste.filter_factory = glare.api.middleware.context:ContextMiddleware.factory
-"""
 
 _GLARE_CONF = """\
 [paste_deploy]
 config_file = {paste}
+flavor = keystone
 
 [keystone_authtoken]
 {middleware}
@@ -48,12 +40,12 @@ _MURANO_CONF = """\
 [DEFAULT]
 bind_host = 127.0.0.1
 bind_port = {port}
-log_file = {folder}/murano.log
+log_file = {directory}/murano.log
 transport_url = fake://
 use_stderr = false
 
 [database]
-connection = sqlite:///{folder}/murano.sqlite
+connection = sqlite:///{directory}/murano.sqlite
 
 [engine]
 enable_packages_cache = true
@@ -78,9 +70,9 @@ config_file = {source}/etc/murano/murano-paste.ini
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """What runs, and who uses it.
+    """Running services, and a user's credentials.
 
-    :param configuration: the file that an engine is configured by.
+    :param configuration: the configuration file for an engine.
     """
 
     configuration: pathlib.Path
@@ -90,12 +82,12 @@ class Services:
 
 @contextlib.contextmanager
 def running() -> Iterator[Services]:
-    """Run all three, with the packages of the application in both catalogues."""
+    """Run all three services, with the application's packages in both catalogues."""
     with contextlib.ExitStack() as stack:
-        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        identity = stack.enter_context(keystone.running(folder))
-        glare = stack.enter_context(_glare(folder, identity))
-        murano, configuration = stack.enter_context(_murano(folder, identity, glare.url))
+        directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        identity = stack.enter_context(keystone.running(directory))
+        glare = stack.enter_context(_glare(identity))
+        murano, configuration = stack.enter_context(_murano(directory, identity, glare.url))
         session = identity.session()
         token = session.get_token()
         closure.publish(Client(glare.url, token))
@@ -104,29 +96,24 @@ def running() -> Iterator[Services]:
 
 
 @contextlib.contextmanager
-def _glare(folder: pathlib.Path, identity: keystone.Keystone) -> Iterator[server.Server]:
-    paste = folder / "keystone-paste.ini"
-    pipeline = _PASTE.format(negotiation=_NEGOTIATION).replace(
-        "trustedauth murano", "authtoken context murano"
-    )
-    paste.write_text(pipeline + _KEYSTONE_PASTE)
-    settings = _GLARE_CONF.format(paste=paste, middleware=identity.middleware)
+def _glare(identity: keystone.Keystone) -> Iterator[server.Server]:
+    settings = _GLARE_CONF.format(paste=_PASTE, middleware=identity.middleware)
     with server.running(fields.TYPE_NAME, settings=settings) as running:
         yield running
 
 
 @contextlib.contextmanager
 def _murano(
-    folder: pathlib.Path, identity: keystone.Keystone, glare: str
+    directory: pathlib.Path, identity: keystone.Keystone, glare: str
 ) -> Iterator[tuple[str, pathlib.Path]]:
-    """The URL of murano-api, and its configuration, which is the engine's as well."""
+    """Run murano-api, and give its URL and its configuration, which an engine shares."""
     port = processes.free_port()
     url = f"http://127.0.0.1:{port}"
-    configuration = folder / "murano.conf"
+    configuration = directory / "murano.conf"
     configuration.write_text(
         _MURANO_CONF.format(
             port=port,
-            folder=folder,
+            directory=directory,
             glare=glare,
             murano=url,
             keystone=identity.url,
@@ -138,12 +125,12 @@ def _murano(
     manage = str(pathlib.Path(sys.executable).with_name("murano-db-manage"))
     subprocess.run([manage, *options, "upgrade"], check=True, capture_output=True)
     command = (sys.executable, "-W", "ignore", "-m", "murano.cmd.api", *options)
-    with processes.listening(command, port, folder / "murano.out"):
+    with processes.listening(command, port, directory / "murano.out"):
         yield url, configuration
 
 
 def _upload(session: ksa_session.Session, url: str) -> None:
-    about = json.dumps({"is_public": True})
+    metadata = json.dumps({"is_public": True})
     for archive in closure.archives().values():
-        files = {"file": ("package.zip", archive), "__metadata__": (None, about)}
+        files = {"file": ("package.zip", archive), "__metadata__": (None, metadata)}
         session.post(url + _PACKAGES, files=files)

@@ -2,11 +2,11 @@
 
 """Murano's engine with two loaders in turn: this project's, and Murano's own.
 
-It is a process of its own, since the engine and Glare cannot be in one. Its
-output is one line of JSON: how long ours takes, Murano's being 1.
+The engine and Glare cannot share a process, so this is a process of its own. It
+prints a line of JSON: the times of this project's loader, as ratios to Murano's.
 
-Each loader has a session that has its token already: Keystone takes the same to
-give one to either, and what it takes is not the loader's.
+Both loaders get a session that has a token already. Keystone takes the same time
+to issue a token to either.
 """
 
 import functools
@@ -35,7 +35,7 @@ CONF = murano_config.CONF
 _MakeLoader = Callable[[Any], Any]
 
 _OURS: _MakeLoader = adapter.EnginePackageLoader
-# What install() puts another in the place of.
+# The class that install() replaces.
 _THEIRS: _MakeLoader = murano_package_loader.CombinedPackageLoader
 
 _COLD_ROUNDS = 9
@@ -43,11 +43,11 @@ _WARM_ROUNDS = 15
 
 
 class _Task:
-    """Tasks of the engine, which load the application and all that it requires.
+    """The engine's tasks, which load the application and its requirements.
 
-    The configuration stays as it is from task to task, as in an engine: to change
-    it makes oslo.config forget all that it has read. So both loaders use one
-    folder, in which neither touches what is the other's.
+    The tasks share a configuration, as in an engine: after a change, oslo.config
+    reads everything again. So both loaders use one cache directory. Neither
+    touches the other's files.
     """
 
     def __init__(self, root: pathlib.Path, token: str, project_id: str) -> None:
@@ -63,23 +63,26 @@ class _Task:
             _load(loader)
 
     def unpack(self, make_loader: _MakeLoader) -> None:
-        """Load the packages, and have a file of each: Murano's loader unpacks them all."""
+        """Load the packages, and request a file of each: Murano's loader unpacks all of them."""
         with make_loader(self._session) as loader:
             for package in _load(loader):
-                if package.name != closure.CORE:
-                    assert pathlib.Path(package.get_resource(closure.RESOURCE)).is_file()
+                resource = closure.resource(package.name)
+                assert pathlib.Path(package.get_resource(resource)).is_file()
 
     def forget(self) -> None:
-        """Go on with empty caches; the old ones stay, since to remove them would be measured."""
+        """Use an empty cache from now on.
+
+        The old cache stays: removing it would slow down the next task.
+        """
         CONF.set_override("packages_cache", str(self._root / uuid.uuid4().hex), "engine")
-        # What was written before is not the next one's to wait for.
+        # The next task does not wait for the writes of the last one.
         os.sync()
 
 
 def _load(loader: Any) -> list[Any]:
     spec = helpers.parse_version_spec(closure.RANGE)
     found = {}
-    # As for an object of the model, and then as the engine reaches what is required.
+    # The engine loads the class of an object first, then the package's requirements.
     queue = [loader.load_class_package(closure.MAIN_CLASS, spec)]
     while queue:
         package = queue.pop(0)
@@ -99,14 +102,14 @@ def _required(loader: Any, package: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Measure with empty and with full caches."""
-    configuration, token, project_id, folder = sys.argv[1:]
+    """Measure both loaders with empty caches, then with full caches."""
+    configuration, token, project_id, root = sys.argv[1:]
     murano_config.parse_args(["--config-file", configuration])
-    # Murano's loader asks Glare, if it is glare; ours does not look.
+    # With "glare", Murano's own loader would query Glare. This project's ignores it.
     CONF.set_override("packages_service", "murano", "engine")
     patches.install()
     auth_utils.get_client_session = functools.cache(auth_utils.get_client_session)
-    task = _Task(pathlib.Path(folder), token, project_id)
+    task = _Task(pathlib.Path(root), token, project_id)
 
     cold = ratio(
         lambda: task.unpack(_OURS),

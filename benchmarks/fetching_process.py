@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One process that fetches and unpacks one archive, and prints the memory it takes above idle."""
+"""A process that fetches and unpacks an archive, and prints the memory it needs above idle."""
 
 import pathlib
 import sys
@@ -17,13 +17,13 @@ from loader.catalogs.glare import GlareCatalog
 
 def main() -> None:
     """Fetch the newest release of a package."""
-    url, token, project_id, fqn, folder = sys.argv[1:]
+    url, token, project_id, fqn, cache = sys.argv[1:]
     session = ksa_session.Session(auth=token_endpoint.Token(url, token))
     catalog = GlareCatalog(session, endpoint=url, project_id=project_id)
-    with loader.PackageLoader([catalog], loader.Cache(pathlib.Path(folder), ROOMY)) as packages:
+    with loader.PackageLoader([catalog], loader.Cache(pathlib.Path(cache), ROOMY)) as packages:
 
         def fetch() -> str:
-            # It is unpacked as well when its folder is asked for.
+            # The property unpacks the archive.
             return packages.load_package(fqn, VersionSpec.of("*")).source_directory
 
         print(memory_above_idle(fetch))
