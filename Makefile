@@ -12,10 +12,14 @@ CORE_READY := $(CORE)/.ready
 SWIFT := .cache/swift
 SWIFT_READY := $(SWIFT)/.ready
 
+DOCS := .cache/docs
+DOCS_READY := $(DOCS)/.ready
+PYTHONS := 3.11 3.12 3.13
+
 # Two workers, each with a Glare of its own. A worker that is done takes tests from the other.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help venv core-library swift demo test services bench style clean
+.PHONY: help venv core-library swift demo test services bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,22 +28,21 @@ help:
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
+	@echo "make docs      build the documentation and the release notes"
+	@echo "make wheel     build the wheel, and test it in an environment for each extra"
+	@echo "make pythons   run the unit tests and the demo on Python $(PYTHONS), where installed"
+	@echo "make unpinned  run the loader's unit tests with the newest libraries"
+	@echo "make samples   write the samples of the options in etc anew"
 	@echo "make clean     remove what the other targets made"
 
 venv: $(READY)
 core-library: $(CORE_READY)
 swift: $(SWIFT_READY)
 
-# --without-pip, since Debian keeps ensurepip in a package of its own; the pip
-# that is on the machine installs the pinned one. Without isolation, what builds
-# is pinned as well.
 $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
-	@$(PYTHON) -m venv --clear --without-pip $(VENV)
-	@$(PYTHON) -m pip --python $(BIN)/python install -q --disable-pip-version-check \
-	    -c constraints.txt pip setuptools pbr
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation \
-	    -c constraints.txt -r test-requirements.txt -e '.[glare,engine,cli]'
+	@.ci/environment $(PYTHON) $(VENV) -c constraints.txt -r test-requirements.txt \
+	    -e '.[glare,engine,cli]'
 	@touch $@
 
 # Murano's core library, which is in its source distribution only. tox, which has
@@ -84,7 +87,35 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck devstack/plugin.sh devstack/settings
+	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings
+
+# The options of Glare's part are in the documentation, so it needs Glare.
+$(DOCS_READY): constraints.txt doc/requirements.txt requirements.txt setup.cfg
+	@echo "Building $(DOCS), once; it takes a minute."
+	@.ci/environment $(PYTHON) $(DOCS) -c constraints.txt -r doc/requirements.txt -e '.[glare]'
+	@touch $@
+
+# -E: otherwise a page that has not changed is not checked again.
+docs: $(DOCS_READY)
+	PYTHONPATH=. $(DOCS)/bin/python -W ignore -m sphinx -E -W --keep-going -q -b html doc/source build/doc
+	$(DOCS)/bin/python -W ignore -m sphinx -E -W --keep-going -q -b html releasenotes/source build/releasenotes
+
+wheel: $(READY)
+	.ci/wheel
+
+pythons: $(PYTHONS:%=python-%)
+
+python-%: $(CORE_READY)
+	.ci/python $*
+
+unpinned:
+	.ci/unpinned $(PYTHONS)
+
+samples: $(READY)
+	$(BIN)/oslo-config-generator --namespace glare_murano \
+	    --output-file etc/glare-murano/glare-options.conf
+	$(BIN)/oslo-config-generator --namespace glare_murano.loader \
+	    --output-file etc/glare-murano/murano-options.conf
 
 clean:
 	rm -rf $(VENV) .cache build .tox .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan the closure of a set of requirements: the releases to load, with their requirements.
+"""Planning: which releases a set of requirements comes to, all the way down.
 
-A range takes the pinned version if possible. For the other ranges of a package,
-the fewest versions are chosen that together satisfy all of them, and of equally
-few the newest. Glare and the loader share this code, so both give the same
-answer. A source supplies versions and requirements.
+The rule is the design's ("The engine's rules"): a pinned version wherever it
+satisfies; else of each package the fewest versions that together satisfy
+every range upon it, and among equally few the newest. Glare and the loader
+plan by this code, so that both give the same answer. It asks a source for
+versions and requirements and knows nothing of where they come from.
 
-Dependency cycles need another rule. A version may require a range that excludes
-the version itself, and is chosen again as soon as the range is gone. In such a
-cycle, required ranges are kept, so several versions are chosen.
+One thing is added to the rule. Where a choice leads round in a circle (a
+version rules itself out by what it requires, and is wanted again without it),
+the rule alone would end by refusing ranges that can be satisfied. There, what
+was required on the way round stays required, so that versions are taken side by
+side.
 """
 
 import collections
 import dataclasses
-import functools
 import itertools
-import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -25,20 +26,20 @@ from glare_murano.package.versions import Version, VersionSpec
 
 Requirements = Mapping[str, VersionSpec]
 
-# The greatest number of version combinations to try for a package. Written
-# ranges need a handful.
+# How many combinations of versions may be tried for one package. Ranges that
+# people write need a handful.
 _MAX_STEPS = 100_000
-# The largest deployed closures have a hundred packages.
+# The largest closures that people deploy have a hundred.
 MAX_PACKAGES = 5000
 
 
 @dataclasses.dataclass(frozen=True)
 class PackageVersion:
-    """A version of a package."""
+    """One version of one package."""
 
     fqn: str
     version: Version
-    # Cached: planning needs the hash very often, and a version computes its own anew.
+    # Planning asks for it a thousand times, and a version works its own out anew.
     _hash: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -53,9 +54,9 @@ class PackageVersion:
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """A required range of a package.
+    """A range upon a package, and who states it.
 
-    :param requirer: the release with the requirement; None for a root.
+    :param requirer: the release that requires it; None for a root.
     """
 
     fqn: str
@@ -67,26 +68,26 @@ class Demand:
 
 
 class Source(Protocol):
-    """The catalogue of a plan. Each package is requested once."""
+    """What is asked while a closure is planned; each package once."""
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the available versions of packages, the best first.
+        """The versions that there are of each of the packages, the best first.
 
-        The best is the newest, except for versions from several catalogues.
+        The best is the newest, unless they come from several places.
         """
 
     def requirements(
         self, releases: Collection[PackageVersion]
     ) -> Mapping[PackageVersion, Requirements]:
-        """Return the requirements of releases."""
+        """What each of the releases requires."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Unsatisfied:
-    """A demand without a version in its range.
+    """A range that no version is in.
 
-    :param chain: the demands from a root to this demand.
-    :param available: the available versions, the newest first.
+    :param chain: the demands from a root down to this one.
+    :param available: the versions that there are, the newest first.
     """
 
     demand: Demand
@@ -96,11 +97,12 @@ class Unsatisfied:
 
 @dataclasses.dataclass(frozen=True)
 class Closure:
-    """The result of a plan.
+    """What a set of requirements comes to.
 
-    :param releases: release -> its demands, in the order of their distance from
-        the roots; the first demand led to the release.
-    :param unsatisfied: demands without a release, in the same order.
+    :param releases: release -> the demands that it answers, in the order of
+        their distance from the roots, so that the first is the one by which
+        the release was reached.
+    :param unsatisfied: what could not be answered, in the same order.
     """
 
     releases: Mapping[PackageVersion, tuple[Demand, ...]]
@@ -108,15 +110,15 @@ class Closure:
 
 
 class Unplannable(GlareMuranoError):
-    """A plan would take too long; only malicious requirements lead here."""
+    """Requirements that nobody writes, and that would take too long."""
 
 
 class TooManyVersions(Unplannable):
-    """A package has too many different ranges to find the fewest versions."""
+    """So many ranges upon a package that the fewest versions cannot be told."""
 
 
 class TooManyPackages(Unplannable):
-    """A closure has more packages than any deployment."""
+    """A closure of more packages than any deployment has."""
 
 
 def plan(
@@ -126,9 +128,9 @@ def plan(
 ) -> Closure:
     """Plan the closure of a set of requirements.
 
-    :param roots: FQNs and ranges; a package may have several.
-    :param pins: FQN -> versions with which an environment was deployed.
-    :raises Unplannable: if the plan would take too long.
+    :param roots: FQNs and ranges; there may be several of a package.
+    :param pins: FQN -> versions that an environment was deployed with.
+    :raises TooManyVersions: if a package cannot be decided upon.
     """
     return _Planner(roots, pins, source).closure()
 
@@ -138,7 +140,7 @@ _Choice = tuple[PackageVersion, ...]
 
 
 class _Planner:
-    """Chooses versions again and again until nothing changes."""
+    """Repeats the choice of versions until nothing changes."""
 
     def __init__(
         self,
@@ -148,18 +150,22 @@ class _Planner:
     ) -> None:
         ordered = sorted(roots, key=lambda root: (root[0], root[1].canonical))
         self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in ordered)
-        # Sorted, since the order of a set differs between processes.
+        # A set of them has another order in each process.
         self._pins = {fqn: newest_first(versions) for fqn, versions in pins.items()}
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}
         self._required_by: dict[PackageVersion, tuple[Demand, ...]] = {}
-        # (package, its ranges) -> versions that were chosen and dropped. So that
-        # planning ends, they are not chosen again for the same ranges, unless
-        # a range would have no version.
-        self._dropped: dict[tuple[str, frozenset[str]], set[Version]] = collections.defaultdict(set)
-        # The demands that stay, once a dependency cycle is found.
+        # A package and the set of ranges upon it -> versions that were chosen
+        # for them and given up again. They are not taken for the same ranges
+        # a second time, so that it ends; but rather a second time than not at
+        # all.
+        self._given_up: dict[tuple[str, frozenset[str]], set[Version]] = collections.defaultdict(
+            set
+        )
+        # What was required once, and stays so, since it goes round in a circle.
         self._kept: dict[str, dict[Demand, None]] | None = None
-        # The last choice for each package, and its demands. Few change between rounds.
+        # The last choice for each package, and the demands that it was made
+        # for; from one round to the next, few change.
         self._choices: dict[str, tuple[tuple[Demand, ...], _Choice]] = {}
 
     def closure(self) -> Closure:
@@ -175,13 +181,13 @@ class _Planner:
             if taken == before and demands.keys() == before_demands.keys():
                 return self._result(taken)
             for fqn in taken.keys() & before.keys():
-                dropped = {release.version for release in before[fqn] if release not in taken[fqn]}
-                if dropped:
-                    self._dropped[fqn, _ranges(before_demands[fqn])] |= dropped
+                given_up = {release.version for release in before[fqn] if release not in taken[fqn]}
+                if given_up:
+                    self._given_up[fqn, _ranges(before_demands[fqn])] |= given_up
                     del self._choices[fqn]
             state = (
                 frozenset(itertools.chain(*taken.values())),
-                sum(map(len, self._dropped.values())),
+                sum(map(len, self._given_up.values())),
             )
             if state in seen and self._kept is None:
                 self._kept = collections.defaultdict(dict)
@@ -189,7 +195,7 @@ class _Planner:
             seen.add(state)
 
     def _demands(self, taken: Mapping[str, _Choice]) -> dict[str, tuple[Demand, ...]]:
-        """Return the demands for each package, as reached from the roots."""
+        """The ranges upon each package that can be reached from the roots."""
         kept = self._kept
         found: dict[str, dict[Demand, None]]
         found = collections.defaultdict(dict) if kept is None else kept
@@ -229,10 +235,10 @@ class _Planner:
         self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
     ) -> Sequence[Version]:
         versions = self._versions[fqn]
-        dropped = self._dropped.get((fqn, ranges))
-        if not dropped:
+        given_up = self._given_up.get((fqn, ranges))
+        if not given_up:
             return versions
-        left = [version for version in versions if version not in dropped]
+        left = [version for version in versions if version not in given_up]
         if self._kept is None and _satisfiable(specs, left) == _satisfiable(specs, versions):
             return left
         return versions
@@ -242,7 +248,7 @@ class _Planner:
         if unknown:
             if len(self._versions) + len(unknown) > MAX_PACKAGES:
                 raise TooManyPackages(
-                    f"the requirements lead to more than {MAX_PACKAGES} packages; request fewer"
+                    f"the requirements lead to more than {MAX_PACKAGES} packages; ask for fewer"
                 )
             found = self._source.versions(unknown)
             for fqn in unknown:
@@ -258,7 +264,7 @@ class _Planner:
             )
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
-        """Assign the demands to the chosen releases, from the roots down."""
+        """What the roots come to: who requires what, and which version answers."""
         answers: dict[PackageVersion, list[Demand]] = {}
         unsatisfied = []
         queue = collections.deque(self._roots)
@@ -278,7 +284,7 @@ class _Planner:
         return Closure(ordered, tuple(unsatisfied))
 
     def _answer(self, demand: Demand, choice: _Choice) -> PackageVersion | None:
-        """Return the release for a demand: the pinned version, else the newest chosen version."""
+        """The release that a demand gets: of the pinned version, or the newest taken."""
         version = demand.spec.select(self._pins.get(demand.fqn, ()))
         if version is None:
             version = demand.spec.select(release.version for release in choice)
@@ -288,15 +294,15 @@ class _Planner:
 def chain_of(
     demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
 ) -> tuple[Demand, ...]:
-    """Return a shortest chain of demands from a root to this demand.
+    """The demands that lead from a root down to this one, one chain of the shortest.
 
-    :param reached_by: returns the first demand for a release. If the demand is
-        unknown (None), the chain begins with the release.
+    :param reached_by: the first of the demands that a release answers; None
+        if that is not known, where the chain begins with what is known.
     """
     chain = {demand: None}
     while demand.requirer is not None:
         before = reached_by(demand.requirer)
-        # A received answer may be incomplete, or have a cycle.
+        # An answer that was sent may lead nowhere, or round in a circle.
         if before is None or before in chain:
             break
         demand = before
@@ -311,10 +317,9 @@ def _demanded_by(release: PackageVersion, requirements: Requirements) -> Iterabl
 
 
 def _satisfied_by_itself(release: PackageVersion, spec: VersionSpec) -> bool:
-    """Check whether a package satisfies a requirement on itself.
+    """Whether a package satisfies a requirement on itself; the implicit one it always does.
 
-    The implicit requirement is always satisfied: 2.0.0-rc.1 is not in the range
-    2, its own major version.
+    2.0.0-rc.1 is not in the range 2, which it requires unless it says otherwise.
     """
     return spec.match(release.version) or spec.text == str(release.version.major)
 
@@ -324,8 +329,8 @@ def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) ->
 
 
 def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Sort versions, the newest first."""
-    # Build metadata does not make a version newer, but fixes the order.
+    """Versions in one fixed order, the newest first."""
+    # Build metadata makes no version newer, but would leave the order open.
     return tuple(sorted(set(versions), key=lambda v: (v.precedence_key, v.build), reverse=True))
 
 
@@ -334,13 +339,14 @@ def choose_defining(
     spec: VersionSpec,
     pins: Mapping[str, Collection[Version]],
 ) -> tuple[str, VersionSpec] | None:
-    """Choose the package of an object's class, as the root of a plan.
+    """Which package answers for an object's class: the root that a plan starts from.
 
-    :param defining: the releases that define the class, by catalogue; within a
-        range, earlier catalogues win.
-    :param spec: the range in the object's header, tried with its fallbacks.
-    :returns: the package, and the range of a single version, if possible a
-        pinned one, else the newest; None if no version is in the range.
+    :param defining: the releases that define the class, place by place; those
+        of an earlier place come first within a range.
+    :param spec: the range in the object's header; one version gives way to
+        near ones (specification "Murano versioning", section "Object version").
+    :returns: a package, and the range of just one version that defines the
+        class: a pinned one, else the newest; None if there is none.
     """
     ordered = list(itertools.chain.from_iterable(map(one_of_each, defining)))
     pinned = [release for release in ordered if release.version in pins.get(release.fqn, ())]
@@ -352,7 +358,7 @@ def choose_defining(
 
 
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
-    """Return a release for each version, the newest first; the greatest name wins."""
+    """One release of each version, the newest first: that with the greatest name."""
     found: dict[Version, str] = {}
     for release in releases:
         found[release.version] = max(found.get(release.version, ""), release.fqn)
@@ -360,35 +366,37 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
 
 
 def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> tuple[Version, ...]:
-    """Return the fewest versions that together satisfy all satisfiable ranges.
+    """The fewest versions that together satisfy all ranges that can be satisfied.
 
-    Of equally few, the newest are returned, compared from the newest down: the
-    greatest minimum hitting set.
+    Among equally few the newest, compared from the newest down: a minimum
+    hitting set, the greatest of them.
 
-    :param versions: the best first; as a rule, the newest.
-    :returns: versions in the same order.
-    :raises TooManyVersions: if the search takes too long.
+    :param versions: the best first, which is the newest as a rule.
+    :returns: in the same order.
+    :raises TooManyVersions: if it takes too long to tell.
     """
     if len(specs) == 1:
         return tuple(itertools.islice(filter(specs[0].match, versions), 1))
-    # Only the newest of the versions that satisfy the same ranges matters.
+    # Of versions that satisfy the same ranges, only the newest matters.
     kinds: dict[int, Version] = {}
     for version in versions:
         satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
         if satisfied:
             kinds.setdefault(satisfied, version)
-    wanted = functools.reduce(operator.or_, kinds, 0)
+    wanted = 0
+    for satisfied in kinds:
+        wanted |= satisfied
     search = _Search(tuple(kinds))
     for size in range(len(specs) + 1):
         found = search.cover(0, wanted, size)
         if found is not None:
             newest_of = list(kinds.values())
             return tuple(newest_of[index] for index in found)
-    raise AssertionError("one version for each range is always enough")
+    raise AssertionError("as many versions as ranges always suffice")
 
 
 class _Search:
-    """Searches sets of bits, in the order given, for the first cover."""
+    """Finds the first sets, in the order given, whose union holds all bits."""
 
     def __init__(self, sets: Sequence[int]) -> None:
         self._sets = sets
@@ -399,7 +407,7 @@ class _Search:
         self._steps = 0
 
     def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """Return the first ``size`` sets, from ``start`` on, with the wanted bits."""
+        """The first ``size`` sets, from ``start`` on, that hold the wanted bits."""
         if not wanted:
             return ()
         if not size or (start, wanted, size) in self._failed:

@@ -3,13 +3,15 @@
 """Last-used times of files, which are kept as their modification times.
 
 A new time is the present time, or the latest time plus a nanosecond where a clock
-was set back, or the clock of another host is behind. So the times always keep the
-order of use.
+was set back, or the clock of another host is behind. So the times keep the order
+of use whatever clocks show.
 """
 
 import os
 import pathlib
 import time
+
+NEVER = 0  # the time of a missing file
 
 
 class LastUsedTimes:
@@ -32,8 +34,8 @@ class LastUsedTimes:
 
 
 def last_used(path: pathlib.Path) -> int:
-    """Return the last-used time of a file, in nanoseconds, or 0 for a missing file."""
+    """Return the last-used time of a file, in nanoseconds."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
-        return 0
+        return NEVER

@@ -47,23 +47,23 @@ class Stored:
 
     @staticmethod
     def store(cache: Cache, *some: "Stored") -> set[str]:
-        """Store packages together, and return the digests that were requested."""
+        """Have packages stored together, and tell which were asked for."""
         by_digest = {stored.digest: stored.data for stored in some}
-        requested: set[str] = set()
+        asked: set[str] = set()
 
         def fetch(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
-            requested.update(digests)
+            asked.update(digests)
             yield from ((digest, by_digest[digest]) for digest in digests)
 
         cache.store(by_digest, fetch)
-        return requested
+        return asked
 
     def nothing(self) -> Iterator[bytes]:
-        """Fail, since the archive must not be fetched."""
+        """A catalogue that must not be asked."""
         raise AssertionError("it is fetched, although it is there")
 
     def is_in(self, folder: pathlib.Path) -> bool:
-        """Return whether a directory has these files and no others."""
+        """Whether a folder holds these files and no others."""
         there = {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in folder.rglob("*")

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``dependencies``: the closure of a set of requirements in one answer."""
+"""Dependency queries: their form, and their answers.
+
+A query is a JSON object that asks what a set of requirements comes to. Reading
+HTTP is not here (see ``api``), nor what is asked of the database (see
+``dependencies``).
+"""
+
+from typing import Any
 
 import jsonschema
-import webob
 from glare.common import exception
 
 from glare_murano import resolver, wire
-from glare_murano.glare import policies
 from glare_murano.glare.api import validation
-from glare_murano.glare.db import queries
-from glare_murano.glare.db.source import GlareSource
+from glare_murano.glare.db import source
 from glare_murano.package import VersionSpec
+from glare_murano.wire import Answer, Query, Undefined
 
 _RANGE = {"type": ["string", "null"]}
 _RANGES = {"type": "object", "maxProperties": wire.MAX_REQUIREMENTS, "additionalProperties": _RANGE}
@@ -21,8 +26,7 @@ _OBJECT = {
     "required": ["class"],
     "additionalProperties": False,
 }
-_VERSIONS = {"type": "array", "maxItems": wire.MAX_PINS, "items": {"type": "string"}}
-SCHEMA = {
+REQUEST_SCHEMA = {
     "type": "object",
     "properties": {
         "requirements": _RANGES,
@@ -31,54 +35,69 @@ SCHEMA = {
         "pins": {
             "type": "object",
             "maxProperties": wire.MAX_REQUIREMENTS,
-            "additionalProperties": _VERSIONS,
+            # Every range upon a package is held against each of its pins.
+            "additionalProperties": {
+                "type": "array",
+                "maxItems": wire.MAX_PINS,
+                "items": {"type": "string"},
+            },
         },
         "prereleases": {"type": "boolean"},
         "project_id": {"type": "string"},
     },
     "additionalProperties": False,
 }
-_VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+_VALIDATOR = jsonschema.Draft202012Validator(REQUEST_SCHEMA)
 
 
-def resolve(req: webob.Request) -> webob.Response:
-    """Answer a dependency query with its closure."""
-    body = validation.read_body(req, _VALIDATOR)
-    viewer = policies.viewer_of(req.context)
+def query(body: Any) -> Query:
+    """Read a dependency query.
+
+    :raises glare.common.exception.BadRequest: naming the key.
+    """
+    validation.check_form(_VALIDATOR, body)
     try:
-        query = wire.query_from_json(body)
-        with queries.snapshot() as connection:
-            answer = _plan(query, GlareSource(connection, viewer, query))
-    except (wire.Malformed, resolver.Unplannable) as error:
+        return wire.query_from_json(body)
+    except wire.Malformed as error:
         raise exception.BadRequest(message=str(error)) from error
-    return webob.Response(json=wire.answer_to_json(answer))
 
 
-def _plan(query: wire.Query, source: GlareSource) -> wire.Answer:
+def answer(query: Query, source: source.GlareSource) -> Answer:
     """Plan the closure of a query.
 
     :raises glare.common.exception.NotFound: if its package does not exist.
     :raises glare.common.exception.Conflict: if its package has no archive.
-    :raises resolver.Unplannable: if planning would take too long.
+    :raises Unplannable: if planning would take too long.
     """
-    roots, undefined = _find_roots(query, source)
-    if query.package is not None:
-        roots.append(_package_root(query.package, source))
-    closure = resolver.plan([*roots, *query.requirements], query.pins, source)
-    return wire.Answer(
+    roots, undefined = _roots(query, source)
+    roots += [*query.requirements, *_package(query, source)]
+    planned = resolver.plan(roots, query.pins, source)
+    return Answer(
         tuple(
-            (release, closure.releases[release.key])
-            for release in source.releases(closure.releases)
+            (release, planned.releases[release.key])
+            for release in source.releases(planned.releases)
         ),
-        closure.unsatisfied,
+        planned.unsatisfied,
         tuple(undefined),
     )
 
 
-def _find_roots(
-    query: wire.Query, source: GlareSource
-) -> tuple[list[tuple[str, VersionSpec]], list[wire.Undefined]]:
-    """Find a package for each class of a query, in one version that defines the class.
+def _package(query: Query, source: source.GlareSource) -> list[tuple[str, VersionSpec]]:
+    """The package that is asked about, as a root: just this version of it."""
+    if query.package is None:
+        return []
+    release = source.given()
+    if release is None:
+        raise exception.ArtifactNotFound(message=f"Artifact with id={query.package} not found.")
+    if not source.details([release]):
+        raise exception.Conflict(message=f"{release} has no archive yet; upload it first")
+    return [(release.fqn, VersionSpec.exactly(release.version))]
+
+
+def _roots(
+    query: Query, source: source.GlareSource
+) -> tuple[list[tuple[str, VersionSpec]], list[Undefined]]:
+    """Return a root for each class: the package that defines it, in one version.
 
     :returns: FQNs and ranges, and the classes that no package defines.
     """
@@ -87,21 +106,11 @@ def _find_roots(
     defining = source.defining({class_name for class_name, _ in query.classes})
     roots, undefined = [], []
     for class_name, spec in query.classes:
-        packages = defining.get(class_name, ())
-        root = resolver.choose_defining([packages], spec, query.pins)
+        releases = defining.get(class_name, ())
+        root = resolver.choose_defining([releases], spec, query.pins)
         if root is not None:
             roots.append(root)
         else:
-            available = tuple(map(str, resolver.one_of_each(packages)))
-            undefined.append(wire.Undefined(class_name, spec, available))
+            there = resolver.one_of_each(releases)
+            undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
     return roots, undefined
-
-
-def _package_root(artifact_id: str, source: GlareSource) -> tuple[str, VersionSpec]:
-    """Return the package of a query with a range of exactly its version."""
-    package = source.package()
-    if package is None:
-        raise exception.ArtifactNotFound(message=f"Artifact with id={artifact_id} not found.")
-    if not any(source.releases([package])):
-        raise exception.Conflict(message=f"{package} has no archive yet; upload it first")
-    return package.fqn, VersionSpec.exactly(package.version)

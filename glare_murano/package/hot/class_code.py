@@ -2,8 +2,8 @@
 
 """The MuranoPL class that deploys a HOT template, as plain data.
 
-Properties, and the attribute with the name of the stack, have the same names as
-in Murano's generated class, so environments can switch between both classes.
+Its properties, and the attribute with the name of the stack, are called as in
+the class that Murano generates, so that environments can switch between both.
 """
 
 from collections.abc import Iterable
