@@ -160,10 +160,10 @@ def release_from_json(content: object) -> Release:
     """
     item = mapping(content)
     return Release(
-        fqn=_get(item, "name", lambda value: check_full_name(string(value))),
+        fqn=_get(item, "name", _full_name),
         version=_get(item, "version", _version),
         requirements=_get(item, "requirements", ranges_from_json),
-        classes=_get(item, "class_definitions", _class_names),
+        classes=frozenset(_get(item, "class_definitions", _each(_full_name))),
         id=_get_optional(item, "id", string) or "",
         digest=_get_optional(item, "sha256", _digest) or "",
         size=_get_optional(item, "size", _size),
@@ -201,8 +201,8 @@ def query_from_json(content: object) -> Query:
     """
     body = mapping(content)
     return Query(
-        requirements=tuple((_get_optional(body, "requirements", _query_ranges) or {}).items()),
-        classes=_get_optional(body, "objects", _each(_object)) or (),
+        requirements=_get_optional(body, "requirements", _query_ranges) or (),
+        classes=_get_optional(body, "objects", _each(_object_from_json)) or (),
         pins=_get_optional(body, "pins", _pins) or {},
         package=_get_optional(body, "package", _text),
         prereleases=bool(body.get("prereleases", True)),
@@ -261,8 +261,7 @@ def ranges_from_json(content: object) -> dict[str, VersionSpec]:
     :raises Malformed: naming the package.
     """
     return {
-        check_required_name(fqn): _at(fqn, lambda value: VersionSpec.of(string(value)), text)
-        for fqn, text in mapping(content).items()
+        check_required_name(fqn): _at(fqn, _range, text) for fqn, text in mapping(content).items()
     }
 
 
@@ -288,7 +287,7 @@ def _demand_from_json(content: object) -> Demand:
     item = mapping(content)
     return Demand(
         _get(item, "name", string),
-        _get(item, "range", lambda value: VersionSpec.of(string(value))),
+        _get(item, "range", _range),
         _get(item, "requirer", _requirer),
     )
 
@@ -312,19 +311,19 @@ def _undefined_from_json(content: object) -> Undefined:
     item = mapping(content)
     return Undefined(
         _get(item, "class", string),
-        _get(item, "range", lambda value: VersionSpec.of(string(value))),
+        _get(item, "range", _range),
         _get(item, "available", _each(string)),
     )
 
 
-def _object(content: object) -> tuple[str, VersionSpec]:
+def _object_from_json(content: object) -> tuple[str, VersionSpec]:
     item = mapping(content)
     return _get(item, "class", string), _query_range(item.get("version"))
 
 
-def _query_ranges(content: object) -> dict[str, VersionSpec]:
+def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
     # Names are not checked: an impossible name is not found, which the answer says.
-    return {fqn: _query_range(text) for fqn, text in mapping(content).items()}
+    return tuple((fqn, _query_range(text)) for fqn, text in mapping(content).items())
 
 
 def _query_range(value: object) -> VersionSpec:
@@ -336,12 +335,16 @@ def _pins(content: object) -> dict[str, list[Version]]:
     return {fqn: list(map(_version, sequence(texts))) for fqn, texts in mapping(content).items()}
 
 
-def _class_names(content: object) -> frozenset[str]:
-    return frozenset(check_full_name(string(name)) for name in sequence(content))
+def _full_name(value: object) -> str:
+    return check_full_name(string(value))
 
 
 def _version(value: object) -> Version:
     return parse_version(string(value))
+
+
+def _range(value: object) -> VersionSpec:
+    return VersionSpec.of(string(value))
 
 
 def _digest(value: object) -> str:
