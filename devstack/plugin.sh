@@ -1,16 +1,6 @@
 #!/usr/bin/env bash
 #
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 # Murano packages in Glare, and the loader beside Murano's engine.
 #
@@ -206,13 +196,13 @@ function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
     sed -E -e '/^pipeline[ =]/s/ +(healthcheck|osprofiler)\>//g' \
-        -e '/^pipeline[ =]/s/ +faultwrapper\>/ requestid& murano-requests/' \
+        -e '/^pipeline[ =]/s/ +faultwrapper\>/ requestid& murano-validation/' \
         -e '/^pipeline[ =]/s/ +glarev1api\>/ murano&/' \
         "$GLARE_PASTE_INI" > "$file"
     iniset "$file" filter:requestid paste.filter_factory \
         oslo_middleware:RequestId.factory
-    iniset "$file" filter:murano-requests paste.filter_factory \
-        glare_murano.glare.api.validation:RequestsFilter.factory
+    iniset "$file" filter:murano-validation paste.filter_factory \
+        glare_murano.glare.api.validation:ValidationFilter.factory
     iniset "$file" filter:murano paste.filter_factory \
         glare_murano.glare.api.middleware:MuranoFilter.factory
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"

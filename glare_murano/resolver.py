@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Planning: which releases a set of requirements comes to, all the way down.
+"""Plan the closure of a set of requirements: the releases to load, with their requirements.
 
-The rule is the design's ("The engine's rules"): a pinned version wherever it
-satisfies; else of each package the fewest versions that together satisfy
-every range upon it, and among equally few the newest. Glare and the loader
-plan by this code, so that both give the same answer. It asks a source for
-versions and requirements and knows nothing of where they come from.
+A range takes the pinned version if possible. For the other ranges of a package,
+the fewest versions are chosen that together satisfy all of them, and of equally
+few the newest. Glare and the loader share this code, so both give the same
+answer. A source supplies versions and requirements.
 
-One thing is added to the rule. Where a choice leads round in a circle (a
-version rules itself out by what it requires, and is wanted again without it),
-the rule alone would end by refusing ranges that can be satisfied. There, what
-was required on the way round stays required, so that versions are taken side by
-side.
+Dependency cycles need another rule. A version may require a range that excludes
+the version itself, and is chosen again as soon as the range is gone. In such a
+cycle, required ranges are kept, so several versions are chosen.
 """
 
 import collections
 import dataclasses
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -26,20 +25,20 @@ from glare_murano.package.versions import Version, VersionSpec
 
 Requirements = Mapping[str, VersionSpec]
 
-# How many combinations of versions may be tried for one package. Ranges that
-# people write need a handful.
+# The greatest number of version combinations to try for a package. Written
+# ranges need a handful.
 _MAX_STEPS = 100_000
-# The largest closures that people deploy have a hundred.
+# The largest deployed closures have a hundred packages.
 MAX_PACKAGES = 5000
 
 
 @dataclasses.dataclass(frozen=True)
 class PackageVersion:
-    """One version of one package."""
+    """A version of a package."""
 
     fqn: str
     version: Version
-    # Planning asks for it a thousand times, and a version works its own out anew.
+    # Cached: planning needs the hash very often, and a version computes its own anew.
     _hash: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -54,9 +53,9 @@ class PackageVersion:
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """A range upon a package, and who states it.
+    """A required range of a package.
 
-    :param requirer: the release that requires it; None for a root.
+    :param requirer: the release with the requirement; None for a root.
     """
 
     fqn: str
@@ -68,26 +67,26 @@ class Demand:
 
 
 class Source(Protocol):
-    """What is asked while a closure is planned; each package once."""
+    """The catalogue of a plan. Each package is requested once."""
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """The versions that there are of each of the packages, the best first.
+        """Return the available versions of packages, the best first.
 
-        The best is the newest, unless they come from several places.
+        The best is the newest, except for versions from several catalogues.
         """
 
     def requirements(
         self, releases: Collection[PackageVersion]
     ) -> Mapping[PackageVersion, Requirements]:
-        """What each of the releases requires."""
+        """Return the requirements of releases."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Unsatisfied:
-    """A range that no version is in.
+    """A demand without a version in its range.
 
-    :param chain: the demands from a root down to this one.
-    :param available: the versions that there are, the newest first.
+    :param chain: the demands from a root to this demand.
+    :param available: the available versions, the newest first.
     """
 
     demand: Demand
@@ -97,12 +96,11 @@ class Unsatisfied:
 
 @dataclasses.dataclass(frozen=True)
 class Closure:
-    """What a set of requirements comes to.
+    """The result of a plan.
 
-    :param releases: release -> the demands that it answers, in the order of
-        their distance from the roots, so that the first is the one by which
-        the release was reached.
-    :param unsatisfied: what could not be answered, in the same order.
+    :param releases: release -> its demands, in the order of their distance from
+        the roots; the first demand led to the release.
+    :param unsatisfied: demands without a release, in the same order.
     """
 
     releases: Mapping[PackageVersion, tuple[Demand, ...]]
@@ -110,15 +108,15 @@ class Closure:
 
 
 class Unplannable(GlareMuranoError):
-    """Requirements that nobody writes, and that would take too long."""
+    """A plan would take too long; only malicious requirements lead here."""
 
 
 class TooManyVersions(Unplannable):
-    """So many ranges upon a package that the fewest versions cannot be told."""
+    """A package has too many different ranges to find the fewest versions."""
 
 
 class TooManyPackages(Unplannable):
-    """A closure of more packages than any deployment has."""
+    """A closure has more packages than any deployment."""
 
 
 def plan(
@@ -128,9 +126,9 @@ def plan(
 ) -> Closure:
     """Plan the closure of a set of requirements.
 
-    :param roots: FQNs and ranges; there may be several of a package.
-    :param pins: FQN -> versions that an environment was deployed with.
-    :raises TooManyVersions: if a package cannot be decided upon.
+    :param roots: FQNs and ranges; a package may have several.
+    :param pins: FQN -> versions with which an environment was deployed.
+    :raises Unplannable: if the plan would take too long.
     """
     return _Planner(roots, pins, source).closure()
 
@@ -140,7 +138,7 @@ _Choice = tuple[PackageVersion, ...]
 
 
 class _Planner:
-    """Repeats the choice of versions until nothing changes."""
+    """Chooses versions again and again until nothing changes."""
 
     def __init__(
         self,
@@ -150,22 +148,18 @@ class _Planner:
     ) -> None:
         ordered = sorted(roots, key=lambda root: (root[0], root[1].canonical))
         self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in ordered)
-        # A set of them has another order in each process.
+        # Sorted, since the order of a set differs between processes.
         self._pins = {fqn: newest_first(versions) for fqn, versions in pins.items()}
         self._source = source
         self._versions: dict[str, tuple[Version, ...]] = {}
         self._required_by: dict[PackageVersion, tuple[Demand, ...]] = {}
-        # A package and the set of ranges upon it -> versions that were chosen
-        # for them and given up again. They are not taken for the same ranges
-        # a second time, so that it ends; but rather a second time than not at
-        # all.
-        self._given_up: dict[tuple[str, frozenset[str]], set[Version]] = collections.defaultdict(
-            set
-        )
-        # What was required once, and stays so, since it goes round in a circle.
+        # (package, its ranges) -> versions that were chosen and dropped. So that
+        # planning ends, they are not chosen again for the same ranges, unless
+        # a range would have no version.
+        self._dropped: dict[tuple[str, frozenset[str]], set[Version]] = collections.defaultdict(set)
+        # The demands that stay, once a dependency cycle is found.
         self._kept: dict[str, dict[Demand, None]] | None = None
-        # The last choice for each package, and the demands that it was made
-        # for; from one round to the next, few change.
+        # The last choice for each package, and its demands. Few change between rounds.
         self._choices: dict[str, tuple[tuple[Demand, ...], _Choice]] = {}
 
     def closure(self) -> Closure:
@@ -181,13 +175,13 @@ class _Planner:
             if taken == before and demands.keys() == before_demands.keys():
                 return self._result(taken)
             for fqn in taken.keys() & before.keys():
-                given_up = {release.version for release in before[fqn] if release not in taken[fqn]}
-                if given_up:
-                    self._given_up[fqn, _ranges(before_demands[fqn])] |= given_up
+                dropped = {release.version for release in before[fqn] if release not in taken[fqn]}
+                if dropped:
+                    self._dropped[fqn, _ranges(before_demands[fqn])] |= dropped
                     del self._choices[fqn]
             state = (
                 frozenset(itertools.chain(*taken.values())),
-                sum(map(len, self._given_up.values())),
+                sum(map(len, self._dropped.values())),
             )
             if state in seen and self._kept is None:
                 self._kept = collections.defaultdict(dict)
@@ -195,7 +189,7 @@ class _Planner:
             seen.add(state)
 
     def _demands(self, taken: Mapping[str, _Choice]) -> dict[str, tuple[Demand, ...]]:
-        """The ranges upon each package that can be reached from the roots."""
+        """Return the demands for each package, as reached from the roots."""
         kept = self._kept
         found: dict[str, dict[Demand, None]]
         found = collections.defaultdict(dict) if kept is None else kept
@@ -235,10 +229,10 @@ class _Planner:
         self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
     ) -> Sequence[Version]:
         versions = self._versions[fqn]
-        given_up = self._given_up.get((fqn, ranges))
-        if not given_up:
+        dropped = self._dropped.get((fqn, ranges))
+        if not dropped:
             return versions
-        left = [version for version in versions if version not in given_up]
+        left = [version for version in versions if version not in dropped]
         if self._kept is None and _satisfiable(specs, left) == _satisfiable(specs, versions):
             return left
         return versions
@@ -248,7 +242,7 @@ class _Planner:
         if unknown:
             if len(self._versions) + len(unknown) > MAX_PACKAGES:
                 raise TooManyPackages(
-                    f"the requirements lead to more than {MAX_PACKAGES} packages; ask for fewer"
+                    f"the requirements lead to more than {MAX_PACKAGES} packages; request fewer"
                 )
             found = self._source.versions(unknown)
             for fqn in unknown:
@@ -264,7 +258,7 @@ class _Planner:
             )
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
-        """What the roots come to: who requires what, and which version answers."""
+        """Assign the demands to the chosen releases, from the roots down."""
         answers: dict[PackageVersion, list[Demand]] = {}
         unsatisfied = []
         queue = collections.deque(self._roots)
@@ -284,7 +278,7 @@ class _Planner:
         return Closure(ordered, tuple(unsatisfied))
 
     def _answer(self, demand: Demand, choice: _Choice) -> PackageVersion | None:
-        """The release that a demand gets: of the pinned version, or the newest taken."""
+        """Return the release for a demand: the pinned version, else the newest chosen version."""
         version = demand.spec.select(self._pins.get(demand.fqn, ()))
         if version is None:
             version = demand.spec.select(release.version for release in choice)
@@ -294,15 +288,15 @@ class _Planner:
 def chain_of(
     demand: Demand, reached_by: Callable[[PackageVersion], Demand | None]
 ) -> tuple[Demand, ...]:
-    """The demands that lead from a root down to this one, one chain of the shortest.
+    """Return a shortest chain of demands from a root to this demand.
 
-    :param reached_by: the first of the demands that a release answers; None
-        if that is not known, where the chain begins with what is known.
+    :param reached_by: returns the first demand for a release. If the demand is
+        unknown (None), the chain begins with the release.
     """
     chain = {demand: None}
     while demand.requirer is not None:
         before = reached_by(demand.requirer)
-        # An answer that was sent may lead nowhere, or round in a circle.
+        # A received answer may be incomplete, or have a cycle.
         if before is None or before in chain:
             break
         demand = before
@@ -317,9 +311,10 @@ def _demanded_by(release: PackageVersion, requirements: Requirements) -> Iterabl
 
 
 def _satisfied_by_itself(release: PackageVersion, spec: VersionSpec) -> bool:
-    """Whether a package satisfies a requirement on itself; the implicit one it always does.
+    """Check whether a package satisfies a requirement on itself.
 
-    2.0.0-rc.1 is not in the range 2, which it requires unless it says otherwise.
+    The implicit requirement is always satisfied: 2.0.0-rc.1 is not in the range
+    2, its own major version.
     """
     return spec.match(release.version) or spec.text == str(release.version.major)
 
@@ -329,8 +324,8 @@ def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) ->
 
 
 def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Versions in one fixed order, the newest first."""
-    # Build metadata makes no version newer, but would leave the order open.
+    """Sort versions, the newest first."""
+    # Build metadata does not make a version newer, but fixes the order.
     return tuple(sorted(set(versions), key=lambda v: (v.precedence_key, v.build), reverse=True))
 
 
@@ -339,14 +334,13 @@ def choose_defining(
     spec: VersionSpec,
     pins: Mapping[str, Collection[Version]],
 ) -> tuple[str, VersionSpec] | None:
-    """Which package answers for an object's class: the root that a plan starts from.
+    """Choose the package of an object's class, as the root of a plan.
 
-    :param defining: the releases that define the class, place by place; those
-        of an earlier place come first within a range.
-    :param spec: the range in the object's header; one version gives way to
-        near ones (specification "Murano versioning", section "Object version").
-    :returns: a package, and the range of just one version that defines the
-        class: a pinned one, else the newest; None if there is none.
+    :param defining: the releases that define the class, by catalogue; within a
+        range, earlier catalogues win.
+    :param spec: the range in the object's header, tried with its fallbacks.
+    :returns: the package, and the range of a single version, if possible a
+        pinned one, else the newest; None if no version is in the range.
     """
     ordered = list(itertools.chain.from_iterable(map(one_of_each, defining)))
     pinned = [release for release in ordered if release.version in pins.get(release.fqn, ())]
@@ -358,7 +352,7 @@ def choose_defining(
 
 
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
-    """One release of each version, the newest first: that with the greatest name."""
+    """Return a release for each version, the newest first; the greatest name wins."""
     found: dict[Version, str] = {}
     for release in releases:
         found[release.version] = max(found.get(release.version, ""), release.fqn)
@@ -366,37 +360,35 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
 
 
 def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> tuple[Version, ...]:
-    """The fewest versions that together satisfy all ranges that can be satisfied.
+    """Return the fewest versions that together satisfy all satisfiable ranges.
 
-    Among equally few the newest, compared from the newest down: a minimum
-    hitting set, the greatest of them.
+    Of equally few, the newest are returned, compared from the newest down: the
+    greatest minimum hitting set.
 
-    :param versions: the best first, which is the newest as a rule.
-    :returns: in the same order.
-    :raises TooManyVersions: if it takes too long to tell.
+    :param versions: the best first; as a rule, the newest.
+    :returns: versions in the same order.
+    :raises TooManyVersions: if the search takes too long.
     """
     if len(specs) == 1:
         return tuple(itertools.islice(filter(specs[0].match, versions), 1))
-    # Of versions that satisfy the same ranges, only the newest matters.
+    # Only the newest of the versions that satisfy the same ranges matters.
     kinds: dict[int, Version] = {}
     for version in versions:
         satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
         if satisfied:
             kinds.setdefault(satisfied, version)
-    wanted = 0
-    for satisfied in kinds:
-        wanted |= satisfied
+    wanted = functools.reduce(operator.or_, kinds, 0)
     search = _Search(tuple(kinds))
     for size in range(len(specs) + 1):
         found = search.cover(0, wanted, size)
         if found is not None:
             newest_of = list(kinds.values())
             return tuple(newest_of[index] for index in found)
-    raise AssertionError("as many versions as ranges always suffice")
+    raise AssertionError("one version for each range is always enough")
 
 
 class _Search:
-    """Finds the first sets, in the order given, whose union holds all bits."""
+    """Searches sets of bits, in the order given, for the first cover."""
 
     def __init__(self, sets: Sequence[int]) -> None:
         self._sets = sets
@@ -407,7 +399,7 @@ class _Search:
         self._steps = 0
 
     def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """The first ``size`` sets, from ``start`` on, that hold the wanted bits."""
+        """Return the first ``size`` sets, from ``start`` on, with the wanted bits."""
         if not wanted:
             return ()
         if not size or (start, wanted, size) in self._failed:

@@ -25,7 +25,10 @@ MAX_REQUIREMENTS = 1000  # also of classes, and of packages with pins
 MAX_PINS = 100  # versions of one package
 MAX_ARCHIVES = 100
 
-DEPENDENCIES_PATH = "/murano/dependencies"
+# Paths of the API; see ``doc/openapi.yaml``.
+ARCHIVES_PATH = "/murano/v1/archives"
+DEPENDENCIES_PATH = "/murano/v1/dependencies"
+SUBCLASSES_PATH = "/murano/v1/subclasses"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 

@@ -21,7 +21,7 @@ _Path = str | os.PathLike[str]
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Write a new file, and rename it to a path that may exist; a failure leaves the old file."""
+    """Replace or create a file; after a failure, an old file is unchanged."""
     new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with new.open("xb") as stream:

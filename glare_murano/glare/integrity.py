@@ -11,19 +11,15 @@ import collections
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-import sqlalchemy as sa
 from glare.common import exception
-from glare.db.sqlalchemy import api as database
-from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
-from sqlalchemy import orm
+from sqlalchemy.engine import Connection
 
 from glare_murano import fields
 from glare_murano.glare import metrics, policies, request_state
-from glare_murano.glare.db.queries import VERSION, among, checked, looked_up, version_of
+from glare_murano.glare.db import queries
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.rules import Rule
@@ -163,8 +159,9 @@ def _unsatisfied(
     # The engine takes the package itself for its requirement on itself.
     requirements = {fqn: text for fqn, text in af.requirements.items() if fqn != af.name}
     available: dict[str, set[Version]] = collections.defaultdict(set)
-    for candidate in filter(is_usable, _candidates(requirements)):
-        available[candidate.name].add(candidate.version)
+    with queries.snapshot() as connection:
+        for candidate in filter(is_usable, _candidates(connection, requirements)):
+            available[candidate.name].add(candidate.version)
     missing = [
         f"{fqn} in the range {text} "
         f"(available: {_join(map(str, newest_first(available[fqn]))) or 'none'})"
@@ -182,19 +179,28 @@ def _unsatisfied(
 def _dependent(context: RequestContext, af: Artifact) -> str:
     """Return a message that names packages which depend on an artifact alone; empty if none."""
     version = Version(af.version)
-    others = [found for found in _candidates([af.name], except_id=af.id) if found.name == af.name]
-    session = database.get_session()
-    with session.begin():
-        groups = [
+    viewer = policies.viewer_of(context)
+    owner = None if af.visibility == "public" else af.owner
+    with queries.snapshot() as connection:
+        # Some databases ignore case.
+        others = [
+            each for each in _candidates(connection, [af.name], af.id) if each.name == af.name
+        ]
+        dependents = [
+            _Dependents(row.string_value, row.owner, row.visibility)
+            for row in queries.find_dependents(connection, af.name, owner)
+            if row.key_name == af.name
+        ]
+        left = [
             group
-            for group in _find_dependents(session, af)
+            for group in dependents
             if VersionSpec.of(group.range).match(version)
             and not any(group.accept(other, af) for other in others)
         ]
-        if not groups:
+        if not left:
             return ""
         names = itertools.chain.from_iterable(
-            _visible_names(session, af, group, context) for group in groups
+            _visible_names(connection, af, group, viewer) for group in left
         )
         # No more than a message names: there may be a group for each project.
         named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
@@ -205,90 +211,24 @@ def _dependent(context: RequestContext, af: Artifact) -> str:
     )
 
 
-def _find_dependents(session: orm.Session, af: Artifact) -> list[_Dependents]:
-    rows = _requiring(
-        session,
-        af,
-        models.ArtifactProperty.key_name,
-        models.ArtifactProperty.string_value,
-        models.Artifact.owner,
-        models.Artifact.visibility,
-    ).distinct()
-    # Some databases ignore case.
-    return [_Dependents(*row) for key_name, *row in rows if key_name == af.name]
-
-
 def _visible_names(
-    session: orm.Session, af: Artifact, group: _Dependents, context: RequestContext
+    connection: Connection, af: Artifact, group: _Dependents, viewer: policies.Viewer
 ) -> Iterator[str]:
-    """Yield the packages of a group that the caller can see, with their requirement."""
-    is_visible = group.visibility == "public" or group.owner == context.project_id
-    if not is_visible and not policies.sees_all_projects(context):
-        return
-    rows = (
-        _requiring(session, af, models.Artifact.name, *VERSION)
-        .filter(
-            models.ArtifactProperty.string_value == group.range,
-            models.Artifact.owner == group.owner,
-            models.Artifact.visibility == group.visibility,
-        )
-        .limit(_MAX_NAMED + 1)
-    )
-    for row in rows:
-        yield f"{row.name} {version_of(row)} ({af.name} {group.range})"
+    """Yield the packages of a group that the caller sees, with their requirement."""
+    if group.visibility == "public" or group.owner == viewer.project_id or viewer.sees_all:
+        for row in queries.find_requiring(
+            connection, af.name, group.range, group.owner, group.visibility, _MAX_NAMED + 1
+        ):
+            yield f"{row.name} {queries.version_of(row)} ({af.name} {group.range})"
 
 
-def _requiring(session: orm.Session, af: Artifact, *columns: Any) -> orm.Query:
-    """Select columns of the active packages that require a package and can see the artifact."""
-    query = (
-        session.query(*columns)
-        .select_from(models.ArtifactProperty)
-        .join(models.Artifact, models.Artifact.id == models.ArtifactProperty.artifact_id)
-        .filter(
-            models.ArtifactProperty.name == "requirements",
-            models.ArtifactProperty.key_name == af.name,
-            models.Artifact.type_name == fields.TYPE_NAME,
-            models.Artifact.status == "active",
-            models.Artifact.name != af.name,
-        )
-    )
-    return query if af.visibility == "public" else query.filter(models.Artifact.owner == af.owner)
-
-
-def _candidates(fqns: Iterable[str], except_id: str = "") -> list[_Candidate]:
-    """Return the active packages with these names, and the drafts with an uploaded archive."""
-    is_uploaded = (
-        sa.select(models.ArtifactBlob.artifact_id)
-        .where(
-            models.ArtifactBlob.artifact_id == models.Artifact.id,
-            models.ArtifactBlob.name == fields.ARCHIVE,
-            models.ArtifactBlob.status == "active",
-        )
-        .exists()
-    )
-    statement = sa.select(
-        models.Artifact.name,
-        *VERSION,
-        models.Artifact.owner,
-        models.Artifact.visibility,
-        models.Artifact.status,
-    ).where(
-        among(models.Artifact.name),
-        models.Artifact.id != except_id,
-        checked(models.Artifact.type_name == fields.TYPE_NAME),
-        checked(
-            sa.or_(
-                models.Artifact.status == "active",
-                sa.and_(models.Artifact.status == "drafted", is_uploaded),
-            )
-        ),
-    )
-    session = database.get_session()
-    with session.begin():
-        return [
-            _Candidate(row.name, version_of(row), row.owner, row.visibility, row.status)
-            for row in looked_up(session.connection(), statement, fqns)
-        ]
+def _candidates(
+    connection: Connection, names: Iterable[str], except_id: str = ""
+) -> list[_Candidate]:
+    return [
+        _Candidate(row.name, queries.version_of(row), row.owner, row.visibility, row.status)
+        for row in queries.find_candidates(connection, names, except_id)
+    ]
 
 
 def _join(names: Iterable[str]) -> str:

@@ -6,6 +6,8 @@ Glare's own rules govern listing, uploading, activating and publishing; see
 ``doc/source/install/glare.rst``.
 """
 
+from typing import NamedTuple
+
 from glare.common import policy
 from oslo_policy import policy as oslo_policy
 
@@ -43,7 +45,18 @@ def authorize(rule: str, context: RequestContext) -> None:
     policy.authorize(rule, {}, context)
 
 
-def sees_all_projects(context: RequestContext) -> bool:
-    """Return whether a list call of the caller shows the artifacts of all projects."""
+class Viewer(NamedTuple):
+    """The caller of a request, as far as the visibility of artifacts depends on it.
+
+    :ivar sees_all: whether the caller sees the artifacts of all projects.
+    """
+
+    project_id: str | None
+    sees_all: bool
+
+
+def viewer_of(context: RequestContext) -> Viewer:
+    """Return the caller of a request, who sees what Glare would list."""
     rule = "artifact:list_all_artifacts"
-    return bool(context.is_admin or policy.authorize(rule, {}, context, do_raise=False))
+    sees_all = context.is_admin or policy.authorize(rule, {}, context, do_raise=False)
+    return Viewer(context.project_id, bool(sees_all))

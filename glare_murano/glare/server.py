@@ -90,7 +90,7 @@ backends = glare_database
 paste.app_factory = glare_murano.glare.metrics:app_factory
 
 [pipeline:api]
-pipeline = requestid faultwrapper murano-requests proxy versionnegotiation \
+pipeline = requestid faultwrapper murano-validation proxy versionnegotiation \
     trustedauth murano glarev1api
 
 [app:glarev1api]
@@ -109,8 +109,8 @@ paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
 paste.filter_factory = \
     glare.api.middleware.version_negotiation:GlareVersionNegotiationFilter.factory
 
-[filter:murano-requests]
-paste.filter_factory = glare_murano.glare.api.validation:RequestsFilter.factory
+[filter:murano-validation]
+paste.filter_factory = glare_murano.glare.api.validation:ValidationFilter.factory
 
 [filter:murano]
 paste.filter_factory = glare_murano.glare.api.middleware:MuranoFilter.factory

@@ -2,8 +2,8 @@
 
 """Read, unpack and pack the files of a package safely, from a ZIP file or a directory.
 
-An archive is hostile until it is read: its central directory is checked
-before any file, and declared sizes are compared with the bytes that are read.
+An archive is hostile: its central directory is checked before any file is
+read, and declared sizes are compared with the number of bytes.
 """
 
 import abc
@@ -53,7 +53,7 @@ _LEFTOVERS = re.compile(
 
 
 class Archive:
-    """The files of one package, as a context manager."""
+    """The files of a package, as a context manager."""
 
     def __init__(self, container: "_Container") -> None:
         self._container = container
@@ -97,7 +97,7 @@ class Archive:
         return self._entries[path].size
 
     def read(self, path: str, limit: int) -> bytes:
-        """Read one file.
+        """Read a file.
 
         :param limit: the allowed number of bytes.
         :raises KeyError: if there is no such file.
@@ -109,7 +109,7 @@ class Archive:
         return b"".join(self._chunks(entry))
 
     def verify(self) -> None:
-        """Read every file to check that none is damaged.
+        """Read every file to find damaged ones.
 
         :raises InvalidArchive: if a file is not as declared.
         """
@@ -139,7 +139,7 @@ class Archive:
     def pack(self, target: IO[bytes]) -> None:
         """Write a reproducible ZIP file: the same files give the same digest.
 
-        Entries are sorted, and have one fixed time.
+        Entries are sorted, and have a fixed time.
 
         :param target: a seekable file; an error leaves it unchanged.
         :raises InvalidArchive: if a file is not as declared.
@@ -203,7 +203,7 @@ class _Container(abc.ABC):
 
     @abc.abstractmethod
     def stream(self, entry: Entry) -> IO[bytes]:
-        """Open a file. It can be read beyond its declared size."""
+        """Open a file, which may be longer than declared."""
 
     def close(self) -> None:  # noqa: B027 - a directory has nothing to close
         """Close the container."""
@@ -323,7 +323,7 @@ def _is_directory(info: zipfile.ZipInfo) -> bool:
 def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> None:
     """Refuse entries without names, of wrong types, or with shared bytes.
 
-    With overlapping entries, a small archive can unpack to a huge one.
+    With overlapping entries, a small archive can unpack to huge files.
     """
     for info in sorted(infos, key=lambda i: i.header_offset, reverse=True):
         mode = info.external_attr >> 16

@@ -55,14 +55,14 @@ class Entry:
 
 
 def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
-    """Return the error for one broken rule."""
+    """Return the error for a broken rule."""
     return errors.InvalidArchive([errors.Problem(rule, where, message)])
 
 
 def check_size(size: int, limits: Limits) -> None:
     """Check the size of an archive, in bytes.
 
-    :raises InvalidArchive: if it is too large.
+    :raises InvalidArchive: if the archive is too large.
     """
     if size > limits.archive_size:
         message = f"{size} bytes, at most {limits.archive_size} are allowed"

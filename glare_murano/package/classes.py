@@ -4,7 +4,7 @@
 
 The rules are the engine's (document "MuranoPL reference", "Common class
 structure"): a file may have several documents, ``Namespaces`` applies to the
-following documents as well, and one class may omit its name. Properties and
+following documents as well, and a class may omit its name if no other does. Properties and
 methods are not read.
 """
 
@@ -31,7 +31,7 @@ _TYPE_NAME = re.compile(r"([a-zA-Z_]\w*:|:)?[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*\Z")
 class ClassDefinition:
     """A class.
 
-    :param name: its fully qualified name; empty if the file omits it.
+    :param name: its fully qualified name; empty if omitted.
     :param extends: fully qualified names of its base classes in the file.
     :param namespace: the default namespace of its document.
     """

@@ -2,8 +2,8 @@
 
 """Read the manifest, the classes and the images of a package from its archive.
 
-Package types may generate further content when it is needed, such as the class
-of a Heat template: see ``loader/formats``.
+Package types may generate further content on demand, such as the class of a
+Heat template: see ``loader/formats``.
 """
 
 import collections
@@ -36,9 +36,9 @@ class Contents:
 
     :param classes: the classes in the manifest, as their files define them;
         for other formats than MuranoPL only their names.
-    :param logo: the bytes of the logo, if there is one.
-    :param supplier_logo: the bytes of the supplier's logo, if there is one.
-    :param ui: the bytes of the form definition, unchecked, if there is one.
+    :param logo: the bytes of the logo, if any.
+    :param supplier_logo: the bytes of the supplier's logo, if any.
+    :param ui: the bytes of the form definition, if any; not checked.
     """
 
     manifest: Manifest
@@ -73,7 +73,7 @@ def read_contents(archive: Archive) -> Contents:
     """Read the manifest, the classes, the logos and the form of a package.
 
     :raises InvalidPackage: with all problems of the manifest, else with all
-        problems of the files that it names.
+        problems of its files.
     """
     manifest = read_manifest(archive)
     problems: list[Problem] = []
@@ -160,7 +160,7 @@ def _too_large(file: str, limit: str) -> Problem:
 def _read_image(
     archive: Archive, named: str | None, default: str, key: str, problems: list[Problem]
 ) -> bytes | None:
-    """Read the image that the manifest names, else the default one.
+    """Read the image in the manifest, else the default image.
 
     :param key: the manifest's key for the image.
     :returns: None if there is no image, or after a problem.

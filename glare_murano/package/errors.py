@@ -18,19 +18,19 @@ _MAX_LISTED = 50
 
 
 def quoted(text: str | None) -> str:
-    """Quote a string of unknown origin for a message: on one line, and shortened."""
+    """Quote a string of unknown origin for a message, and shorten long strings."""
     return repr(text if text is None or len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
 
 
 def shown(text: str) -> str:
-    """Shorten a string of unknown origin for a message, and quote it if it is not printable."""
+    """Shorten a string of unknown origin for a message, and quote unprintable strings."""
     if text.isprintable():
         return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
     return quoted(text)
 
 
 class GlareMuranoError(Exception):
-    """The base class of all errors that glare_murano and loader raise."""
+    """The base class of all errors of glare_murano and loader."""
 
 
 class InvalidVersion(GlareMuranoError, ValueError):
@@ -47,11 +47,11 @@ class InvalidRange(GlareMuranoError, ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One reason to refuse a package.
+    """A reason to refuse a package.
 
     :param rule: the broken rule; a code without a rule raises ValueError.
     :param where: a key of the manifest, or a file of the archive.
-    :param message: the value that was found, and the expected one.
+    :param message: the value, and the expected values.
     :param line: the line in the manifest, counted from 1; 0 if unknown.
     """
 

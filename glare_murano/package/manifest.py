@@ -122,7 +122,7 @@ class Manifest:
 
 
 def check_full_name(text: str) -> str:
-    """Check the name of a package or a class, and return it.
+    """Check and return the name of a package or a class.
 
     :raises InvalidName: if the name is not letters, digits and underscores,
         joined by single dots, with at most 255 characters.
@@ -131,7 +131,7 @@ def check_full_name(text: str) -> str:
 
 
 def check_required_name(text: str) -> str:
-    """Check the name of a required package, in which hyphens are allowed, and return it.
+    """Check and return the name of a required package, with hyphens allowed.
 
     :raises InvalidName: if the name is not valid.
     """
@@ -140,7 +140,7 @@ def check_required_name(text: str) -> str:
 
 @functools.cache
 def registered_formats() -> Mapping[str, str]:
-    """Return the formats that installed plug-ins register, by their full names.
+    """Return the formats of installed plug-ins, by their full names.
 
     No plug-in is imported, and entry points are read once in a process.
 
@@ -154,7 +154,7 @@ def registered_formats() -> Mapping[str, str]:
 
 
 class _ManifestReader:
-    """Reads one document, and collects its problems."""
+    """Reads a document, and collects its problems."""
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules that packages must keep: the code of each, and how to mend a package.
+"""The rules for packages: the code of each rule, and how to correct a package.
 
-Messages end in the code in brackets, and counters go by it. The page
-``doc/source/user/refusals.rst`` is made from the strings below the codes.
+Messages end in the code in brackets, and counters have the code as a label. The
+strings below the codes appear in ``doc/source/user/refusals.rst``.
 """
 
 import enum

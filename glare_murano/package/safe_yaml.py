@@ -63,7 +63,7 @@ _RESOLVERS = {
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's loader with a faster resolver, without the path resolvers that nobody uses."""
+    """PyYAML's loader with a faster resolver, without the unused path resolvers."""
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         pass
@@ -82,7 +82,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 def compose(data: bytes, name: str) -> yaml.Node | None:
-    """Parse a file with one YAML document.
+    """Parse a file with at most one YAML document.
 
     :param data: the file in UTF-8 or UTF-16.
     :param name: the file's name, for messages.
@@ -101,7 +101,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     :returns: the root nodes, without empty documents at the end, and the total
         number of nodes after aliases are expanded.
     :raises InvalidPackage: if the file is too large, nested too deep or not valid
-        YAML, has tags unknown to MuranoPL, or aliases that expand too far.
+        YAML, or has tags unknown to MuranoPL or too large aliases.
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
@@ -213,7 +213,7 @@ def _check_events(data: bytes, name: str) -> None:
 
 
 def _check_aliases(roots: Sequence[yaml.Node], name: str) -> None:
-    """Refuse aliases that contain themselves, or expand to too many nodes."""
+    """Refuse recursive aliases, and aliases with too many nodes."""
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
     stack = [(root, False) for root in reversed(roots)]

@@ -2,10 +2,10 @@
 
 """Versions of packages, and ranges of versions.
 
-The grammar is that of the specification "Murano versioning", section "Package
-requirements". Where the Murano 16 engine departs from it, the engine wins,
-also for pre-releases and build metadata: the engine, the loader and Glare must
-select the same version for a requirement.
+The grammar comes from the specification "Murano versioning", section "Package
+requirements". Where the Murano 16 engine differs, the engine wins, also for
+pre-releases and build metadata: the engine, the loader and Glare must select
+the same version for a requirement.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ def parse_version(text: str | None) -> Version:
         are completed with zeros, None and the empty string mean ``0.0.0``
         (specification "Murano versioning", section "Murano packages
         versioning").
-    :raises InvalidVersion: if it is anything else.
+    :raises InvalidVersion: if the string is not valid.
     """
     complete = (text or "").strip() or "0.0.0"
     if _PARTIAL_VERSION.match(complete):
@@ -98,7 +98,7 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range of one version; without build metadata, it allows any."""
+        """Return the range of a version, with any build metadata unless the version has some."""
         return _parse(f"=={version}")
 
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
@@ -176,7 +176,7 @@ def _parse(text: str) -> VersionSpec:
 def _interval(clause: semver.Range) -> tuple[_Number, _Number, _Number | None]:
     """Return the plain versions that a clause allows.
 
-    :returns: the lowest version, the lowest version above, and an excluded one.
+    :returns: the lowest version, the lowest version above, and an excluded version.
     """
     target = clause.target
     number = (target.major, target.minor, target.patch)

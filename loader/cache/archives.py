@@ -2,9 +2,9 @@
 
 """Archives on disk, as they were downloaded; each is named by its SHA-256 digest.
 
-The first use of an archive reads it to check its digest, and records the check
-in a file beside the archives; so does every use after somebody has written to
-the archive. A missing or damaged record only causes another check.
+The first use of an archive checks its digest, and records the result in a file
+beside the archives. So does the next use after a process has written to the
+archive. A missing or damaged record only causes another check.
 
 The modification time of a record is the archive's last-used time.
 """
@@ -43,19 +43,19 @@ class ArchiveFiles:
         return {path.name for folder in (self._root, self._records) for path in folder.iterdir()}
 
     def has(self, digest: str) -> bool:
-        """Return whether an archive exists, without reading it."""
+        """Return whether an archive exists, intact or not."""
         return self.path(digest).is_file()
 
     def is_untouched(self, digest: str) -> bool:
         """Return whether an archive was found intact, and not written to since."""
         try:
-            # Strings instead of pathlib, since every load of a package comes here.
+            # Strings instead of pathlib for speed: every load of a package runs this.
             return Record.load(f"{self._records}/{digest}") == self._stamp(digest)
         except (OSError, ValueError):
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read an archive, and return its problems, or None if it is missing."""
+        """Read an archive, and return its problems, or None for a missing archive."""
         try:
             record = self._stamp(digest)
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class ArchiveFiles:
 
 
 def _move(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Move a file to the place of a missing or damaged one, which may be a directory."""
+    """Move a file to a path; even a directory is replaced."""
     try:
         source.rename(target)
     except IsADirectoryError:

@@ -71,12 +71,12 @@ class Record:
     ) -> Self:
         """Record the present sizes and times of files with given SHA-256 sums.
 
-        Files that other processes can write to are stamped before their sums are
-        checked, so that a later change differs from the record.
+        Stamp files before their sums are checked if other processes can write to
+        them. A change after the check then differs from the record.
 
         :raises OSError: if a file or a directory is missing.
         """
-        # Strings instead of pathlib, since every load of a package comes here.
+        # Strings instead of pathlib for speed: every load of a package runs this.
         found = {path: os.lstat(f"{root}/{path}") for path in sums}
         return cls(
             {path: _File(s.st_size, s.st_ctime_ns, sums[path]) for path, s in found.items()},
@@ -111,7 +111,7 @@ class Record:
 
     @property
     def size(self) -> int:
-        """The bytes that the files occupy on the disk."""
+        """The disk space of the files, in bytes."""
         return sum(size_on_disk(file.size) for file in self.files.values())
 
     def restamped(self, root: pathlib.Path) -> Self:
@@ -128,7 +128,7 @@ class Record:
         """Read all files, and return their differences from the record.
 
         :return: a phrase for each damaged, missing or added path, such as "is missing".
-        :raises OSError: if reading fails for a reason that may be temporary.
+        :raises OSError: if reading fails, perhaps temporarily, as with too many open files.
         """
         problems = {}
         for directory in self.directories:

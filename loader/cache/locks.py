@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Locks on names, which the kernel releases when their process ends, however it ends.
+"""Locks on names, which the kernel releases when their process ends, even by a kill.
 
-All names share one lock file, in which a name locks one byte. So no lock file is
-ever left behind, or removed while another process is about to lock it.
+All names share a lock file: each name locks a byte of the file. So no lock files
+pile up, and none is removed while another process is about to lock it.
 
-A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread:
-threads, green threads and processes exclude one another alike. So do hosts,
-where the file system passes locks on to its server.
+A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread.
+Threads, green threads and processes exclude each other alike. So do hosts, where
+the file system passes locks on to its server.
 """
 
 import contextlib
@@ -37,10 +37,10 @@ _LONGEST_PAUSE = 0.02
 
 
 class LockFile:
-    """An open lock file; every user opens it separately."""
+    """A lock file, opened anew for each object."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        """Open the file, and create it if it is missing.
+        """Open the file, and create a missing file.
 
         :raises CacheError: if its locks would not exclude other hosts.
         :raises OSError: if the file can neither be read nor created.
@@ -66,7 +66,7 @@ class LockFile:
             self._file = _CLOSED
 
     def share(self, name: str) -> None:
-        """Wait for a shared lock on a name, and keep it until this object is closed.
+        """Wait for a shared lock on a name; ``close`` releases the lock.
 
         :raises CacheError: if this object is closed.
         """
@@ -79,8 +79,8 @@ class LockFile:
         """Wait for an exclusive lock on a name.
 
         :param is_done: stops the wait when true, because another process has
-            done the work. Otherwise all processes that wait would lock the name
-            in turn, only to find that out.
+            done the work. Otherwise all waiting processes would lock the name in
+            turn, for nothing.
         :return: false if the wait was stopped.
         """
         with self._opened() as file:
@@ -88,7 +88,7 @@ class LockFile:
 
     @contextlib.contextmanager
     def exclusive_free(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Lock those of some names that are free, without waiting, and return them."""
+        """Lock the free ones among some names, without waiting, and return their set."""
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 

@@ -3,15 +3,13 @@
 """Last-used times of files, which are kept as their modification times.
 
 A new time is the present time, or the latest time plus a nanosecond where a clock
-was set back, or the clock of another host is behind. So the times keep the order
-of use whatever clocks show.
+was set back, or the clock of another host is behind. So the times always keep the
+order of use.
 """
 
 import os
 import pathlib
 import time
-
-NEVER = 0  # the time of a missing file
 
 
 class LastUsedTimes:
@@ -34,8 +32,8 @@ class LastUsedTimes:
 
 
 def last_used(path: pathlib.Path) -> int:
-    """Return the last-used time of a file, in nanoseconds."""
+    """Return the last-used time of a file, in nanoseconds, or 0 for a missing file."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
-        return NEVER
+        return 0

@@ -2,8 +2,8 @@
 
 """Staging directories, in which files are completed before they are moved to their places.
 
-A process locks the name of a staging directory while it works there. An unlocked
-directory was left by a killed process, and ``sweep`` removes it.
+A process locks the name of its staging directory. An unlocked directory was left
+by a killed process; ``sweep`` removes such directories.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def directory(self, name: str) -> Iterator[pathlib.Path]:
-        """Make an empty directory whose name the caller has locked, and remove it in the end.
+        """Make an empty directory with a name that the caller has locked, and remove it at exit.
 
         The caller may move the directory away.
         """
@@ -44,13 +44,13 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def new(self) -> Iterator[pathlib.Path]:
-        """Make an empty directory with a new name, and remove it in the end."""
+        """Make an empty directory with a new name, and remove it at exit."""
         name = uuid.uuid4().hex
         with self._locks.exclusive(lock_name(name)), self.directory(name) as path:
             yield path
 
     def sweep(self) -> None:
-        """Remove the directories that killed processes have left."""
+        """Remove the directories of killed processes."""
         for path in self._root.iterdir():
             with self._locks.exclusive_free([lock_name(path.name)]) as locked:
                 if locked:

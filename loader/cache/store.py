@@ -2,45 +2,44 @@
 
 """The shared package cache on disk: archives are fetched once, and unpacked once if at all.
 
-An archive is named by its SHA-256 digest, so its content never changes and any
+An archive is named by its SHA-256 digest, so its content never changes, and any
 number of processes can share it. The complete layout of a cache directory::
 
-    lock                        locks names, see ``locks``; its modification time is
-                                the latest last-used time, see ``lru``
-    archives/DIGEST             an archive, as it was downloaded
-    records/DIGEST              the record of the archive, see ``checksums``; its
-                                modification time is the archive's last-used time
-    packages/DIGEST/files/      the files of an archive that was unpacked
-    packages/DIGEST/record      their record
-    staging/NAME/               files in the making, see ``staging``; NAME is a
-                                digest, or random
-    resolved/PROJECT/DIGEST.json   a release that was chosen for a project, see
-                                ``loader/offline``; PROJECT is a hash
-    catalogs/KEY.json           the metadata of an archive in a catalogue, see
-                                ``loader/catalogs/metadata_cache``; KEY is a hash
+    lock                           the lock file, see ``locks``; its modification
+                                   time is the latest last-used time, see ``lru``
+    archives/DIGEST                an archive, as downloaded
+    records/DIGEST                 the record of the archive, see ``checksums``; its
+                                   modification time is the last-used time
+    packages/DIGEST/files/         the files of an unpacked archive
+    packages/DIGEST/record         the record of these files
+    staging/NAME/                  unfinished files, see ``staging``; NAME is a
+                                   digest, or random
+    resolved/PROJECT/DIGEST.json   a release chosen for a project, see
+                                   ``loader/offline``; PROJECT is a hash
+    catalogs/KEY.json              metadata of an archive in a catalogue, see
+                                   ``loader/catalogs/metadata_cache``; KEY is a hash
 
-An archive is read where it lies. Only a caller that needs files of its own, for
-example to send them to an agent, has it unpacked. Without the archive, its
-unpacked files are not used.
+Packages are read from their archives. An archive is unpacked only for a caller
+that needs files, for example to send them to an agent. Unpacked files without an
+archive are not used.
 
-Files are checked, written to the disk in a staging directory, and put in place by
-one rename. So a killed process, or a power cut, leaves nothing but a staging
-directory whose name is not locked; the next process removes it.
+Files are checked and written to the disk in a staging directory, and put in place
+by a single rename. A killed process, or a power cut, only leaves a staging
+directory with an unlocked name, which the next process removes.
 
 Two locks for each digest separate processes that use a package from processes
-that change it. They are taken in this order, so no two processes wait for each
-other:
+that change the package. All processes take them in this order, which rules out
+deadlocks:
 
 1. ``use DIGEST``, shared: taken before the archive is looked for, and kept until
    the cache is closed or its process ends.
-2. ``staging DIGEST``, exclusive: taken to fetch or unpack a missing package,
-   which is looked for again then. Other processes wait here. To fetch several
-   packages, ``store`` locks those that are free, and waits only without locks.
+2. ``staging DIGEST``, exclusive: taken to fetch or unpack a missing package. Other
+   processes wait here until the package exists. ``store`` locks the free ones of
+   several packages, and holds no such lock while waiting for the others.
 
-Pruning removes a package under an exclusive ``use DIGEST``, which it takes only
-if that is free, so nobody uses the package or waits for it. ``prune`` is a lock as
-well: one process prunes at a time. Verifying a package locks ``staging DIGEST``, so
-that it is not replaced meanwhile.
+To remove a package, ``prune`` takes ``use DIGEST`` exclusively, without waiting, so
+packages in use stay. The lock ``prune`` has one process prune at a time. ``verify``
+takes ``staging DIGEST``, so no process replaces the package meanwhile.
 """
 
 import contextlib
@@ -91,7 +90,7 @@ class Pruned:
     """The result of pruning.
 
     :param removed: the digests of the removed packages, the least recently used first.
-    :param freed: the bytes that they occupied.
+    :param freed: their size, in bytes.
     """
 
     removed: tuple[str, ...]
@@ -99,7 +98,7 @@ class Pruned:
 
 
 class Cache:
-    """A directory of packages; packages stay in it at least until the cache is closed.
+    """A directory of packages, which stay in use until the cache is closed.
 
     After ``close``, every method raises ``CacheError``.
 
@@ -114,14 +113,14 @@ class Cache:
         limits: Limits = DEFAULT_LIMITS,
         max_size: int | None = None,
     ) -> None:
-        """Open a directory as a cache, and create it if it is missing.
+        """Open a directory as a cache, or create a missing directory.
 
         :param limits: the limits for an archive.
-        :param max_size: how many bytes all packages may occupy. Storing or unpacking
-            a package then removes the least recently used ones. Packages in use
-            stay, even if they occupy more.
+        :param max_size: the limit of the size of all packages, in bytes. Storing or
+            unpacking a package removes the least recently used packages beyond
+            the limit, but none in use.
         :raises CacheError: if the directory cannot be used.
-        :raises TypeError: if it is not a path.
+        :raises TypeError: if the directory is not given as a path.
         """
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"the directory of a cache must be a path, not {folder!r}")
@@ -161,11 +160,11 @@ class Cache:
         self.close()
 
     def archive(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
-        """Return the path of an archive, which is fetched if it is missing or damaged.
+        """Return the path of an archive; fetch a missing or damaged archive.
 
-        Of all threads and processes that need it at once, one fetches it.
+        If many threads and processes need an archive at once, one of them fetches.
 
-        :param digest: the SHA-256 sum of the archive, in lower-case hexadecimal.
+        :param digest: the SHA-256 digest of the archive, in lower-case hexadecimal.
         :param fetch: returns the content of the archive, in pieces.
         :raises DigestMismatch: if the content has another digest.
         :raises InvalidArchive: if the archive breaks a rule for archives.
@@ -184,10 +183,10 @@ class Cache:
         return self._archives.path(digest)
 
     def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
-        """Return the directory of a package's files, unpacked if it is missing or damaged.
+        """Return the directory of a package's files; unpack missing or damaged files.
 
-        Of all threads and processes that need it at once, one unpacks it.
-        Parameters and errors are those of ``archive``.
+        If many threads and processes need files at once, one of them unpacks.
+        For parameters and errors, see ``archive``.
         """
         archive = self.archive(digest, fetch)
         if digest not in self._unpacked_before:
@@ -203,15 +202,15 @@ class Cache:
         digests: Iterable[str],
         fetch: Callable[[Collection[str]], Iterable[tuple[str, bytes]]],
     ) -> None:
-        """Fetch missing small archives by one request, and write them to the disk together.
+        """Store missing small archives, which are fetched and written to the disk together.
 
-        Archives that another process is fetching are waited for, and requested
-        only if it fails. Archives that do not arrive, or are not valid, are
-        skipped: ``archive`` fetches them again, and raises the error.
+        If another process is fetching an archive, wait, and fetch only if the other
+        process fails. Archives that do not arrive, or are not valid, are skipped;
+        ``archive`` then fetches them, and raises the error.
 
-        :param digests: the SHA-256 sums of the archives.
-        :param fetch: returns the archives of given digests, with their digests.
-        :raises CacheError: if they cannot be stored.
+        :param digests: the SHA-256 digests of the archives.
+        :param fetch: returns archives with their digests, for a list of digests.
+        :raises CacheError: if archives cannot be stored.
         """
         with self._as_cache_error("find packages"):
             missing = [digest for digest in digests if not self._share(digest)]
@@ -229,16 +228,16 @@ class Cache:
                 self._wait_until_stored(missing[0])
 
     def has(self, digest: str) -> bool:
-        """Return whether the archive of a package exists; it is not read."""
+        """Return whether the archive of a package exists, intact or not."""
         with self._as_cache_error("find packages"):
             return bool(_DIGEST.match(digest)) and self._archives.has(digest)
 
     def verify(self, *digests: str) -> dict[str, list[str]]:
         """Read packages, and compare them with their digests and records.
 
-        A damaged archive is removed, so that its next use fetches it. The record
-        of damaged files is removed, so that their next use unpacks the archive;
-        processes that use the files keep them until then.
+        A damaged archive is removed, and fetched again by its next use. Damaged
+        files lose their record, and are unpacked again by their next use; until
+        then, processes keep the files in use.
 
         :param digests: the packages; by default, all.
         :return: the problems of each damaged package.
@@ -258,9 +257,9 @@ class Cache:
     def prune(self, max_size: int) -> Pruned:
         """Remove the least recently used packages until the others fit.
 
-        Packages that any process uses stay, even if they do not fit.
+        Packages in use by any process stay, even if they do not fit.
 
-        :param max_size: how many bytes the packages may occupy.
+        :param max_size: the limit of the size of all packages, in bytes.
         :raises CacheError: if the cache cannot be read or written.
         """
         removed: list[_Stored] = []
@@ -283,7 +282,7 @@ class Cache:
 
     @property
     def size(self) -> int:
-        """The number of bytes that the packages occupy.
+        """The disk space of all packages, in bytes.
 
         :raises CacheError: if the cache cannot be read.
         """
@@ -292,9 +291,11 @@ class Cache:
 
     @contextlib.contextmanager
     def staging_directory(self) -> Iterator[pathlib.Path]:
-        """Make a private directory, and remove it in the end, even after a kill.
+        """Make a private directory, and remove it at exit.
 
-        :raises CacheError: if it cannot be made.
+        If the process is killed, the next process that uses the cache removes it.
+
+        :raises CacheError: if the directory cannot be made.
         """
         with contextlib.ExitStack() as stack:
             with self._as_cache_error("make a directory"):
@@ -303,7 +304,7 @@ class Cache:
             yield path
 
     def _find_or_fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Keep an archive from being removed, fetch it if needed, and return whether it was."""
+        """Take the shared lock of an archive, and return whether the archive was fetched."""
         with self._as_cache_error(f"find package {digest}"):
             self._locks.share(_use(digest))
             found = _is_intact(self._archives, digest)
@@ -312,7 +313,7 @@ class Cache:
         return fetched
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Fetch an archive unless another process does, and return whether it was fetched here."""
+        """Fetch an archive unless another process does; return whether this process did."""
         with contextlib.ExitStack() as stack:
             with self._as_cache_error(f"store package {digest}"):
                 if not stack.enter_context(self._lock_unless_intact(self._archives, digest)):
@@ -326,7 +327,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
-        """Lock a missing or damaged package, or return false if another process restores it."""
+        """Lock a missing or damaged package; return false if another process has restored it."""
         is_restored = functools.partial(kept.is_untouched, digest)
         with self._locks.exclusive(lock_name(digest), is_restored) as locked:
             self._refresh_directories()
@@ -366,7 +367,7 @@ class Cache:
             self._times.update(self._archives.record(digest))
 
     def _unpack(self, digest: str, archive: pathlib.Path) -> bool:
-        """Unpack an archive unless another process does, and return whether it was done here."""
+        """Unpack an archive unless another process does; return whether this process did."""
 
         def unpack(target: pathlib.Path) -> None:
             with Archive.open(archive, self.limits) as package:
@@ -378,14 +379,14 @@ class Cache:
         return is_needed
 
     def _share(self, digest: str) -> bool:
-        """Keep an archive from being removed, and return whether it exists."""
+        """Take the shared lock of an archive, and return whether the archive exists."""
         _check_digest(digest)
         self._locks.share(_use(digest))
         return self.has(digest)
 
     @contextlib.contextmanager
     def _lock_free(self, digests: Iterable[str]) -> Iterator[list[str]]:
-        """Lock the packages that no other process is storing, and return them."""
+        """Lock the packages not being stored by another process, and return their digests."""
         names = {lock_name(digest): digest for digest in digests}
         with self._locks.exclusive_free(names) as locked:
             self._refresh_directories()
@@ -400,7 +401,7 @@ class Cache:
             pass
 
     def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> int:
-        """Store the valid archives among those that arrive, and return their number."""
+        """Store the arriving archives, except invalid ones, and return their number."""
         with contextlib.ExitStack() as stack:
             with self._as_cache_error("store packages"):
                 staging = stack.enter_context(self._staging.new())
@@ -411,7 +412,7 @@ class Cache:
                         made[digest] = staging / digest
                         with _create(made[digest]) as stream:
                             _write(stream, archive)
-                # Let other green threads run, since writing to the disk does not.
+                # Writing to the disk blocks all green threads; here they can run.
                 time.sleep(0)
             with self._as_cache_error("store packages"):
                 self._archives.place(made.values())
@@ -442,18 +443,17 @@ class Cache:
             LOG.warning("%s", error)
 
     def _remove(self, package: _Stored) -> bool:
-        """Remove a package, unless it is in use or was used since; return whether it was."""
+        """Remove a package that is not in use; return whether nothing is left."""
         digest = package.digest
         with self._locks.exclusive_free([_use(digest)]) as locked:
             if not locked or last_used(self._archives.record(digest)) != package.used:
                 return False
             # The archive first: without an archive, the rest is not used.
             self._archives.remove(digest)
-            self._unpacked.remove(digest)
-        return self._unpacked.is_gone(digest)
+            return self._unpacked.remove(digest)
 
     def _discard_damage(self, digest: str) -> list[str]:
-        """Read a package, remove what is damaged, and return its problems."""
+        """Read a package, remove damaged parts, and return its problems."""
         of_archive = self._archives.damage(digest) or []
         of_files = self._unpacked.damage(digest) or []
         problems = [*of_archive, *of_files]
@@ -509,10 +509,7 @@ class Cache:
 
 
 class TemporaryCache(Cache):
-    """A private cache in a staging directory of another cache, removed when it is closed.
-
-    If its process is killed, the next process that uses the other cache removes it.
-    """
+    """A private cache in a staging directory of another cache; ``close`` removes it."""
 
     def __init__(self, folder: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> None:
         """Make a cache.
@@ -537,17 +534,17 @@ def _check_digest(digest: str) -> None:
 
 
 def _is_intact(kept: _Kept, digest: str) -> bool:
-    """Return whether a package is intact; it is read only if it was written to."""
+    """Return whether a package is intact, reading files only if they were written to."""
     return kept.is_untouched(digest) or kept.damage(digest) == []
 
 
 def _use(digest: str) -> str:
-    """Return the name of the lock that users of a package share."""
+    """Return the name of the shared lock of a package."""
     return f"use {digest}"
 
 
 def _create(path: pathlib.Path) -> IO[bytes]:
-    """Open a new file, unbuffered, so that closing it does not repeat a failed write."""
+    """Open a new file, unbuffered: closing a buffered file would repeat a failed write."""
     return open(path, "xb", buffering=0, opener=private_opener)
 
 

@@ -4,7 +4,7 @@
 
 The directory has the package's ``files`` and their ``record``; without a record,
 files are not used. Both are completed in a staging directory, written to the disk
-and put in place by one rename.
+and put in place by a single rename.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class UnpackedPackages:
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read a package, and return its problems, or None if it is missing."""
+        """Read a package, and return its problems, or None for a missing package."""
         try:
             problems = self._problems(digest)
         except (OSError, ValueError) as error:
@@ -62,9 +62,9 @@ class UnpackedPackages:
         return problems if self._record(digest).exists() else None
 
     def make(self, digest: str, unpack: Callable[[pathlib.Path], object]) -> None:
-        """Unpack a package, and put it in place once it is on the disk.
+        """Unpack a package, write all files to the disk, and put them in place.
 
-        :param unpack: writes the files below a directory that does not exist yet.
+        :param unpack: makes a directory with the files, at a given path.
         """
         with self._staging.directory(digest) as made:
             unpack(made / _FILES)
@@ -78,16 +78,13 @@ class UnpackedPackages:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             fs.sync(self._root / digest)
 
-    def remove(self, digest: str) -> None:
-        """Remove a package: the record in any case, the files as far as possible."""
+    def remove(self, digest: str) -> bool:
+        """Remove the record and, as far as possible, the files; return whether all are gone."""
         self._remove_record(digest)
         shutil.rmtree(self._root / digest, ignore_errors=True)
         # Perhaps a file is in the place of the directory.
         with contextlib.suppress(OSError):
             (self._root / digest).unlink()
-
-    def is_gone(self, digest: str) -> bool:
-        """Return whether nothing is left of a package."""
         return not os.path.lexists(self._root / digest)
 
     def size(self, digest: str) -> int:

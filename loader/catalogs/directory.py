@@ -65,7 +65,7 @@ class DirectoryCatalog(base.Catalog):
         super().__init__(f"the directory {self._root}")
         self._lock = threading.Lock()
         self._listings: dict[pathlib.Path, _Listing] = {}
-        self._packages: dict[pathlib.Path, _Package] = {}
+        self._candidates: dict[pathlib.Path, _Candidate] = {}
         self._logged: dict[pathlib.Path, str] = {}
         self._index = _Index([])
 
@@ -98,16 +98,16 @@ class DirectoryCatalog(base.Catalog):
     def _updated(self) -> "_Index":
         """Read all changes, and return the index."""
         with self._lock:
-            before = self._packages
+            before = self._candidates
             # The root may be a symbolic link, and its target may change.
             root = pathlib.Path(os.path.realpath(self._root))
             self._listings = {listing.directory: listing for listing in self._search(root)}
             paths = itertools.chain.from_iterable(
                 listing.packages for listing in self._listings.values()
             )
-            self._packages = {path: self._package(path, root) for path in paths}
-            if list(before.items()) != list(self._packages.items()):
-                self._index = _Index(self._packages.values())
+            self._candidates = {path: self._candidate(path, root) for path in paths}
+            if list(before.items()) != list(self._candidates.items()):
+                self._index = _Index(self._candidates.values())
             self._log_problems()
             return self._index
 
@@ -122,15 +122,15 @@ class DirectoryCatalog(base.Catalog):
             yield listing
             directories += reversed(listing.subdirectories)
 
-    def _package(self, path: pathlib.Path, root: pathlib.Path) -> "_Package":
-        known = self._packages.get(path)
+    def _candidate(self, path: pathlib.Path, root: pathlib.Path) -> "_Candidate":
+        known = self._candidates.get(path)
         return known if known and known.stamps.surely_unchanged else _read(path, root)
 
     def _log_problems(self) -> None:
         """Log new and changed problems."""
         problems = {
             **{path: listing.problem for path, listing in self._listings.items()},
-            **{path: package.problem for path, package in self._packages.items()},
+            **{path: found.problem for path, found in self._candidates.items()},
             **self._index.problems,
         }
         current = {path: problem for path, problem in problems.items() if problem}
@@ -156,7 +156,7 @@ class _Listing:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Package:
+class _Candidate:
     """A directory with a manifest, or a ZIP file.
 
     :param release: None if the package is not valid.
@@ -170,12 +170,12 @@ class _Package:
 class _Index:
     """Releases by name and by class; the first of each version counts."""
 
-    def __init__(self, packages: Iterable[_Package]) -> None:
+    def __init__(self, candidates: Iterable[_Candidate]) -> None:
         self.by_fqn: dict[str, list[Release]] = {}
         self.by_class: dict[str, list[Release]] = {}
         self.problems: dict[pathlib.Path, str] = {}
         used: dict[tuple[str, Version], Release] = {}
-        for release in (package.release for package in packages if package.release):
+        for release in (found.release for found in candidates if found.release):
             first = used.setdefault((release.fqn, release.version), release)
             if first is not release:
                 self.problems[pathlib.Path(release.id)] = (
@@ -222,17 +222,19 @@ def _outward_link(link: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
         yield f"Left out {link}, a symbolic link to a target outside {root}"
 
 
-def _read(path: pathlib.Path, root: pathlib.Path) -> _Package:
+def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
     is_directory = os.path.isdir(path)
     decisive, all_paths = _paths(path) if is_directory else ([path], [path])
     stamps, whole = FileStamps(decisive), FileStamps(all_paths)
     try:
         release = _read_directory(path) if is_directory else _read_zip(path)
     except (InvalidPackage, OSError) as error:
-        return _Package(whole, None, f"Left out the package in {path}: {error}")
+        return _Candidate(whole, None, f"Left out the package in {path}: {error}")
     if not whole.unchanged:
-        return _Package(whole, None, f"Left out the package in {path}: it changed while being read")
-    return _Package(stamps, release, _misplaced(path, root, release) if is_directory else "")
+        return _Candidate(
+            whole, None, f"Left out the package in {path}: it changed while being read"
+        )
+    return _Candidate(stamps, release, _misplaced(path, root, release) if is_directory else "")
 
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:

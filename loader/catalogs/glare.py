@@ -29,7 +29,6 @@ from loader.transport.sessions import Scope
 LOG = logging.getLogger(__name__)
 
 _PATH = f"/artifacts/{fields.TYPE_NAME}"
-_ARCHIVES_PATH = "/murano/archives"
 # Artifacts in one page of a list.
 _PAGE = 100
 # Characters of all names in one URL; servers accept 8190 in a whole URL.
@@ -103,7 +102,7 @@ class GlareCatalog(ServiceCatalog):
         sizes = {release.id: release.size or 0 for release in releases}
         label = "several archives in one answer"
         body = {"artifacts": list(by_id)}
-        pieces = self._client.stream("POST", _ARCHIVES_PATH, label, _BATCH_TIMEOUT, json=body)
+        pieces = self._client.stream("POST", wire.ARCHIVES_PATH, label, _BATCH_TIMEOUT, json=body)
         try:
             for artifact_id, archive in read_batch(pieces, sizes):
                 self.counters.count(bytes=len(archive))

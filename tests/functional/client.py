@@ -17,8 +17,9 @@ from openapi_core import OpenAPI
 from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
 ARTIFACTS = "/artifacts/murano"
-BATCHES = "/murano/archives"
-DEPENDENCIES = "/murano/dependencies"
+ARCHIVES = "/murano/v1/archives"
+DEPENDENCIES = "/murano/v1/dependencies"
+SUBCLASSES = "/murano/v1/subclasses"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
 
@@ -56,7 +57,7 @@ class Client:
 
     def batch(self, ids: list[str]) -> requests.Response:
         """Ask for the archives of artifacts in one answer."""
-        return self.post(BATCHES, {"artifacts": ids})
+        return self.post(ARCHIVES, {"artifacts": ids})
 
     def post(self, path: str, body: Any) -> requests.Response:
         """Ask for what lies beside Glare's own API."""

@@ -22,7 +22,7 @@ PACKAGES = "/v1/catalog/packages"
 
 @contextlib.contextmanager
 def running(folder: pathlib.Path) -> Iterator[str]:
-    """Run it with its database in a folder, and give its URL."""
+    """Run murano-api with its database in a directory; yields its URL."""
     log = folder / "murano-api.log"
     command = [sys.executable, "-W", "ignore", "-m", __name__, str(folder)]
     with log.open("w") as errors:
@@ -42,7 +42,7 @@ def running(folder: pathlib.Path) -> Iterator[str]:
 
 
 class _Trusting:
-    """Tells the pipeline who asks, as Keystone's filter would."""
+    """Sets the caller's identity from the token, as Keystone's filter would."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _below_v1(application: Any) -> Any:
-    """What Murano's paste file does: the API lies below ``/v1``."""
+    """Mount the API below ``/v1``, as Murano's paste file does."""
 
     def mounted(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         path = environ["PATH_INFO"]

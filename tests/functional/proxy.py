@@ -109,7 +109,7 @@ class Proxy(_Server):
 
 
 class _Secure(_Server):
-    """Takes TLS from what is sent to a port."""
+    """Terminates TLS for a port of this host."""
 
     def __init__(self, port: int, context: ssl.SSLContext) -> None:
         class Connection(socketserver.BaseRequestHandler):
@@ -124,7 +124,7 @@ class _Secure(_Server):
 
 
 def pump(one: socket.socket, other: socket.socket) -> None:
-    """Hand on what two connections send, until both have ended."""
+    """Forward the data of two connections in both directions, until both end."""
     back = threading.Thread(target=_copy, args=(other, one), daemon=True)
     back.start()
     _copy(one, other)
@@ -187,7 +187,7 @@ def certificate(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
 
 @contextlib.contextmanager
 def secured(port: int, certificate: pathlib.Path, key: pathlib.Path) -> Iterator[int]:
-    """Serve by TLS what is at a port of this host; gives the port of that."""
+    """Serve a port of this host by TLS; yields the port for TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server = _Secure(port, context)

@@ -33,7 +33,7 @@ from glare_murano.package import VersionSpec
 from loader import fetcher
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
-from tests.functional.client import BATCHES, Client, Wire
+from tests.functional.client import ARCHIVES, Client, Wire
 
 
 def _archives(answer: Any) -> dict[str, bytes]:
@@ -313,13 +313,13 @@ def test_what_is_gone_while_a_batch_is_sent_is_left_out(
     place: int,
 ) -> None:
     ids = []
-    for number in range(archives._SHARE + 4):
+    for number in range(archives._LOOK_UP + 4):
         archive = packages.package(f"{name}{number}", Author="somebody")
         ids.append(glare.publish(f"{name}{number}", "1.0.0", archive)["id"])
     if rule is not None:
         policy("artifact:download", rule)
     # Each piece is sent by itself.
-    monkeypatch.setattr(archives, "_PIECE", 1)
+    monkeypatch.setattr(archives, "_CHUNK_SIZE", 1)
     context = RequestContext(user_id="user", project_id=project, roles=["member"])
     pieces = archives.stream(context, ids)
 
@@ -375,7 +375,7 @@ def test_a_batch_that_ends_too_early_brings_all_that_came_before(
     body = json.dumps({"artifacts": [whole[0], damaged[0]]}).encode()
 
     with pytest.raises(http.client.IncompleteRead) as broken:
-        wire.send("POST", BATCHES, body, {"Content-Type": "application/json"})
+        wire.send("POST", ARCHIVES, body, {"Content-Type": "application/json"})
 
     assert whole[1] in broken.value.partial
     assert broken.value.partial.endswith(damaged[1][:-1])
@@ -421,7 +421,7 @@ def test_what_the_store_has_lost_is_left_out(
     ],
 )
 def test_a_bad_request_is_refused(glare: Client, body: Any) -> None:
-    answer = glare.post(BATCHES, body)
+    answer = glare.post(ARCHIVES, body)
 
     assert answer.status_code == 400
     assert answer.json()["error"]["message"]
@@ -517,7 +517,7 @@ def test_without_the_filter_archives_are_fetched_one_by_one(
     glare: Client, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _chain(glare, name, 3)
-    monkeypatch.delitem(middleware._QUERIES, "/murano/archives")
+    monkeypatch.delitem(middleware.ROUTES, ARCHIVES)
 
     with loader.Cache(tmp_path) as cache:
         catalog = _catalog(glare)

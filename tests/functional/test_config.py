@@ -47,7 +47,7 @@ def configured(glare: Client, tmp_path: pathlib.Path) -> Callable[..., cfg.Confi
 
 @pytest.fixture
 def publish(admin: Client, name: str) -> Callable[..., str]:
-    """Publishes a package for every project, since a bare token tells none; returns its name."""
+    """Publishes a package for every project, since a bare token has none; returns its name."""
 
     def publish_one(last: str, version: str = "1.2.0", size: int = 0, **keys: Any) -> str:
         fqn = f"{name}.{last}"
@@ -193,7 +193,7 @@ def test_offline_credentials_are_kept_apart_as_projects_are(
         ({"glare": {"auth_type": ""}}, "session"),
     ],
 )
-def test_what_cannot_work_is_told_at_once(
+def test_mistakes_are_reported_at_once(
     configured: Callable[..., cfg.ConfigOpts], groups: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(loader.LoaderError, match=words):
@@ -215,7 +215,7 @@ def test_a_program_needs_only_a_session(
     assert (tmp_path / "glare-murano" / "archives").is_dir()
 
 
-def test_without_catalogues_and_session_there_is_no_loader() -> None:
+def test_a_loader_needs_catalogues_or_a_session() -> None:
     with pytest.raises(ValueError, match="catalogues, or a session"):
         loader.PackageLoader()
 

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from glare.api.middleware.context import RequestContext
+from glare.db.sqlalchemy import api as database
 from sqlalchemy import orm
 
 from glare_murano.glare.db import queries
 from glare_murano.glare.db.source import GlareSource
+from glare_murano.glare.policies import Viewer
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
+from glare_murano.wire import Query
 from tests import packages
 from tests.functional import databases, sites, stores
 from tests.functional.client import Client
@@ -161,21 +163,20 @@ def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
 @pytest.mark.services
 @pytest.mark.parametrize("site", ["mariadb", "postgresql"], indirect=True)
 def test_a_query_sees_one_state_of_the_database(
-    site: Site, glare: Client, project: str, name: str
+    site: Site, glare: Client, project: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     artifact_id = _publish(glare, name)["id"]
-    release = PackageVersion(name, Version("1.0.0"))
+    package = PackageVersion(name, Version("1.0.0"))
+    monkeypatch.setattr(database, "get_session", lambda: orm.Session(site.database))
 
-    with orm.Session(site.database) as session, queries.snapshot(session) as connection:
-        context = RequestContext(is_admin=True)
-        source = GlareSource(
-            connection, context, see_all=True, project_id=project, prereleases=True
-        )
-        assert source.versions([name]) == {name: (release.version,)}
+    with queries.snapshot() as connection:
+        viewer = Viewer(project, sees_all=True)
+        source = GlareSource(connection, viewer, Query(project_id=project))
+        assert source.versions([name]) == {name: (package.version,)}
         assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
 
-        assert "io.murano" in source.requirements([release])[release]
-        assert release in source.details([release])
+        assert "io.murano" in source.requirements([package])[package]
+        assert [release.key for release in source.releases([package])] == [package]
 
 
 def _unstorable_manifest(name: str, text: str) -> bytes:

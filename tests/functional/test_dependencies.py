@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import requests
-from glare.api.middleware.context import RequestContext
 from glare.db.sqlalchemy import api as database
 
-from glare_murano.glare.db import metadata, source
+from glare_murano.glare.db import source
+from glare_murano.glare.policies import Viewer
+from glare_murano.wire import Query
 from tests import packages
 from tests.functional import statements
-from tests.functional.client import DEPENDENCIES, Client, message
+from tests.functional.client import DEPENDENCIES, SUBCLASSES, Client, message
 
 
 def _closure(client: Client, **body: Any) -> dict[str, list[str]]:
@@ -215,7 +216,7 @@ def test_the_policy_of_a_list_call_rules_queries(
     policy("artifact:list", "not project_id:auditors")
     assert auditor.request("GET", "").status_code == 403
     assert auditor.ask(requirements={name: "1"}).status_code == 403
-    assert auditor.query("/murano/heirs", {"class": name}).status_code == 403
+    assert auditor.query(SUBCLASSES, {"class": name}).status_code == 403
     assert glare.ask(requirements={name: "1"}).status_code == 200
 
 
@@ -284,7 +285,7 @@ def test_a_release_is_told_by_the_artifact_that_is_chosen_in_the_end(
 
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
-    metadata._kept.clear()
+    source._cache.clear()
     with statements.recorded() as found:
         assert client.ask(**body).status_code == 200
     return found
@@ -345,10 +346,8 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
         asked = source.GlareSource(
             connection,
-            RequestContext(project_id=found["owner"]),
-            see_all=False,
-            project_id=None,
-            prereleases=True,
+            Viewer(found["owner"], sees_all=False),
+            Query(),
         )
 
         versions = asked.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])

@@ -333,17 +333,17 @@ class TestStack:
         assert host.glare["paste_deploy"]["flavor"] == "keystone"
         assert host.conf(paste) == {
             "pipeline:glare-api": {
-                "pipeline": "cors requestid faultwrapper murano-requests http_proxy_to_wsgi "
+                "pipeline": "cors requestid faultwrapper murano-validation http_proxy_to_wsgi "
                 "trustedauth murano glarev1api"
             },
             "pipeline:glare-api-keystone": {
-                "pipeline": "cors requestid faultwrapper murano-requests authtoken context "
+                "pipeline": "cors requestid faultwrapper murano-validation authtoken context "
                 "murano glarev1api"
             },
             "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
             "filter:requestid": {"paste.filter_factory": "oslo_middleware:RequestId.factory"},
-            "filter:murano-requests": {
-                "paste.filter_factory": "glare_murano.glare.api.validation:RequestsFilter.factory"
+            "filter:murano-validation": {
+                "paste.filter_factory": "glare_murano.glare.api.validation:ValidationFilter.factory"
             },
             "filter:murano": {
                 "paste.filter_factory": "glare_murano.glare.api.middleware:MuranoFilter.factory"

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from glare_murano import fields as table
 from tests import effort, packages
-from tests.functional.client import ARTIFACTS, BATCHES, DEPENDENCIES, Answer, Client, Wire
+from tests.functional.client import (
+    ARCHIVES,
+    ARTIFACTS,
+    DEPENDENCIES,
+    SUBCLASSES,
+    Answer,
+    Client,
+    Wire,
+)
 
 NAME = "org.odd"
 
@@ -199,7 +207,7 @@ IDS = st.one_of(
 def test_batches(wire: Wire, marker: str, asked: Any, more: dict[str, Any]) -> None:
     body = json.dumps({**more, "artifacts": asked}).replace('"ID"', f'"{marker}"').encode()
 
-    _check(wire.send("POST", BATCHES, body, {"Content-Type": "application/json"}))
+    _check(wire.send("POST", ARCHIVES, body, {"Content-Type": "application/json"}))
 
 
 FIELDS = st.sampled_from(
@@ -270,8 +278,8 @@ def test_filters(wire: Wire, marker: str, query: str, method: str) -> None:
 
 @fuzz
 @given(query=st.one_of(TEXTS.map(lambda name: f"class={_quoted(name)}"), FILTERS, RAW))
-def test_queries_for_heirs(wire: Wire, query: str) -> None:
-    _check(wire.send("GET", f"/murano/heirs?{query}"))
+def test_queries_for_subclasses(wire: Wire, query: str) -> None:
+    _check(wire.send("GET", f"{SUBCLASSES}?{query}"))
 
 
 @fuzz

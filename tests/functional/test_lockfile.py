@@ -201,7 +201,7 @@ def test_the_file_is_sorted_and_the_same_each_time(
     assert (tmp_path / "two").read_text() == text
     content = yaml.safe_load(text)
     assert list(content["requirements"]) == ["org.db", "org.wiki"]
-    found = [(package["name"], package["version"]) for package in content["packages"]]
+    found = [(release["name"], release["version"]) for release in content["releases"]]
     assert found[1:3] == [("org.db", "1.9.0"), ("org.db", "1.10.0")]
     assert [name for name, _ in found] == sorted(name for name, _ in found)
 

@@ -182,7 +182,7 @@ def test_an_archive_is_downloaded_once_on_a_host(
     assert (later.counters.requests, later.counters.bytes) == (5, first.counters.bytes)
 
 
-def test_a_package_that_breaks_a_rule_is_left_out_and_told(
+def test_a_package_that_breaks_a_rule_is_left_out_and_logged(
     url: str, project: str, name: str, upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     reference = upload("1.0.0", Require={"org.db": ">>1"})
@@ -208,7 +208,7 @@ def test_all_pages_are_read(
     assert len(catalog._releases("type", "Library")) >= 2
 
 
-def test_what_is_no_answer_is_told(url: str, project: str, name: str, upload: Upload) -> None:
+def test_failures_are_reported(url: str, project: str, name: str, upload: Upload) -> None:
     reference = upload("1.0.0")
     with pytest.raises(loader.CatalogError, match="401"):
         _catalog(url, project, roles="").releases(name)

@@ -25,7 +25,7 @@ def _without_prose(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"), [("Batch", archives.REQUEST_SCHEMA), ("Query", dependencies.REQUEST_SCHEMA)]
+    ("name", "schema"), [("Batch", archives.SCHEMA), ("Query", dependencies.SCHEMA)]
 )
 def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:
     documented = DOCUMENT.spec["components"]["schemas"][name].read_value()
@@ -37,7 +37,7 @@ def test_the_document_tells_every_path_and_its_method() -> None:
     paths = DOCUMENT.spec["paths"].read_value()
 
     documented = {path: [method.upper() for method in item] for path, item in paths.items()}
-    assert documented == {path: [method] for path, (method, _) in middleware._QUERIES.items()}
+    assert documented == {path: [method] for path, (method, _) in middleware.ROUTES.items()}
 
 
 @pytest.mark.parametrize("field", ["sha256", "required_by", "visibility"])
@@ -59,12 +59,12 @@ def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, fie
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
-        ("GET", "/murano/dependencies", {}, 405),
-        ("POST", "/murano/heirs", {}, 405),
-        ("GET", "/murano/archives", {}, 405),
-        ("POST", "/murano/archives", {"X-Auth-Token": ""}, 401),
-        ("POST", "/murano/dependencies", {"X-Auth-Token": ""}, 401),
-        ("GET", "/murano/heirs?class=a.B", {"X-Auth-Token": ""}, 401),
+        ("GET", "/murano/v1/dependencies", {}, 405),
+        ("POST", "/murano/v1/subclasses", {}, 405),
+        ("GET", "/murano/v1/archives", {}, 405),
+        ("POST", "/murano/v1/archives", {"X-Auth-Token": ""}, 401),
+        ("POST", "/murano/v1/dependencies", {"X-Auth-Token": ""}, 401),
+        ("GET", "/murano/v1/subclasses?class=a.B", {"X-Auth-Token": ""}, 401),
     ],
 )
 def test_refusals_are_as_documented(

@@ -54,12 +54,12 @@ def _counter(url: str, name: str) -> float:
             lambda client, draft: client.upload(draft, packages.package("org.counted", "2.0.0")),
         ),
         (
-            'glare_murano_query_seconds_count{query="/murano/dependencies"}',
+            'glare_murano_query_seconds_count{query="/murano/v1/dependencies"}',
             lambda client, draft: client.ask(requirements={}),
         ),
         (
-            'glare_murano_query_seconds_count{query="/murano/heirs"}',
-            lambda client, draft: client.query("/murano/heirs", {"class": "a.B"}),
+            'glare_murano_query_seconds_count{query="/murano/v1/subclasses"}',
+            lambda client, draft: client.query("/murano/v1/subclasses", {"class": "a.B"}),
         ),
     ],
 )

@@ -70,7 +70,7 @@ def _port(url: str) -> int:
 def _load(
     folder: pathlib.Path, environment: dict[str, str], name: str, url: str, cafile: object = ""
 ) -> None:
-    """Load the application and what it requires by a program of its own."""
+    """Load the application and its requirement in a process."""
     folder.mkdir(exist_ok=True)
     conf = folder / "loader.conf"
     conf.write_text(_CONF.format(folder=folder, glare=url, cafile=cafile))
@@ -113,13 +113,13 @@ def test_tls_goes_through_the_proxy_and_is_checked_behind_it(
         assert set(proxy.requests) == {f"CONNECT 127.0.0.1:{port}"}
         proxy.requests.clear()
         monkeypatch.setenv("https_proxy", proxy.url)
-        told = rf"through the proxy {proxy.url}: .*CERTIFICATE"
-        with pytest.raises(loader.CatalogError, match=told):
+        message = rf"through the proxy {proxy.url}: .*CERTIFICATE"
+        with pytest.raises(loader.CatalogError, match=message):
             list(_glare(f"https://127.0.0.1:{port}").releases(name))
         assert proxy.requests == [f"CONNECT 127.0.0.1:{port}"]
 
 
-def test_hosts_that_no_proxy_names_are_asked_without_one(
+def test_hosts_in_no_proxy_are_requested_directly(
     proxy: Proxy, name: str, glare_url: str, tmp_path: pathlib.Path
 ) -> None:
     environment = {"http_proxy": proxy.url, "no_proxy": "localhost,127.0.0.1"}
@@ -145,7 +145,7 @@ def _hang(handler: Handler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told", "tries"),
+    ("fault", "message", "tries"),
     [(_status(502), "502", 2), (_status(407), "407", 1), (_hang, "timed out", 2)],
     ids=["502", "407", "hangs"],
 )
@@ -154,7 +154,7 @@ def test_a_proxy_that_fails_is_named(
     proxy: Proxy,
     scheme: str,
     fault: Callable[[Handler], None],
-    told: str,
+    message: str,
     tries: int,
     monkeypatch: pytest.MonkeyPatch,
     waits: list[float],
@@ -166,7 +166,7 @@ def test_a_proxy_that_fails_is_named(
         list(_glare(f"{scheme}://host.test").releases("org.some"))
 
     assert f"through the proxy {proxy.url.removeprefix('http://')}: " in str(failure.value)
-    assert told in str(failure.value)
+    assert message in str(failure.value)
     assert "secret" not in str(failure.value)
     assert isinstance(failure.value, loader.NoAnswer) == (tries > 1)
     assert len(proxy.requests) == tries
@@ -186,7 +186,7 @@ def test_a_proxy_that_is_not_there_is_named(
             list(_glare(f"{scheme}://host.test").releases("org.some"))
 
 
-def test_no_proxy_is_named_where_none_was_asked(
+def test_no_proxy_is_named_for_a_direct_request(
     monkeypatch: pytest.MonkeyPatch, waits: list[float]
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")

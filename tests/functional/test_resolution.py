@@ -131,7 +131,7 @@ def test_a_glare_without_the_filter_is_asked_a_level_at_a_time(
     catalog: GlareCatalog, glare: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     glare.publish(name, "1.0.0", packages.package(name))
-    monkeypatch.setattr("glare_murano.glare.api.middleware._QUERIES", {})
+    monkeypatch.setattr("glare_murano.glare.api.middleware.ROUTES", {})
 
     resolved = resolution.resolve([catalog], Query(((name, VersionSpec.of("1")),)))
 

@@ -48,20 +48,20 @@ def _draft(glare: Client, name: str) -> str:
 
 DEEP = b"[" * 100_000
 BODIES: dict[str, tuple[bytes, str]] = {
-    "nothing": (b"", "the request is no JSON"),
-    "half": (b'{"name":', "the request is no JSON: Expecting value: line 1 column 9"),
-    "no UTF-8": (b"\xff", "the request is no JSON: 'utf-8' codec can't decode byte 0xff"),
-    "UTF-16": ('{"name": "a"}'.encode("utf-16"), "the request is no JSON"),
-    "no finite number": (b'{"name": NaN}', "'NaN' is no number that can be kept"),
-    "a number too large": (b'{"name": 1e999}', "'1e999' is no number that can be kept"),
-    "a number too long": (b'{"name": %s}' % (b"1" * 5000), "the request is no JSON"),
+    "nothing": (b"", "the request is not valid JSON"),
+    "half": (b'{"name":', "the request is not valid JSON: Expecting value: line 1 column 9"),
+    "no UTF-8": (b"\xff", "the request is not valid JSON: 'utf-8' codec can't decode byte 0xff"),
+    "UTF-16": ('{"name": "a"}'.encode("utf-16"), "the request is not valid JSON"),
+    "no finite number": (b'{"name": NaN}', "'NaN' is not a finite number"),
+    "a number too large": (b'{"name": 1e999}', "'1e999' is not a finite number"),
+    "a number too long": (b'{"name": %s}' % (b"1" * 5000), "the request is not valid JSON"),
     "deep": (DEEP, "nested deeper than 20 levels"),
     "somewhat deep": (b'{"name": %s}' % (b"[" * 21 + b"]" * 21), "nested deeper than 20 levels"),
-    "half a surrogate pair": (b'{"name": "\\ud800"}', "cannot keep: '\\ud800'"),
-    "half a surrogate pair in a key": (b'{"\\ud800": 1}', "cannot keep: '\\ud800'"),
-    "four bytes": ('{"name": "\U0001f600"}'.encode(), "cannot keep: '\\U0001f600'"),
-    "U+0000": (b'{"name": "\\u0000"}', "cannot keep: '\\x00'"),
-    "a line break in a key": (b'{"a\\nb": 1}', "cannot keep: '\\n'"),
+    "half a surrogate pair": (b'{"name": "\\ud800"}', "cannot store: '\\ud800'"),
+    "half a surrogate pair in a key": (b'{"\\ud800": 1}', "cannot store: '\\ud800'"),
+    "four bytes": ('{"name": "\U0001f600"}'.encode(), "cannot store: '\\U0001f600'"),
+    "U+0000": (b'{"name": "\\u0000"}', "cannot store: '\\x00'"),
+    "a line break in a key": (b'{"a\\nb": 1}', "cannot store: '\\n'"),
 }
 
 
@@ -91,7 +91,7 @@ def test_a_query_cannot_stand_for_another_method(
 ) -> None:
     path = f"{ARTIFACTS}/{_draft(glare, name)}"
 
-    refused(wire.send("GET", f"{path}?_method=DELETE"), 400, "_method is no filter")
+    refused(wire.send("GET", f"{path}?_method=DELETE"), 400, "_method is not a filter")
 
     assert wire.send("GET", path).status_code == 200
 
@@ -106,7 +106,7 @@ def test_a_body_that_is_too_large_is_refused(wire: Wire, refused: Refused) -> No
 @pytest.mark.parametrize("body", [[], 1, None, "text"])
 def test_a_package_is_created_from_an_object(wire: Wire, refused: Refused, body: object) -> None:
     answer = wire.send("POST", ARTIFACTS, json.dumps(body).encode(), {"Content-Type": JSON})
-    refused(answer, 400, "the request is no JSON object")
+    refused(answer, 400, "the request is not a JSON object")
 
 
 @pytest.mark.parametrize("field", ["nonsense", "is_blob", "_obj_name", "save", ""])
@@ -137,7 +137,7 @@ def test_a_body_that_is_no_patch_is_refused(
 
     answer = wire.send("PATCH", path, json.dumps(patch).encode(), {"Content-Type": PATCH})
 
-    refused(answer, 400, f"the request is no JSON patch: {words}")
+    refused(answer, 400, f"the request is not a valid JSON patch: {words}")
 
 
 def test_a_patch_has_so_many_operations_at_most(
@@ -175,12 +175,12 @@ def test_a_place_elsewhere_is_refused_whatever_it_is(
         (f"{ARTIFACTS}?name=%ed%a0%80", "the URL is not in UTF-8"),
         (f"{ARTIFACTS}?%ff=a", "the URL is not in UTF-8"),
         (f"{ARTIFACTS}/%ff", "the URL is not in UTF-8"),
-        (f"{ARTIFACTS}?name=%00", "cannot keep: '\\x00'"),
-        (f"{ARTIFACTS}/%0a", "cannot keep: '\\n'"),
+        (f"{ARTIFACTS}?name=%00", "cannot store: '\\x00'"),
+        (f"{ARTIFACTS}/%0a", "cannot store: '\\n'"),
         # Glare's router takes it for the path without.
-        (f"{ARTIFACTS}%0a", "cannot keep: '\\n'"),
-        (f"{ARTIFACTS}?a%0aINFO%20forged=1", "cannot keep: '\\n'"),
-        (f"{ARTIFACTS}?tags=%f0%9f%98%80", "cannot keep: '\\U0001f600'"),
+        (f"{ARTIFACTS}%0a", "cannot store: '\\n'"),
+        (f"{ARTIFACTS}?a%0aINFO%20forged=1", "cannot store: '\\n'"),
+        (f"{ARTIFACTS}?tags=%f0%9f%98%80", "cannot store: '\\U0001f600'"),
         (f"{ARTIFACTS}?name={'a' * 8192}", "longer than 8192 characters"),
     ],
 )
@@ -215,7 +215,7 @@ def test_what_an_error_asks_of_the_client_is_kept() -> None:
     headers = {"WWW-Authenticate": 'Keystone uri="http://127.0.0.1:5000"'}
     behind = webob.exc.HTTPUnauthorized(headers=headers)
 
-    answer = webob.Request.blank(ARTIFACTS).get_response(checks.RequestsFilter(behind))
+    answer = webob.Request.blank(ARTIFACTS).get_response(checks.ValidationFilter(behind))
 
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == headers["WWW-Authenticate"]

@@ -697,7 +697,9 @@ def _class_files() -> tuple[Case, ...]:
         for name, (rule, text) in texts.items()
     ]
     cases.append(Case("class file: missing classes by many others", "class-missing", _long_lists))
-    cases.append(Case("class file: thousands of heirs of thousands", "class-syntax", _many_heirs))
+    cases.append(
+        Case("class file: thousands of subclasses of thousands", "class-syntax", _many_subclasses)
+    )
     cases += [
         Case("class files: many large ones", "yaml-size", lambda: _large_classes("")),
         Case("class files: many that break off", "yaml-syntax", lambda: _large_classes("A: [")),
@@ -717,7 +719,7 @@ def _long_lists() -> bytes:
     )
 
 
-def _many_heirs() -> bytes:
+def _many_subclasses() -> bytes:
     """One class of many bases, under many names."""
     classes = "{" + ", ".join(f"b{n}: Thing.yaml" for n in range(5000)) + "}"
     text = f"Extends: [{_numbered('a', 5000)}]\n"

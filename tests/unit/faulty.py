@@ -197,17 +197,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def refuse(self, status: int, **headers: str) -> None:
-        """An error without the archive."""
+        """Send an error without the archive."""
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         self._answer(b'{"error": {"message": "a fault"}}', names, status)
 
     def send_part(self, start: int, body: bytes, **headers: str) -> None:
-        """A part of the archive, or what is said to be one."""
+        """Send a part of the archive, or anything under its headers."""
         place = f"bytes {start}-{start + len(body) - 1}/{len(self.state.archive)}"
         self._answer(body, {"Content-Range": place, **headers}, 206)
 
     def send_then_end(self, body: bytes, **headers: str) -> None:
-        """A beginning of the archive, under such headers, and no more."""
+        """Send some headers and the beginning of a body, and close the connection."""
         self.send_response(200)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
@@ -217,21 +217,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def send_half(self) -> None:
-        """Half of the archive under the length of the whole."""
+        """Send half of the archive under the length of the whole."""
         archive = self.state.archive
         tag = {"ETag": self.state.tag} if self.state.tag else {}
         half = archive[: len(archive) // 2]
         self.send_then_end(half, Content_Length=str(len(archive)), **tag)
 
     def send_chunks(self, size: int) -> None:
-        """So many bytes of the archive in chunks, and no end of them."""
+        """Send bytes of the archive in chunks, without the last chunk."""
         archive = self.state.archive
         chunks = [archive[start : start + 4096] for start in range(0, size, 4096)]
         body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
         self.send_then_end(body, Transfer_Encoding="chunked")
 
     def send_other(self, body: bytes) -> None:
-        """Something else, as if it were the archive."""
+        """Send something else in place of the archive."""
         self._answer(body)
 
 
@@ -264,7 +264,7 @@ def break_chunk(handler: Handler) -> None:
 
 
 def go_on_elsewhere(handler: Handler) -> None:
-    """Give the beginning of the archive where its end was asked for."""
+    """Send the beginning of the archive in place of the requested end."""
     handler.send_part(0, handler.state.archive)
 
 

@@ -47,23 +47,23 @@ class Stored:
 
     @staticmethod
     def store(cache: Cache, *some: "Stored") -> set[str]:
-        """Have packages stored together, and tell which were asked for."""
+        """Store packages together, and return the digests that were requested."""
         by_digest = {stored.digest: stored.data for stored in some}
-        asked: set[str] = set()
+        requested: set[str] = set()
 
         def fetch(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
-            asked.update(digests)
+            requested.update(digests)
             yield from ((digest, by_digest[digest]) for digest in digests)
 
         cache.store(by_digest, fetch)
-        return asked
+        return requested
 
     def nothing(self) -> Iterator[bytes]:
-        """A catalogue that must not be asked."""
+        """Fail, since the archive must not be fetched."""
         raise AssertionError("it is fetched, although it is there")
 
     def is_in(self, folder: pathlib.Path) -> bool:
-        """Whether a folder holds these files and no others."""
+        """Return whether a directory has these files and no others."""
         there = {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in folder.rglob("*")

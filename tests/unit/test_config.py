@@ -104,14 +104,14 @@ _MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
 
 
 @pytest.mark.parametrize(("groups", "words"), _MISTAKES)
-def test_a_mistake_is_told_by_the_name_of_the_option(
+def test_a_mistake_is_reported_with_the_name_of_the_option(
     configured: Configured, groups: dict[str, dict[str, Any]], words: str
 ) -> None:
     with pytest.raises(loader.CatalogError, match=words):
         config.package_loader(configured(**groups))
 
 
-def test_the_example_tells_a_mistake_in_one_line(
+def test_the_example_reports_a_mistake_in_one_line(
     configured: Configured,
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,13 +129,11 @@ def test_the_example_tells_a_mistake_in_one_line(
 @pytest.mark.parametrize(
     "unused", [{"cafile": "/no/such.pem", "insecure": "true"}, {"keyfile": "/no/such.pem"}]
 )
-def test_a_file_that_nobody_reads_may_be_missing(
-    configured: Configured, unused: dict[str, str]
-) -> None:
+def test_an_unused_file_may_be_missing(configured: Configured, unused: dict[str, str]) -> None:
     config.package_loader(configured(glare={**_NONE, **unused})).close()
 
 
-def test_a_folder_may_hold_the_certificates_of_authorities(
+def test_a_directory_may_contain_the_certificates_of_authorities(
     configured: Configured, tmp_path: pathlib.Path
 ) -> None:
     conf = configured(glare={**_NONE, "cafile": tmp_path})
@@ -162,7 +160,7 @@ def test_every_option_of_a_session_makes_one(
     assert sessions.for_service(conf, "glare", scope) is not scope.session
 
 
-def test_what_is_configured_reaches_what_it_is_for(
+def test_options_reach_the_catalogues_and_the_fetcher(
     configured: Configured, tmp_path: pathlib.Path
 ) -> None:
     for name in ("certificate.pem", "key.pem"):
@@ -216,7 +214,7 @@ def _in_sample() -> set[str]:
 
 
 @pytest.mark.parametrize("catalog", ["glare", "murano"])
-def test_a_keystone_that_hangs_is_not_waited_for_without_end(
+def test_a_keystone_that_hangs_ends_in_a_timeout(
     server: Faulty, configured: Configured, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "DEFAULT_TIMEOUT", (0.2, 0.2))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A file that is put in the place of another, also where the power is cut in between."""
+"""Replacing a file, also if the power is cut."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from loader import fs
 
 
 class _Calls:
-    """What is synced, as it is on the disk by then, and what is renamed, in this order."""
+    """Records calls to sync and to rename files, with the content at that time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[str, pathlib.Path, bytes]] = []
@@ -56,7 +56,7 @@ def test_the_content_is_on_the_disk_before_the_name(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_was_there_stays_where_the_disk_fails(
+def test_the_old_file_stays_if_the_disk_fails(
     path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(file: int) -> None:

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The paths below /murano that a WSGI filter adds to Glare's API."""
+"""The HTTP API beside Glare's own: two WSGI filters, and a module for each resource."""

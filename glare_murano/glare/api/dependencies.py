@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dependency queries: their form, and their answers.
-
-A query is a JSON object that asks what a set of requirements comes to. Reading
-HTTP is not here (see ``api``), nor what is asked of the database (see
-``dependencies``).
-"""
-
-from typing import Any
+"""The resource ``dependencies``: the closure of a set of requirements in one answer."""
 
 import jsonschema
+import webob
 from glare.common import exception
 
 from glare_murano import resolver, wire
+from glare_murano.glare import policies
 from glare_murano.glare.api import validation
-from glare_murano.glare.db import source
+from glare_murano.glare.db import queries
+from glare_murano.glare.db.source import GlareSource
 from glare_murano.package import VersionSpec
-from glare_murano.wire import Answer, Query, Undefined
 
 _RANGE = {"type": ["string", "null"]}
 _RANGES = {"type": "object", "maxProperties": wire.MAX_REQUIREMENTS, "additionalProperties": _RANGE}
@@ -26,7 +21,8 @@ _OBJECT = {
     "required": ["class"],
     "additionalProperties": False,
 }
-REQUEST_SCHEMA = {
+_VERSIONS = {"type": "array", "maxItems": wire.MAX_PINS, "items": {"type": "string"}}
+SCHEMA = {
     "type": "object",
     "properties": {
         "requirements": _RANGES,
@@ -35,69 +31,54 @@ REQUEST_SCHEMA = {
         "pins": {
             "type": "object",
             "maxProperties": wire.MAX_REQUIREMENTS,
-            # Every range upon a package is held against each of its pins.
-            "additionalProperties": {
-                "type": "array",
-                "maxItems": wire.MAX_PINS,
-                "items": {"type": "string"},
-            },
+            "additionalProperties": _VERSIONS,
         },
         "prereleases": {"type": "boolean"},
         "project_id": {"type": "string"},
     },
     "additionalProperties": False,
 }
-_VALIDATOR = jsonschema.Draft202012Validator(REQUEST_SCHEMA)
+_VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
-def query(body: Any) -> Query:
-    """Read a dependency query.
-
-    :raises glare.common.exception.BadRequest: naming the key.
-    """
-    validation.check_form(_VALIDATOR, body)
+def resolve(req: webob.Request) -> webob.Response:
+    """Answer a dependency query with its closure."""
+    body = validation.read_body(req, _VALIDATOR)
+    viewer = policies.viewer_of(req.context)
     try:
-        return wire.query_from_json(body)
-    except wire.Malformed as error:
+        query = wire.query_from_json(body)
+        with queries.snapshot() as connection:
+            answer = _plan(query, GlareSource(connection, viewer, query))
+    except (wire.Malformed, resolver.Unplannable) as error:
         raise exception.BadRequest(message=str(error)) from error
+    return webob.Response(json=wire.answer_to_json(answer))
 
 
-def answer(query: Query, source: source.GlareSource) -> Answer:
+def _plan(query: wire.Query, source: GlareSource) -> wire.Answer:
     """Plan the closure of a query.
 
     :raises glare.common.exception.NotFound: if its package does not exist.
     :raises glare.common.exception.Conflict: if its package has no archive.
-    :raises Unplannable: if planning would take too long.
+    :raises resolver.Unplannable: if planning would take too long.
     """
-    roots, undefined = _roots(query, source)
-    roots += [*query.requirements, *_package(query, source)]
-    planned = resolver.plan(roots, query.pins, source)
-    return Answer(
+    roots, undefined = _find_roots(query, source)
+    if query.package is not None:
+        roots.append(_package_root(query.package, source))
+    closure = resolver.plan([*roots, *query.requirements], query.pins, source)
+    return wire.Answer(
         tuple(
-            (release, planned.releases[release.key])
-            for release in source.releases(planned.releases)
+            (release, closure.releases[release.key])
+            for release in source.releases(closure.releases)
         ),
-        planned.unsatisfied,
+        closure.unsatisfied,
         tuple(undefined),
     )
 
 
-def _package(query: Query, source: source.GlareSource) -> list[tuple[str, VersionSpec]]:
-    """The package that is asked about, as a root: just this version of it."""
-    if query.package is None:
-        return []
-    release = source.given()
-    if release is None:
-        raise exception.ArtifactNotFound(message=f"Artifact with id={query.package} not found.")
-    if not source.details([release]):
-        raise exception.Conflict(message=f"{release} has no archive yet; upload it first")
-    return [(release.fqn, VersionSpec.exactly(release.version))]
-
-
-def _roots(
-    query: Query, source: source.GlareSource
-) -> tuple[list[tuple[str, VersionSpec]], list[Undefined]]:
-    """Return a root for each class: the package that defines it, in one version.
+def _find_roots(
+    query: wire.Query, source: GlareSource
+) -> tuple[list[tuple[str, VersionSpec]], list[wire.Undefined]]:
+    """Find a package for each class of a query, in one version that defines the class.
 
     :returns: FQNs and ranges, and the classes that no package defines.
     """
@@ -106,11 +87,21 @@ def _roots(
     defining = source.defining({class_name for class_name, _ in query.classes})
     roots, undefined = [], []
     for class_name, spec in query.classes:
-        releases = defining.get(class_name, ())
-        root = resolver.choose_defining([releases], spec, query.pins)
+        packages = defining.get(class_name, ())
+        root = resolver.choose_defining([packages], spec, query.pins)
         if root is not None:
             roots.append(root)
         else:
-            there = resolver.one_of_each(releases)
-            undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
+            available = tuple(map(str, resolver.one_of_each(packages)))
+            undefined.append(wire.Undefined(class_name, spec, available))
     return roots, undefined
+
+
+def _package_root(artifact_id: str, source: GlareSource) -> tuple[str, VersionSpec]:
+    """Return the package of a query with a range of exactly its version."""
+    package = source.package()
+    if package is None:
+        raise exception.ArtifactNotFound(message=f"Artifact with id={artifact_id} not found.")
+    if not any(source.releases([package])):
+        raise exception.Conflict(message=f"{package} has no archive yet; upload it first")
+    return package.fqn, VersionSpec.exactly(package.version)

@@ -1,30 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All heirs of a class, direct and indirect, asked of Glare's own database.
+"""All subclasses of a class, direct and indirect, from Glare's database.
 
-Classes are known by name: an heir of a class is one in every version of the
-packages that define both. A level of heirs takes one statement.
+Classes are identified by name, across all versions of the packages that define
+them. A level of subclasses takes one statement.
 """
 
 import collections
 import dataclasses
-from typing import Any
 
-import sqlalchemy as sa
-from glare.db.sqlalchemy import api as database
-from glare.db.sqlalchemy import models
+from sqlalchemy.engine import Connection
 
-from glare_murano import fields
-from glare_murano.glare.db.queries import VERSION, among, looked_up, version_of
+from glare_murano.glare.db import queries
+from glare_murano.glare.policies import Viewer
 from glare_murano.package import Version
 
 
 @dataclasses.dataclass
-class Heir:
-    """A class that inherits from another, directly or not.
+class Subclass:
+    """A direct or indirect subclass of a class.
 
-    :ivar extends: which of the classes above it it extends.
-    :ivar packages: FQN of a package that defines it -> its versions that do.
+    :ivar extends: the classes above it that it extends directly.
+    :ivar packages: FQN of a package that defines it -> versions of the package.
     """
 
     extends: set[str] = dataclasses.field(default_factory=set)
@@ -33,47 +30,18 @@ class Heir:
     )
 
 
-def heirs(connection: Any, context: Any, see_all: bool, class_name: str) -> dict[str, Heir]:
-    """All heirs of a class in the active packages that the caller can list.
-
-    :param connection: one to Glare's database, in a transaction.
-    :param see_all: whether a list call of the caller would show the artifacts
-        of all projects.
-    :returns: name of a class -> what is known of it.
-    """
-    found: dict[str, Heir] = collections.defaultdict(Heir)
-    extending = _extending(context, see_all)
+def find_subclasses(connection: Connection, viewer: Viewer, class_name: str) -> dict[str, Subclass]:
+    """Find all subclasses of a class in the active packages that a caller sees, by name."""
+    found: dict[str, Subclass] = collections.defaultdict(Subclass)
     level = {class_name}
     seen = {class_name}
     while level:
-        for row in looked_up(connection, extending, level):
-            # A database may compare without regard to case.
+        for row in queries.find_extending(connection, viewer, level):
+            # Some databases ignore case.
             if row.key_name in level:
                 for name in row.string_value.split(","):
                     found[name].extends.add(row.key_name)
-                    found[name].packages[row.name].add(version_of(row))
+                    found[name].packages[row.name].add(queries.version_of(row))
         level = found.keys() - seen
         seen |= level
     return dict(found)
-
-
-def _extending(context: Any, see_all: bool) -> Any:
-    """The statement that gives rows of the field "inherits" with one of the keys asked for."""
-    statement = (
-        sa.select(
-            models.ArtifactProperty.key_name,
-            models.ArtifactProperty.string_value,
-            models.Artifact.name,
-            *VERSION,
-        )
-        .select_from(models.ArtifactProperty)
-        .join(models.Artifact, models.Artifact.id == models.ArtifactProperty.artifact_id)
-        .where(
-            among(models.ArtifactProperty.key_name),
-            models.ArtifactProperty.name == "inherits",
-            models.Artifact.type_name == fields.TYPE_NAME,
-            models.Artifact.status == "active",
-        )
-    )
-    # Glare's own rule of what a caller can list.
-    return database._apply_query_base_filters(statement, context, see_all)

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a HOT template's class, parameters and form are."""
+"""Generate the MuranoPL class and the form of a Heat (HOT) template."""

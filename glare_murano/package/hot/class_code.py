@@ -2,8 +2,8 @@
 
 """The MuranoPL class that deploys a HOT template, as plain data.
 
-Its properties, and the attribute with the name of the stack, are called as in
-the class that Murano generates, so that environments can switch between both.
+Properties, and the attribute with the name of the stack, have the same names as
+in Murano's generated class, so environments can switch between both classes.
 """
 
 from collections.abc import Iterable

@@ -22,7 +22,7 @@ _KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 def make_form(
     name: str, version: Version, description: str | None, template: Template
 ) -> dict[str, Any]:
-    """Make the form: a page for the application's name, and one for each parameter group.
+    """Make the form: a page for the application's name, and a page for each parameter group.
 
     :param name: the FQN of the package and its class.
     :param description: the package's description, shown above the form.

@@ -2,8 +2,8 @@
 
 """A parameter of a HOT template: its type, and the constraints on its value.
 
-Types and constraints are those of Heat's template guide. Only constraints that
-MuranoPL and a form can check are read. Heat checks every value again, so
+Types and constraints come from Heat's template guide. Only constraints for which
+MuranoPL and forms have a check are read. Heat checks every value again, so
 ``custom_constraint``, ``modulo``, all constraints of ``json`` parameters, and
 constraints that do not fit the type are skipped.
 """
@@ -43,9 +43,9 @@ class Constraint:
         value satisfies the rule.
     :param lengths: the least and the greatest length of a string, if the rule
         is on its length.
-    :param pattern: the regular expression that the value contains, if the rule
-        is an expression.
-    :param description: the message for a value that breaks the rule.
+    :param pattern: a regular expression to search in the value, if the rule is
+        an expression.
+    :param description: the message for a wrong value.
     """
 
     predicate: str | None
@@ -72,7 +72,7 @@ class Parameter:
 
 
 def read_constraints(value: object, kind: ParameterType) -> Iterator[Constraint]:
-    """Read one entry of a parameter's ``constraints``.
+    """Read an entry of a parameter's ``constraints``.
 
     :param kind: the type of the parameter.
     :raises ValueError: with the expected form, if the entry is malformed.

@@ -3,7 +3,7 @@
 """A HOT template: the checked parts from which a class and a form are generated.
 
 These are parameters, their groups and outputs. The section ``resources`` must
-exist; only Heat looks into it.
+exist, but only Heat reads the resources.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ class Template:
 
     :param parameters: by name, in the template's order.
     :param groups: names of parameters on one page of a form. The last group
-        has the parameters that the template puts into no group.
-    :param outputs: names of the values that a stack returns.
+        has the parameters without a group in the template.
+    :param outputs: names of the values from a stack.
     """
 
     parameters: Mapping[str, Parameter]
@@ -53,7 +53,7 @@ class Template:
 
 
 class _TemplateReader:
-    """Reads one document, and collects its problems."""
+    """Reads a document, and collects its problems."""
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []
@@ -150,7 +150,7 @@ class _TemplateReader:
         return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
-        """Return the entries of a mapping. Of entries with one name, the last wins."""
+        """Return the entries of a mapping. Of entries with equal names, the last wins."""
         if not isinstance(node, yaml.MappingNode):
             found = safe_yaml.kind(node)
             self._complain(Rule.TEMPLATE_MAPPING, where, f"expected a mapping, found {found}", node)

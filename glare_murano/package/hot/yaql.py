@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""YAQL expressions, and how generated YAML distinguishes them from strings.
+"""YAQL expressions in generated YAML.
 
-MuranoPL reads an unquoted string as an expression if it can be parsed as one.
-Generated YAML avoids this guess: it tags expressions, and quotes strings.
+MuranoPL reads unquoted strings as expressions if they can be parsed. Generated
+YAML avoids this guess: expressions have a tag, and strings have quotes.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package store on disk: what it keeps, mends, removes and refuses."""
+"""The package cache on disk: storing, damage, pruning and refusals."""
 
 import contextlib
 import errno
@@ -42,7 +42,7 @@ def _archive(cache: loader.Cache, stored: Stored) -> pathlib.Path:
 
 
 def _record(cache: loader.Cache, stored: Stored) -> pathlib.Path:
-    """The record of an archive."""
+    """Return the path of the record of an archive."""
     return cache.folder / "records" / stored.digest
 
 
@@ -51,7 +51,7 @@ def _folder(cache: loader.Cache, stored: Stored) -> pathlib.Path:
 
 
 def _use(cache: loader.Cache, *some: Stored) -> None:
-    """Use packages for a while, one after the other."""
+    """Unpack packages one after the other, and release each."""
     for stored in some:
         with loader.Cache(cache.folder) as other:
             stored.take(other)
@@ -66,7 +66,7 @@ def _unpacked(cache: loader.Cache) -> set[str]:
 
 
 def _there(cache: loader.Cache) -> set[str]:
-    """The digests of all archives, records and files."""
+    """Return the digests of all archives, records and unpacked files."""
     return _names(cache.folder / "archives") | _names(cache.folder / "records") | _unpacked(cache)
 
 
@@ -74,7 +74,7 @@ def _leftovers(cache: loader.Cache) -> list[pathlib.Path]:
     return list((cache.folder / "staging").iterdir())
 
 
-# What is kept
+# Packages in the cache
 
 
 def test_a_package_is_fetched_once_and_found_later(cache: loader.Cache, stored: Stored) -> None:
@@ -86,13 +86,13 @@ def test_a_package_is_fetched_once_and_found_later(cache: loader.Cache, stored: 
 
     assert archive.read_bytes() == stored.data
     assert stored.is_in(folder)
-    # However often it is used, it was downloaded or found once.
+    # A cache counts a package once, however often it is used.
     assert (cache.counters.downloads, cache.counters.hits) == (1, 0)
     assert (another.counters.downloads, another.counters.hits) == (0, 1)
     assert _leftovers(cache) == []
 
 
-def test_only_who_asks_for_files_has_a_package_unpacked(
+def test_a_package_is_unpacked_only_if_files_are_requested(
     cache: loader.Cache, stored: Stored
 ) -> None:
     other = Stored.named("org.other")
@@ -128,7 +128,7 @@ def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_umask")
-def test_nobody_else_can_read_or_change_what_is_kept(tmp_path: pathlib.Path) -> None:
+def test_other_users_can_neither_read_nor_change_packages(tmp_path: pathlib.Path) -> None:
     cache = loader.Cache(tmp_path / "cache")
     stored = Stored({**Stored.named("org.deep").files, "Resources/a/b/c/d": b"d"})
     stored.take(cache)
@@ -143,7 +143,7 @@ def test_nobody_else_can_read_or_change_what_is_kept(tmp_path: pathlib.Path) -> 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path: pathlib.Path) -> None:
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
 
@@ -151,7 +151,7 @@ def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path: pathlib.Path)
         loader.Cache(tmp_path / "cache")
 
 
-def test_a_folder_of_another_user_is_refused(
+def test_a_directory_of_another_user_is_refused(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loader.Cache(tmp_path / "cache").close()
@@ -165,7 +165,7 @@ def test_a_folder_of_another_user_is_refused(
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "A" * 64, "../" + "0" * 61, "0" * 64 + "\n"])
-def test_what_is_no_digest_is_refused(cache: loader.Cache, stored: Stored, digest: str) -> None:
+def test_an_invalid_digest_is_refused(cache: loader.Cache, stored: Stored, digest: str) -> None:
     with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.package(digest, stored.nothing)
     with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
@@ -232,17 +232,17 @@ def test_a_flipped_byte_in_a_download_is_refused(cache: loader.Cache, stored: St
     "failure",
     [ConnectionResetError("reset"), TimeoutError("slow"), loader.CatalogError("500")],
 )
-def test_a_failed_download_keeps_its_own_words(
+def test_an_error_of_the_download_is_raised_unchanged(
     cache: loader.Cache, stored: Stored, failure: Exception
 ) -> None:
     def fetch() -> Iterator[bytes]:
         yield stored.data[:100]
         raise failure
 
-    with pytest.raises(type(failure)) as told:
+    with pytest.raises(type(failure)) as raised:
         cache.package(stored.digest, fetch)
 
-    assert told.value is failure
+    assert raised.value is failure
     assert _leftovers(cache) == []
     assert stored.is_in(stored.take(cache))
 
@@ -296,7 +296,9 @@ def test_packages_are_stored_together(cache: loader.Cache, some: list[Stored]) -
         assert other.prune(0).removed == ()
 
 
-def test_what_is_wrong_among_them_is_left_out(cache: loader.Cache, some: list[Stored]) -> None:
+def test_invalid_archives_among_several_are_skipped(
+    cache: loader.Cache, some: list[Stored]
+) -> None:
     first, second, third, fourth = some
     hostile = Stored({"manifest.yaml": b"", "../escaped": b"x"})
     arriving = [
@@ -320,19 +322,19 @@ def test_what_is_wrong_among_them_is_left_out(cache: loader.Cache, some: list[St
 
 
 class _Second:
-    """Somebody else who stores packages, in a thread."""
+    """Another user of the cache, who stores packages in a thread."""
 
     def __init__(self, cache: loader.Cache, some: list[Stored]) -> None:
-        self.asked: list[set[str]] = []
+        self.requested: list[set[str]] = []
         self._by_digest = {stored.digest: stored.data for stored in some}
         self._cache = cache
         self._thread = threading.Thread(target=self._store)
 
     def start(self) -> None:
-        """Begin, and come to where it waits for what the first fetches."""
+        """Start, and return when it waits for the archive that the other user fetches."""
         self._thread.start()
         deadline = time.monotonic() + 30
-        while not self.asked and time.monotonic() < deadline:
+        while not self.requested and time.monotonic() < deadline:
             time.sleep(0.01)
         self._thread.join(0.1)
         assert self._thread.is_alive(), "it does not wait"
@@ -349,11 +351,11 @@ class _Second:
             assert own.prune(0).removed == ()
 
     def _fetch(self, digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        self.asked.append(set(digests))
+        self.requested.append(set(digests))
         yield from ((digest, self._by_digest[digest]) for digest in digests)
 
 
-def test_what_others_fetch_is_waited_for(
+def test_an_archive_that_another_process_fetches_is_waited_for(
     cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, *others = some
@@ -375,13 +377,15 @@ def test_what_others_fetch_is_waited_for(
     assert first.is_in(cache.package(first.digest, fetch))
     second.finish()
 
-    assert second.asked == [{stored.digest for stored in others}]
-    # Once for all, and no more than once when the other has ended.
+    assert second.requested == [{stored.digest for stored in others}]
+    # Once for all archives, and once more when the other user has finished.
     assert looks == [len(some), 1]
     assert _there(cache) == {stored.digest for stored in some}
 
 
-def test_what_others_fail_to_fetch_is_asked_for(cache: loader.Cache, some: list[Stored]) -> None:
+def test_an_archive_that_another_process_fails_to_fetch_is_requested(
+    cache: loader.Cache, some: list[Stored]
+) -> None:
     *others, last = some
     second = _Second(cache, some)
 
@@ -394,12 +398,12 @@ def test_what_others_fail_to_fetch_is_asked_for(cache: loader.Cache, some: list[
         cache.store([stored.digest for stored in others], fetch)
     second.finish()
 
-    assert second.asked == [{last.digest}, {stored.digest for stored in others}]
+    assert second.requested == [{last.digest}, {stored.digest for stored in others}]
     assert _there(cache) == {stored.digest for stored in some}
     assert _leftovers(cache) == []
 
 
-def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored]) -> None:
+def test_an_interrupted_answer_leaves_nothing(cache: loader.Cache, some: list[Stored]) -> None:
     def fetch(digests: object) -> Iterator[tuple[str, bytes]]:
         yield some[0].digest, some[0].data
         raise ConnectionResetError("reset")
@@ -412,7 +416,7 @@ def test_what_breaks_off_leaves_nothing(cache: loader.Cache, some: list[Stored])
     assert Stored.store(cache, *some) == {stored.digest for stored in some}
 
 
-def test_what_others_have_stored_meanwhile_is_not_fetched(
+def test_an_archive_stored_meanwhile_is_not_fetched(
     cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = loader.Cache._lock_free
@@ -439,15 +443,15 @@ def test_one_open_file_locks_all(cache: loader.Cache, some: list[Stored]) -> Non
 
     cache.store([stored.digest for stored in some], fetch)
 
-    # The other one locks the folder in which all are made.
+    # The second file locks the staging directory.
     assert most == 2
 
 
-def test_to_be_stored_together_is_a_use(
+def test_storing_several_packages_uses_them(
     cache: loader.Cache, some: list[Stored], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third, _ = some
-    # So that the times of new files count for nothing.
+    # All last-used times are later than the times of new files.
     future = time.time_ns() + 10**17
     monkeypatch.setattr(time, "time_ns", lambda: future)
     _use(cache, first)
@@ -471,11 +475,11 @@ def test_packages_that_were_stored_together_make_room(
         assert _there(cache) == {stored.digest for stored in some[2:]}
 
 
-# What the disk is told, and when
+# Writing to the disk
 
 
 class _Disk:
-    """What is written out to the disk, and what appears below a folder, in this order."""
+    """Records calls to sync files, and to rename files into a directory."""
 
     def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.synced: set[pathlib.Path] = set()
@@ -493,7 +497,7 @@ class _Disk:
     def _record_rename(self, source: pathlib.Path, target: pathlib.Path) -> None:
         if pathlib.Path(target).parent == self._folder:
             if not self.appeared:
-                # The folder of all that is made is nothing that appears.
+                # The parent is the staging directory of all archives.
                 made = set(pathlib.Path(source).parent.rglob("*"))
                 assert made <= self.synced
                 self.needed.append(made)
@@ -544,7 +548,7 @@ def test_all_files_are_on_the_disk_before_they_appear(
 
 
 def _break_the_disk(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Have one write to the disk fail, after so many others."""
+    """Let a sync fail, after a number of successful ones."""
     sync = os.fsync
     count = itertools.count()
 
@@ -557,7 +561,7 @@ def _break_the_disk(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 @pytest.mark.parametrize("take", [Stored.take_archive, lambda one, cache: one.store(cache, one)])
-def test_an_archive_that_cannot_be_written_out_is_none(
+def test_an_archive_that_cannot_be_written_to_the_disk_leaves_nothing(
     cache: loader.Cache,
     stored: Stored,
     monkeypatch: pytest.MonkeyPatch,
@@ -574,11 +578,11 @@ def test_an_archive_that_cannot_be_written_out_is_none(
     assert cache.counters.downloads == 1
 
 
-def test_files_that_cannot_be_written_out_are_none(
+def test_files_that_cannot_be_written_to_the_disk_leave_nothing(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored.take_archive(cache)
-    # The files, three folders, and the record in another.
+    # Of each file, three directories, the record and its directory.
     for number in range(len(stored.files) + 5):
         with monkeypatch.context() as patch:
             _break_the_disk(patch, number)
@@ -617,11 +621,11 @@ def _replace_by_folder(path: pathlib.Path) -> None:
 
 
 def _wait_for_a_tick() -> None:
-    # The kernel's times of change are as coarse as its ticks, of which there are 100 a second.
+    # The kernel may set times of change by its ticks, at least 100 a second.
     time.sleep(0.02)
 
 
-# What is done to an archive, and the words that tell it.
+# Damages of an archive, and how each is reported.
 ARCHIVE_DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
     "flipped": (_flip, "its archive has changed since it was stored"),
     "hidden": (_flip_and_hide, "its archive has changed since it was stored"),
@@ -650,7 +654,7 @@ def test_a_damaged_archive_is_fetched_again(
 ) -> None:
     _use(cache, stored)
     _wait_for_a_tick()
-    break_it, told = ARCHIVE_DAMAGES[damage]
+    break_it, reported = ARCHIVE_DAMAGES[damage]
     break_it(_archive(cache, stored))
     RECORD_DAMAGES[record](_record(cache, stored))
 
@@ -660,9 +664,9 @@ def test_a_damaged_archive_is_fetched_again(
     assert not archive.is_symlink()
     assert archive.read_bytes() == stored.data
     assert stored.digest in caplog.text
-    assert told in caplog.text
+    assert reported in caplog.text
     assert (cache.counters.downloads, cache.counters.hits) == (1, 0)
-    # The files are not: they are what was unpacked.
+    # The files are intact, and stay.
     assert stored.is_in(cache.package(stored.digest, stored.nothing))
     assert cache.verify() == {}
     assert _leftovers(cache) == []
@@ -675,11 +679,11 @@ def test_verifying_finds_and_removes_a_damaged_archive(
     sound = Stored.named("org.sound")
     _use(cache, stored, sound)
     _wait_for_a_tick()
-    break_it, told = ARCHIVE_DAMAGES[damage]
+    break_it, reported = ARCHIVE_DAMAGES[damage]
     break_it(_archive(cache, stored))
 
     assert cache.verify(sound.digest) == {}
-    assert cache.verify() == {stored.digest: [told]}
+    assert cache.verify() == {stored.digest: [reported]}
     assert not cache.has(stored.digest)
     assert not os.path.lexists(_archive(cache, stored))
     assert cache.verify() == {}
@@ -716,7 +720,7 @@ def test_damaged_archives_do_not_keep_others_from_being_stored_together(
 
 
 def _count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files whose digests are worked out from now on."""
+    """Return a list to which the name of every file read from now on is added."""
     read: list[str] = []
     digest = hashlib.file_digest
 
@@ -764,7 +768,7 @@ def test_an_archive_whose_record_cannot_be_written_is_read_each_time(
 
 
 @pytest.mark.parametrize("place", ["", "record"])
-def test_a_file_and_a_folder_in_each_others_place_are_damage(
+def test_a_file_in_place_of_a_directory_is_damage_and_vice_versa(
     cache: loader.Cache, stored: Stored, place: str
 ) -> None:
     def damage() -> None:
@@ -789,9 +793,7 @@ def test_a_file_and_a_folder_in_each_others_place_are_damage(
     assert not os.path.lexists(_folder(cache, stored))
 
 
-def test_a_damaged_archive_is_fetched_again_for_those_who_use_it(
-    cache: loader.Cache, stored: Stored
-) -> None:
+def test_a_damaged_archive_in_use_is_fetched_again(cache: loader.Cache, stored: Stored) -> None:
     archive = stored.take_archive(cache)
     _flip(archive)
     with loader.Cache(cache.folder) as other:
@@ -803,10 +805,8 @@ def test_a_damaged_archive_is_fetched_again_for_those_who_use_it(
     assert cache.prune(0).removed == ()
 
 
-def test_verifying_reads_archives_that_nobody_has_written_to(
-    cache: loader.Cache, stored: Stored
-) -> None:
-    """As far as the kernel knows, where the disk itself has changed them."""
+def test_verifying_reads_untouched_archives(cache: loader.Cache, stored: Stored) -> None:
+    """The disk itself can change an archive without the kernel's knowledge."""
     archive = stored.take_archive(cache)
     cache.close()
     _flip(archive)
@@ -829,7 +829,7 @@ def _forge_record(cache: loader.Cache, stored: Stored) -> None:
     record.save(_record(cache, stored))
 
 
-def test_what_is_damaged_is_gone_on_the_disk_too(
+def test_a_power_cut_does_not_bring_damage_back(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = stored.take(cache)
@@ -862,15 +862,15 @@ def test_a_damaged_archive_is_read_once_more_before_it_is_fetched_again(
 
     assert stored.take_archive(cache).read_bytes() == stored.data
 
-    # When it is found, and again when nobody else works on it.
+    # Once to find the damage, and once more under the lock.
     assert read == [stored.digest] * 2
 
 
 @contextlib.contextmanager
 def _files_left(count: int) -> Iterator[None]:
-    """The process may open no more files than that."""
+    """Limit how many more files the process can open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # There are as many numbers left at least, whether or not lower ones are free.
+    # Leaves numbers enough for the files to open, even if no lower number is free.
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest_descriptor() + 1 + count, hard))
     opened: list[int] = []
     try:
@@ -886,8 +886,8 @@ def _files_left(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def _told_with_few_files(cache: loader.Cache, stored: Stored, count: int) -> str:
-    """What verifying a sound package tells who can open no more files than that."""
+def _error_with_few_files(cache: loader.Cache, stored: Stored, count: int) -> str:
+    """Return the error of verifying an intact package while few more files can be opened."""
     with _files_left(count):
         try:
             assert cache.verify(stored.digest) == {}
@@ -896,34 +896,36 @@ def _told_with_few_files(cache: loader.Cache, stored: Stored, count: int) -> str
     return ""
 
 
-def test_who_can_open_no_file_finds_no_damage(cache: loader.Cache, stored: Stored) -> None:
+def test_too_many_open_files_are_no_damage_of_an_archive(
+    cache: loader.Cache, stored: Stored
+) -> None:
     archive = stored.take_archive(cache)
-    told = []
+    reported = []
     for count in range(6):
-        told += filter(None, [_told_with_few_files(cache, stored, count)])
+        reported += filter(None, [_error_with_few_files(cache, stored, count)])
         assert archive.read_bytes() == stored.data
 
-    assert 0 < len(told) < 6
-    assert all("Too many open files" in each for each in told)
-    # As far as the archive itself, and not only to the lock.
-    assert str(archive) in told[-1]
+    assert 0 < len(reported) < 6
+    assert all("Too many open files" in each for each in reported)
+    # Verifying got past the lock, to the archive.
+    assert str(archive) in reported[-1]
 
 
-def test_who_can_open_no_file_finds_no_damage_in_what_was_unpacked(
+def test_too_many_open_files_are_no_damage_of_unpacked_files(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = stored.take(cache)
     record = folder.parent / "record"
     # Otherwise the archive is the first file that cannot be opened.
     monkeypatch.setattr(ArchiveFiles, "damage", lambda *_: [])
-    told = []
+    reported = []
     for count in range(12):
-        told += filter(None, [_told_with_few_files(cache, stored, count)])
+        reported += filter(None, [_error_with_few_files(cache, stored, count)])
         assert record.is_file()
         assert stored.is_in(folder)
 
-    assert 0 < len(told) < 12
-    assert any(str(record) in each for each in told)
+    assert 0 < len(reported) < 12
+    assert any(str(record) in each for each in reported)
 
 
 @pytest.mark.parametrize("path", ["manifest.yaml", "Resources/2"])
@@ -946,7 +948,7 @@ def test_an_unpacked_file_that_cannot_be_opened_now_is_not_damaged(
     assert cache.verify() == {}
 
 
-# Damage of what was unpacked
+# Damage of unpacked files
 
 
 def _misspell(path: pathlib.Path) -> None:
@@ -985,11 +987,11 @@ DAMAGES: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
 
 
 def _break(folder: pathlib.Path, damage: str) -> str:
-    """Damage a package, and give the words that tell it."""
+    """Damage a package, and return how the damage is reported."""
     _wait_for_a_tick()
-    break_it, told = DAMAGES[damage]
+    break_it, reported = DAMAGES[damage]
     break_it(folder / "files" / "Resources" / "2")
-    return told
+    return reported
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -997,7 +999,7 @@ def test_damaged_files_are_unpacked_again(
     cache: loader.Cache, stored: Stored, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _use(cache, stored)
-    told = _break(_folder(cache, stored), damage)
+    reported = _break(_folder(cache, stored), damage)
 
     with caplog.at_level(logging.WARNING):
         assert cache.size >= 0
@@ -1006,7 +1008,7 @@ def test_damaged_files_are_unpacked_again(
     assert (cache.counters.downloads, cache.counters.hits) == (0, 1)
     assert "fetched" not in caplog.text
     assert stored.digest in caplog.text
-    assert told in caplog.text
+    assert reported in caplog.text
     assert cache.verify() == {}
 
 
@@ -1019,7 +1021,7 @@ def test_damaged_files_are_read_once_more_before_they_are_unpacked_again(
 
     assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
-    # When they are found, again when nobody else works on them, and for the new record.
+    # To find the damage, once more under the lock, and for the new record.
     names = [pathlib.Path(path).name for path in stored.files]
     assert sorted(read) == sorted(names * 3)
 
@@ -1031,21 +1033,21 @@ def test_verifying_finds_and_removes_damaged_files(
     sound = Stored.named("org.sound")
     _use(cache, stored, sound)
     assert cache.verify() == {}
-    told = _break(_folder(cache, stored), damage)
+    reported = _break(_folder(cache, stored), damage)
 
     assert cache.verify(sound.digest) == {}
     damaged = cache.verify()
 
     assert list(damaged) == [stored.digest]
-    assert told in "; ".join(damaged[stored.digest])
+    assert reported in "; ".join(damaged[stored.digest])
     assert _unpacked(cache) == {sound.digest}
     assert cache.has(stored.digest)
     assert cache.verify() == {}
     assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
 
-def test_verifying_finds_what_the_disk_has_changed(cache: loader.Cache, stored: Stored) -> None:
-    """Nobody has written to the file, as far as the kernel knows."""
+def test_verifying_finds_changes_by_the_disk(cache: loader.Cache, stored: Stored) -> None:
+    """The disk itself can change a file without the kernel's knowledge."""
     _use(cache, stored)
     folder = _folder(cache, stored)
     _flip(folder / "files" / "Resources" / "3")
@@ -1057,17 +1059,19 @@ def test_verifying_finds_what_the_disk_has_changed(cache: loader.Cache, stored: 
     assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
 
-def test_all_that_is_damaged_is_told(cache: loader.Cache, stored: Stored) -> None:
+def test_verifying_reports_all_damage(cache: loader.Cache, stored: Stored) -> None:
     _use(cache, stored)
     _flip(_archive(cache, stored))
-    told = _break(_folder(cache, stored), "truncated")
+    reported = _break(_folder(cache, stored), "truncated")
 
-    assert cache.verify() == {stored.digest: ["its archive has changed since it was stored", told]}
+    assert cache.verify() == {
+        stored.digest: ["its archive has changed since it was stored", reported]
+    }
     assert _there(cache) == set()
     assert stored.is_in(stored.take(cache))
 
 
-def test_damaged_files_stay_with_who_uses_them_until_they_are_mended(
+def test_damaged_files_in_use_stay_until_they_are_restored(
     cache: loader.Cache, stored: Stored
 ) -> None:
     folder = stored.take(cache)
@@ -1082,7 +1086,7 @@ def test_damaged_files_stay_with_who_uses_them_until_they_are_mended(
     assert cache.verify() == {}
 
 
-def test_who_verifies_gets_whole_files_from_then_on(cache: loader.Cache, stored: Stored) -> None:
+def test_after_verifying_a_cache_returns_intact_files(cache: loader.Cache, stored: Stored) -> None:
     folder = stored.take(cache)
     _flip(folder / "Resources" / "2")
 
@@ -1150,7 +1154,7 @@ def test_a_copy_of_a_cache_is_as_good(
         assert list(copy.verify()) == [stored.digest]
 
 
-def test_a_folder_without_a_record_is_no_package(cache: loader.Cache, stored: Stored) -> None:
+def test_a_directory_without_a_record_is_not_used(cache: loader.Cache, stored: Stored) -> None:
     stored.write(_folder(cache, stored) / "files")
     (_folder(cache, stored) / "files" / "more").touch()
 
@@ -1162,7 +1166,7 @@ def test_a_folder_without_a_record_is_no_package(cache: loader.Cache, stored: St
 # Pruning
 
 
-def test_what_was_not_used_for_longest_is_removed_first(cache: loader.Cache) -> None:
+def test_the_least_recently_used_package_is_removed_first(cache: loader.Cache) -> None:
     a, b, c, d = (Stored.named(f"org.{name}") for name in "abcd")
     _use(cache, a, b, c, d, b, a)
     whole = cache.size
@@ -1175,7 +1179,7 @@ def test_what_was_not_used_for_longest_is_removed_first(cache: loader.Cache) -> 
     assert cache.size == 0
 
 
-def test_pruning_lists_folders_once_for_all(
+def test_pruning_lists_directories_once_for_all_packages(
     cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[str] = []
@@ -1252,7 +1256,7 @@ def test_storing_makes_room(cache: loader.Cache) -> None:
         assert _there(cache) == {b.digest}, "the new one does not fit either, but is in use"
 
 
-def test_what_is_in_use_is_not_removed(cache: loader.Cache, stored: Stored) -> None:
+def test_packages_in_use_are_not_removed(cache: loader.Cache, stored: Stored) -> None:
     user = loader.Cache(cache.folder)
     stored.take(user)
     again = loader.Cache(cache.folder)
@@ -1265,7 +1269,7 @@ def test_what_is_in_use_is_not_removed(cache: loader.Cache, stored: Stored) -> N
     assert cache.prune(0).removed == (stored.digest,)
 
 
-def test_a_removal_that_is_cut_short_leaves_no_package(
+def test_an_interrupted_removal_leaves_no_package(
     cache: loader.Cache,
     stored: Stored,
     monkeypatch: pytest.MonkeyPatch,
@@ -1291,7 +1295,7 @@ def test_a_removal_that_is_cut_short_leaves_no_package(
     assert caplog.text == ""
 
 
-def test_what_was_used_while_pruning_had_begun_stays(
+def test_a_package_used_while_pruning_stays(
     cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = Stored.named("org.a"), Stored.named("org.b")
@@ -1301,7 +1305,7 @@ def test_what_was_used_while_pruning_had_begun_stays(
     assert cache.prune(0).removed == (b.digest,)
 
 
-def test_those_who_prune_at_once_remove_no_more_than_one_would(
+def test_several_prunings_at_once_remove_no_more_than_one(
     cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _use(cache, *(Stored.named(f"org.{name}") for name in "abcdef"))
@@ -1322,16 +1326,14 @@ def test_those_who_prune_at_once_remove_no_more_than_one_would(
     assert cache.size == limit
 
 
-def test_what_is_in_use_stays_when_the_cache_is_forgotten(
-    cache: loader.Cache, stored: Stored
-) -> None:
+def test_packages_of_a_collected_cache_stay_in_use(cache: loader.Cache, stored: Stored) -> None:
     stored.take(loader.Cache(cache.folder))
     gc.collect()
 
     assert cache.prune(0).removed == ()
 
 
-def test_pruning_removes_what_is_no_package_any_more(cache: loader.Cache, stored: Stored) -> None:
+def test_pruning_removes_incomplete_packages(cache: loader.Cache, stored: Stored) -> None:
     stored.write(_folder(cache, stored) / "files")
     (cache.folder / "staging" / stored.digest).mkdir()
     without_archive, with_record = Stored.named("org.archiveless"), Stored.named("org.recorded")
@@ -1345,9 +1347,7 @@ def test_pruning_removes_what_is_no_package_any_more(cache: loader.Cache, stored
     assert _leftovers(cache) == []
 
 
-def test_what_is_no_package_stays_with_who_waits_for_it(
-    cache: loader.Cache, stored: Stored
-) -> None:
+def test_pruning_keeps_incomplete_packages_in_use(cache: loader.Cache, stored: Stored) -> None:
     folder = stored.take(cache)
     _archive(cache, stored).unlink()
 
@@ -1356,7 +1356,7 @@ def test_what_is_no_package_stays_with_who_waits_for_it(
         assert stored.is_in(folder)
 
 
-def test_order_is_kept_whatever_the_clock_does(
+def test_the_order_of_use_does_not_depend_on_the_clock(
     cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = [Stored.named(f"org.{name}") for name in "abcdefg"]
@@ -1374,8 +1374,8 @@ def test_order_is_kept_whatever_the_clock_does(
     assert cache.prune(0).removed == tuple(stored.digest for stored in some)
 
 
-def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
-    """As where a cache was copied, or its clock put right by hand."""
+def test_a_time_in_the_future_is_overtaken(cache: loader.Cache) -> None:
+    """A cache may be copied from a host whose clock is ahead."""
     a, b, c = (Stored.named(f"org.{name}") for name in "abc")
     _use(cache, a, b, c)
     future = time.time_ns() + 10**17
@@ -1387,9 +1387,7 @@ def test_a_time_in_the_future_is_soon_an_old_one(cache: loader.Cache) -> None:
     assert cache.prune(0).removed == (a.digest, b.digest, c.digest)
 
 
-def test_storing_removes_what_killed_processes_have_left(
-    cache: loader.Cache, stored: Stored
-) -> None:
+def test_storing_removes_the_files_of_killed_processes(cache: loader.Cache, stored: Stored) -> None:
     stored.write(cache.folder / "staging" / Stored.named("org.killed").digest)
 
     stored.take(cache)
@@ -1397,7 +1395,7 @@ def test_storing_removes_what_killed_processes_have_left(
     assert _leftovers(cache) == []
 
 
-def test_pruning_removes_what_is_no_package_however_much_room_there_is(
+def test_pruning_removes_incomplete_packages_below_the_limit(
     cache: loader.Cache, stored: Stored
 ) -> None:
     stored.take(cache)
@@ -1414,7 +1412,7 @@ def test_pruning_removes_what_is_no_package_however_much_room_there_is(
 # Staging directories
 
 
-def test_a_staging_directory_is_gone_afterwards(cache: loader.Cache, stored: Stored) -> None:
+def test_a_staging_directory_is_removed_at_exit(cache: loader.Cache, stored: Stored) -> None:
     with cache.staging_directory() as folder, loader.Cache(folder) as own:
         assert stored.is_in(stored.take(own))
         with cache.staging_directory():
@@ -1425,14 +1423,14 @@ def test_a_staging_directory_is_gone_afterwards(cache: loader.Cache, stored: Sto
     assert _there(cache) == set()
 
 
-# File systems that do not do
+# Unsuitable file systems
 
 
 @pytest.fixture
 def mounts(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., None]]:
-    """Lets the folder for temporary files be on another file system."""
+    """Return a function that fakes the file system of the temporary directory."""
 
     def mount(description: str) -> None:
         device = tmp_path.stat().st_dev
@@ -1455,7 +1453,7 @@ def mounts(
         "nfs4 server:/srv rw,vers=4.2,local_lock=posix,addr=10.0.0.1",
     ],
 )
-def test_nfs_whose_locks_reach_no_other_host_is_refused(
+def test_nfs_with_local_locks_is_refused(
     mounts: Callable[[str], None], tmp_path: pathlib.Path, options: str
 ) -> None:
     mounts(options)
@@ -1484,7 +1482,7 @@ def test_a_file_system_without_locks_is_refused(
         stored.take(cache)
 
 
-def test_a_file_is_no_folder(tmp_path: pathlib.Path) -> None:
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "cache").touch()
 
     with pytest.raises(loader.CacheError, match=f"{tmp_path}/cache"):
@@ -1495,7 +1493,7 @@ def test_a_file_is_no_folder(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("stored_before", [False, True])
-def test_threads_that_ask_at_once_fetch_and_unpack_once(
+def test_threads_fetch_and_unpack_a_package_once(
     tmp_path: pathlib.Path, stored: Stored, monkeypatch: pytest.MonkeyPatch, stored_before: bool
 ) -> None:
     shared = loader.Cache(tmp_path / "cache")
@@ -1516,14 +1514,14 @@ def test_threads_that_ask_at_once_fetch_and_unpack_once(
 
     monkeypatch.setattr(Archive, "unpack", unpack_and_count)
 
-    def ask(number: int) -> None:
+    def load(number: int) -> None:
         own = loader.Cache(tmp_path / "cache") if number % 2 else shared
         barrier.wait()
         found.append(stored.is_in(own.package(stored.digest, fetch)))
         if own is not shared:
             own.close()
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
+    threads = [threading.Thread(target=load, args=(number,)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:

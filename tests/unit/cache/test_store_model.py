@@ -39,7 +39,7 @@ YEAR = 365 * 24 * 3600 * 10**9
 
 
 class Pruning(RuleBasedStateMachine):
-    """Some users of one cache, a clock that jumps, and what must lie on the disk."""
+    """Some users of a cache, a clock that jumps, and the expected packages on the disk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Pruning(RuleBasedStateMachine):
         memory = pathlib.Path("/dev/shm")
         where = memory if memory.is_dir() else None
         self._folder = self._resources.enter_context(tempfile.TemporaryDirectory(dir=where))
-        # Whoever counts on fsync here waits for a disk that is not there.
+        # The files are in memory, where fsync only takes time.
         self._resources.enter_context(mock.patch.object(fs.os, "fsync"))
         self._now = 40 * YEAR
         self._resources.enter_context(
@@ -90,7 +90,7 @@ class Pruning(RuleBasedStateMachine):
 
         assert Stored.store(self._caches[user], *in_order) == {one.digest for one in missing}
 
-        # What was there is kept from now on, but is used when it is asked for.
+        # Existing packages are kept from now on, but only archive() uses them.
         self._kept[user].update(stored.digest for stored in some)
         for stored in missing:
             self._is_used(user, stored)

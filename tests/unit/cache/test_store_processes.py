@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 @pytest.fixture
 def memory(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder in memory, where there is one: it waits for no disk."""
+    """Return a temporary directory, in memory if possible, where syncs take no time."""
     shared = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else tmp_path) as folder:
         yield pathlib.Path(folder)
@@ -46,7 +46,7 @@ def memory(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _forked(work: Callable[..., object], *arguments: object) -> Iterator[Any]:
-    """Run a function in another process, which is killed in the end."""
+    """Run a function in another process, and kill the process at exit."""
     process = FORK.Process(target=work, args=arguments)
     process.start()
     try:
@@ -58,7 +58,7 @@ def _forked(work: Callable[..., object], *arguments: object) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _working(work: Callable[..., object], *arguments: object) -> Iterator[None]:
-    """The same, once it has begun: how long a process takes to start is not to count."""
+    """Do the same, and enter only once the process has started."""
     ready = FORK.Event()
 
     def begin() -> None:
@@ -80,7 +80,7 @@ def _moments(count: int, longest: float, is_enough: Callable[[], bool]) -> Itera
 
 
 def _seconds(action: Callable[[], object]) -> float:
-    """What an action takes on this machine, as it is now."""
+    """Measure how long an action takes on this machine now."""
     start = time.monotonic()
     for _ in range(5):
         action()
@@ -88,7 +88,7 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def _in_another_process(work: Callable[..., object], *arguments: object) -> None:
-    """Run a function in another process; what it asserts must hold."""
+    """Run a function in another process; its assertions must hold."""
     process = FORK.Process(target=work, args=arguments)
     process.start()
     process.join()
@@ -98,7 +98,7 @@ def _in_another_process(work: Callable[..., object], *arguments: object) -> None
 def _at_once(
     count: int, work: Callable[..., object], folder: pathlib.Path, some: list[Stored]
 ) -> None:
-    """Run a function in several processes, each with a number; what they assert must hold."""
+    """Run a function in several processes, each with a number; their assertions must hold."""
     barrier = FORK.Barrier(count, timeout=60)
     processes = [
         FORK.Process(target=work, args=(folder, some, barrier, seed)) for seed in range(count)
@@ -119,7 +119,7 @@ def _staged(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 @pytest.mark.kills
-def test_killed_at_any_moment_it_leaves_nothing_that_is_used(
+def test_a_kill_at_any_moment_leaves_no_incomplete_package(
     memory: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept, stored = Stored.named("org.kept"), Stored.named("org.killed", resources=30)
@@ -150,7 +150,7 @@ def test_killed_at_any_moment_it_leaves_nothing_that_is_used(
 
 
 def _begun(folder: pathlib.Path, stored: Stored) -> set[str]:
-    """What somebody has begun, and not brought to its end."""
+    """Return the unfinished work of a killed process."""
     work = folder / "staging" / stored.digest
     return {"storing" if path.name == stored.digest else "unpacking" for path in work.glob("*")}
 
@@ -174,7 +174,7 @@ def _store_and_remove_once(user: loader.Cache, folder: pathlib.Path, stored: Sto
 
 
 @pytest.mark.kills
-def test_killed_while_it_stores_several_it_leaves_nothing_that_is_used(
+def test_a_kill_while_storing_several_leaves_no_incomplete_package(
     memory: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     some = [Stored.named(f"org.several{number}", resources=8) for number in range(4)]
@@ -216,7 +216,7 @@ def _store_and_remove_all_once(
 
 
 @pytest.mark.kills
-def test_what_a_killed_process_used_can_be_removed(tmp_path: pathlib.Path) -> None:
+def test_packages_of_a_killed_process_can_be_removed(tmp_path: pathlib.Path) -> None:
     stored = Stored.named("org.used")
     ready = FORK.Event()
     with loader.Cache(tmp_path) as cache:
@@ -233,7 +233,7 @@ def _use(folder: pathlib.Path, stored: Stored, ready: Any) -> None:
 
 
 def _after_the_kill(work: Callable[[], object], ready: Any, take: Callable[[], _T]) -> _T:
-    """What somebody gets who waits for another process, which works until it is killed."""
+    """Return the package of a thread that waits for a process until the process is killed."""
     got: list[_T] = []
     with _forked(work):
         assert ready.wait(30)
@@ -248,7 +248,7 @@ def _after_the_kill(work: Callable[[], object], ready: Any, take: Callable[[], _
 
 
 @pytest.mark.kills
-def test_who_waits_takes_over_from_who_is_killed(tmp_path: pathlib.Path) -> None:
+def test_a_waiting_process_fetches_instead_of_a_killed_one(tmp_path: pathlib.Path) -> None:
     stored = Stored.named("org.taken")
     ready = FORK.Event()
 
@@ -266,7 +266,7 @@ def test_who_waits_takes_over_from_who_is_killed(tmp_path: pathlib.Path) -> None
 
 
 @pytest.mark.kills
-def test_who_waits_for_several_takes_over_from_who_is_killed(tmp_path: pathlib.Path) -> None:
+def test_a_waiting_process_fetches_several_instead_of_a_killed_one(tmp_path: pathlib.Path) -> None:
     some = [Stored.named(f"org.taken{number}") for number in range(3)]
     ready = FORK.Event()
 
@@ -280,15 +280,15 @@ def test_who_waits_for_several_takes_over_from_who_is_killed(tmp_path: pathlib.P
 
     digests = [stored.digest for stored in some]
     with loader.Cache(tmp_path) as cache:
-        asked = _after_the_kill(work, ready, lambda: Stored.store(cache, *some))
-        assert asked == set(digests)
+        requested = _after_the_kill(work, ready, lambda: Stored.store(cache, *some))
+        assert requested == set(digests)
         assert all(cache.has(digest) for digest in digests)
         assert cache.prune(0).removed == ()
         assert _staged(tmp_path) == []
 
 
 @pytest.mark.kills
-def test_who_waits_unpacks_in_the_place_of_who_is_killed(
+def test_a_waiting_process_unpacks_instead_of_a_killed_one(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = Stored.named("org.taken")
@@ -305,7 +305,7 @@ def test_who_waits_unpacks_in_the_place_of_who_is_killed(
         assert _staged(tmp_path) == []
 
 
-def test_a_forked_process_keeps_what_its_parent_had(tmp_path: pathlib.Path) -> None:
+def test_a_forked_process_keeps_the_packages_of_its_parent(tmp_path: pathlib.Path) -> None:
     stored = Stored.named("org.inherited")
     parent, other = loader.Cache(tmp_path), loader.Cache(tmp_path)
     stored.take(parent)
@@ -360,7 +360,7 @@ def _load_all(folder: pathlib.Path, some: list[Stored], barrier: Any, seed: int)
             unpacked.write(b".")
         unpack(archive, target)
 
-    # In this process, which is the test's own.
+    # Each test process has its own class.
     Archive.unpack = unpack_and_count  # type: ignore[assignment, method-assign]
 
     def load(number: int) -> None:
@@ -389,8 +389,8 @@ def _load_all(folder: pathlib.Path, some: list[Stored], barrier: Any, seed: int)
     assert results == [True] * 2 * len(some)
 
 
-def test_processes_that_store_the_same_at_once_fetch_each_once(tmp_path: pathlib.Path) -> None:
-    """Each has others among its own, so that they wait for one another in a ring."""
+def test_processes_that_store_the_same_packages_fetch_each_once(tmp_path: pathlib.Path) -> None:
+    """Each process stores some packages of each other process, so all wait for each other."""
     some = [Stored.named(f"org.together{number}", resources=3) for number in range(12)]
 
     _at_once(8, _store_some, tmp_path, some)
@@ -418,9 +418,9 @@ def _store_some(folder: pathlib.Path, some: list[Stored], barrier: Any, seed: in
             assert archive.read_bytes() == stored.data
 
 
-def test_pruning_never_takes_what_engines_use(memory: pathlib.Path) -> None:
+def test_pruning_never_removes_packages_in_use(memory: pathlib.Path) -> None:
     some = [Stored.named(f"org.busy{number}", resources=3) for number in range(5)]
-    # Without locks, which a killed process might keep for ever.
+    # A killed process would never release the lock of a value.
     removed = [FORK.Value("i", 0, lock=False) for _ in range(2)]
     with contextlib.ExitStack() as stack:
         for count in removed:
@@ -458,7 +458,7 @@ def _load_and_look(folder: pathlib.Path, some: list[Stored], seed: int) -> None:
 
 
 def _python(code: str, *arguments: object, before: tuple[str, ...] = ()) -> Any:
-    """Run a program in an interpreter of its own, and read what it prints."""
+    """Run a program in an interpreter of its own, and parse its output as JSON."""
     command = [*before, sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
     done = subprocess.run(
         [*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False
@@ -467,10 +467,10 @@ def _python(code: str, *arguments: object, before: tuple[str, ...] = ()) -> Any:
     return json.loads(done.stdout)
 
 
-def test_green_threads_that_ask_at_once_fetch_once_and_let_others_run(
+def test_green_threads_fetch_a_package_once_and_let_others_run(
     tmp_path: pathlib.Path,
 ) -> None:
-    """As in the engine, where waiting for another process must not stop the worker."""
+    """In an engine, waiting for another process must not stop the worker."""
     ready, go_on = FORK.Event(), tmp_path / "go-on"
     other = Stored.named("org.other")
 
@@ -499,7 +499,7 @@ def test_green_threads_that_ask_at_once_fetch_once_and_let_others_run(
                     if len(started) == 40:
                         ticks.append(1)
                     if len(ticks) > 50:
-                        # Only now the other process goes on.
+                        # Let the other process finish only now.
                         pathlib.Path(sys.argv[2]).touch()
 
             def fetch(stored):
@@ -508,7 +508,7 @@ def test_green_threads_that_ask_at_once_fetch_once_and_let_others_run(
                     eventlet.sleep(0.01)
                     yield piece
 
-            def ask(stored):
+            def load(stored):
                 started.append(stored.digest)
                 with Cache(sys.argv[1]) as cache:
                     path = cache.package(stored.digest, lambda: fetch(stored))
@@ -516,7 +516,7 @@ def test_green_threads_that_ask_at_once_fetch_once_and_let_others_run(
 
             eventlet.spawn(tick)
             some = [Stored.named("org.other"), Stored.named("org.green")]
-            found = list(eventlet.GreenPool(40).imap(ask, some * 20))
+            found = list(eventlet.GreenPool(40).imap(load, some * 20))
             print(json.dumps([found, fetched, len(ticks)]))
             """,
             tmp_path / "cache",
@@ -529,7 +529,7 @@ def test_green_threads_that_ask_at_once_fetch_once_and_let_others_run(
 
 
 def test_green_threads_read_from_an_archive_that_is_fetched_again(tmp_path: pathlib.Path) -> None:
-    """Of one source, whose first reader waits for the download."""
+    """Of a shared source, whose first reader waits for the download."""
     found, fetched = _python(
         """
         import eventlet
@@ -581,7 +581,7 @@ def _on_a_full_disk(path: pathlib.Path) -> IO[bytes]:
     return open("/dev/full", "r+b", buffering=0)
 
 
-def test_a_full_disk_is_told_with_what_is_free_and_where(
+def test_a_full_disk_is_reported_with_its_free_space(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = Stored.named("org.full")
@@ -589,18 +589,18 @@ def test_a_full_disk_is_told_with_what_is_free_and_where(
         with monkeypatch.context() as patch:
             patch.setattr(cache_module, "_create", _on_a_full_disk)
             for take in (stored.take, lambda cache: Stored.store(cache, stored)):
-                with pytest.raises(loader.CacheError) as told:
+                with pytest.raises(loader.CacheError) as raised:
                     take(cache)
 
                 for word in (stored.digest, str(tmp_path), "No space left on device", "bytes and"):
-                    assert word in str(told.value)
+                    assert word in str(raised.value)
                 assert list((tmp_path / "archives").iterdir()) == []
                 assert _staged(tmp_path) == []
         assert stored.is_in(stored.take(cache))
 
 
-def test_what_cannot_be_unpacked_leaves_nothing(tmp_path: pathlib.Path) -> None:
-    """A limit of the kernel for single files, which every user can set."""
+def test_a_package_that_cannot_be_unpacked_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    """The kernel has a limit for the size of a file, which every user can set."""
     _in_another_process(_store_below_a_limit, tmp_path)
 
 
@@ -617,7 +617,7 @@ def _store_below_a_limit(folder: pathlib.Path) -> None:
 
 
 def _can_mount() -> bool:
-    """Whether this machine lets us have mounts of our own."""
+    """Return whether this machine permits private mounts."""
     unshare = shutil.which("unshare")
     mount = [str(unshare), "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
     return bool(unshare) and not subprocess.run(mount, capture_output=True, check=False).returncode
@@ -642,14 +642,14 @@ def test_a_small_and_then_a_read_only_disk(tmp_path: pathlib.Path) -> None:
             "unpack": {"Resources/large": bytes(10**6)},
             "late": {f"Resources/{n}": b"x" for n in range(200)},
         }
-        told = {}
+        reported = {}
 
         def attempt(name, work):
             try:
                 work()
             except loader.CacheError as error:
                 names = ("staging", "archives", "packages")
-                told[name] = [str(error), *(len(os.listdir(folder / name)) for name in names)]
+                reported[name] = [str(error), *(len(os.listdir(folder / name)) for name in names)]
 
         with loader.Cache(folder) as cache:
             small.take(cache)
@@ -665,7 +665,7 @@ def test_a_small_and_then_a_read_only_disk(tmp_path: pathlib.Path) -> None:
             attempt("missing", lambda: Stored.named("org.missing").take(cache))
             attempt("prune", lambda: cache.prune(0))
             attempt("verify", cache.verify)
-        print(json.dumps(told))
+        print(json.dumps(reported))
         """,
         tmp_path,
         before=("unshare", "-rm"),
@@ -673,7 +673,7 @@ def test_a_small_and_then_a_read_only_disk(tmp_path: pathlib.Path) -> None:
 
     full, read_only = ("download", "unpack", "late"), ("packed", "missing", "prune", "verify")
     assert list(result) == [*full, *read_only]
-    # An archive that can be stored is, whether it can be unpacked or not.
+    # An archive is kept even if its files do not fit.
     for name, archives in zip(full, (1, 2, 3), strict=True):
         text, *counts = result[name]
         assert "No space left on device" in text
@@ -683,8 +683,8 @@ def test_a_small_and_then_a_read_only_disk(tmp_path: pathlib.Path) -> None:
         assert "Read-only file system" in result[name][0]
 
 
-def test_a_folder_that_cannot_be_written_can_be_read() -> None:
-    # Not in a folder of pytest's, which only its own user can enter.
+def test_a_read_only_directory_can_be_used() -> None:
+    # Other users cannot enter the temporary directories of pytest.
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
@@ -703,7 +703,7 @@ def _read_only(folder: pathlib.Path) -> None:
         if os.geteuid() == 0:
             os.chown(path, NOBODY, NOBODY)
     if os.geteuid() == 0:
-        # No rule holds for root.
+        # Permissions do not restrict root.
         os.setresuid(NOBODY, NOBODY, NOBODY)
     with loader.Cache(folder) as cache:
         assert kept.is_in(cache.package(kept.digest, kept.nothing))

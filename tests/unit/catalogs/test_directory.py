@@ -32,7 +32,7 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def put(root: pathlib.Path) -> Callable[..., pathlib.Path]:
-    """Write a package into a folder."""
+    """Write a package into a directory."""
 
     def write(where: str, version: str | None, name: str = FQN, **keys: object) -> pathlib.Path:
         content = packages.files(packages.manifest(name, version, **keys))
@@ -59,7 +59,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """The warnings since it was asked the last time."""
+    """The warnings since the last call."""
 
     def take() -> list[str]:
         found = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
@@ -78,7 +78,7 @@ def _versions(catalog: DirectoryCatalog, fqn: str = FQN) -> list[str]:
 
 
 def _settled(catalog: DirectoryCatalog) -> list[str]:
-    """Ask until what was just written is old enough to be known by its time."""
+    """Query until new files are old enough to be recognized by their times."""
     time.sleep(TICK)
     return _versions(catalog)
 
@@ -112,7 +112,7 @@ def test_the_version_aware_layout_is_understood(
     assert warnings() == []
 
 
-def test_what_is_under_work_is_found_by_what_its_manifest_says(
+def test_a_package_in_development_has_the_version_of_its_manifest(
     put: Put, root: pathlib.Path
 ) -> None:
     put("org.app/1.0.0", "1.0.0")
@@ -145,7 +145,7 @@ def test_a_released_version_counts_before_the_same_one_under_work(
 
 
 @pytest.mark.parametrize("where", ["org.app/1.2.0", "org.other/1.3.0", "org.other/dev"])
-def test_where_a_folders_name_says_something_else_the_manifest_counts(
+def test_the_manifest_counts_if_the_directorys_name_disagrees(
     put: Put, root: pathlib.Path, warnings: Warnings, where: str
 ) -> None:
     put(where, "1.3.0")
@@ -159,7 +159,7 @@ def test_where_a_folders_name_says_something_else_the_manifest_counts(
     assert warnings() == []
 
 
-def test_a_folder_that_is_a_package_itself_is_one(put: Put, root: pathlib.Path) -> None:
+def test_the_catalogues_directory_may_be_a_package(put: Put, root: pathlib.Path) -> None:
     folder = put("org.app/1.0.0", "1.0.0")
     put("org.app/1.0.0/Resources/inner", "9.0.0")
 
@@ -189,7 +189,7 @@ def test_a_zip_file_is_loaded_by_its_digest(root: pathlib.Path, tmp_path: pathli
         list(catalog.fetch(release))
 
 
-def test_every_change_is_seen_by_the_next_question(
+def test_every_change_is_seen_by_the_next_query(
     put: Put, root: pathlib.Path, read: list[str]
 ) -> None:
     catalog = DirectoryCatalog(root)
@@ -215,7 +215,7 @@ def test_every_change_is_seen_by_the_next_question(
     assert _versions(catalog) == ["1.0.5"]
 
 
-def test_only_what_has_changed_is_read(put: Put, root: pathlib.Path, read: list[str]) -> None:
+def test_only_changed_packages_are_read(put: Put, root: pathlib.Path, read: list[str]) -> None:
     folders = [put(f"org.app/1.{minor}.0", f"1.{minor}.0") for minor in range(5)]
     (root / "app.zip").write_bytes(packages.package(FQN, "2.0.0"))
     catalog = DirectoryCatalog(root)
@@ -258,10 +258,10 @@ def test_a_broken_package_is_left_out_with_one_warning_and_tried_again_when_it_c
 
     for _ in range(3):
         assert _settled(catalog) == ["1.0.0"]
-    told = warnings()
-    assert len(told) == 2
-    assert any("org.app/2.0.0" in text and "Thing.yaml" in text for text in told)
-    assert any("half.zip" in text for text in told)
+    logged = warnings()
+    assert len(logged) == 2
+    assert any("org.app/2.0.0" in text and "Thing.yaml" in text for text in logged)
+    assert any("half.zip" in text for text in logged)
 
     (broken / "Classes" / "Thing.yaml").write_text("Name: org.app.Thing\n")
     assert _versions(catalog) == ["2.0.0", "1.0.0"]
@@ -306,7 +306,7 @@ def test_a_package_is_not_there_before_its_files_are(put: Put, root: pathlib.Pat
             assert _versions(catalog) == (["1.0.0"] if count == len(order) else [])
 
 
-def test_what_is_hidden_is_being_made(put: Put, root: pathlib.Path) -> None:
+def test_hidden_entries_are_left_out(put: Put, root: pathlib.Path) -> None:
     hidden = put(".new", "1.0.0")
     (root / ".new.zip").write_bytes(packages.package(FQN, "2.0.0"))
     catalog = DirectoryCatalog(root)
@@ -317,7 +317,7 @@ def test_what_is_hidden_is_being_made(put: Put, root: pathlib.Path) -> None:
     assert _versions(catalog) == ["2.0.0", "1.0.0"]
 
 
-def test_links_that_lead_out_are_told_and_not_followed(
+def test_links_to_targets_outside_are_logged_and_not_followed(
     put: Put, root: pathlib.Path, tmp_path: pathlib.Path, warnings: Warnings
 ) -> None:
     outside = packages.write(tmp_path / "out", packages.files(packages.manifest("org.out")))
@@ -335,14 +335,14 @@ def test_links_that_lead_out_are_told_and_not_followed(
 
     assert _versions(catalog) == ["1.0.0"]
     assert _versions(catalog, "org.out") == _versions(catalog, "org.linked") == []
-    told = "\n".join(warnings())
+    logged = "\n".join(warnings())
     for path in (root / "folder", root / "archive.zip", linked):
-        assert str(path) in told
+        assert str(path) in logged
     for path in ("README", "round", "current"):
-        assert path not in told
+        assert path not in logged
 
 
-def test_the_catalogues_folder_may_be_a_link_that_is_moved(
+def test_the_catalogues_directory_may_be_a_link_that_is_moved(
     root: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     for version in ("1.0.0", "2.0.0"):
@@ -357,7 +357,7 @@ def test_the_catalogues_folder_may_be_a_link_that_is_moved(
     assert _versions(catalog) == ["2.0.0"]
 
 
-def test_a_folder_that_is_missing_is_told_and_found_when_it_is_there(
+def test_a_missing_directory_is_logged_and_found_later(
     root: pathlib.Path, put: Put, warnings: Warnings
 ) -> None:
     catalog = DirectoryCatalog(root / "later")
@@ -387,7 +387,7 @@ def as_nobody(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("as_nobody")
-def test_what_may_not_be_read_is_told_and_the_rest_is_found(
+def test_unreadable_entries_are_logged_and_the_rest_is_found(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # Not below pytest's own folder, which is closed to everybody else.

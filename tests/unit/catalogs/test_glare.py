@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a Glare must not answer, and what the loader makes of it."""
+"""Invalid answers of a Glare, and the errors of the loader."""
 
 import itertools
 import json
@@ -90,7 +90,7 @@ _CLOSURES = {
 
 
 @pytest.mark.parametrize("content", _CLOSURES.values(), ids=_CLOSURES)
-def test_a_closure_that_answers_something_else_is_told(
+def test_a_closure_of_something_else_is_an_error(
     server: Faulty, load: Callable[[], object], content: Any
 ) -> None:
     server.faults = [_sending(content)]
@@ -110,7 +110,7 @@ _LISTS = {
 
 
 @pytest.mark.parametrize("content", _LISTS.values(), ids=_LISTS)
-def test_a_list_that_answers_something_else_is_told(
+def test_a_list_of_something_else_is_an_error(
     server: Faulty, load: Callable[[], object], content: Any
 ) -> None:
     server.faults = [faulty.status(404), _sending(content)]
@@ -119,7 +119,7 @@ def test_a_list_that_answers_something_else_is_told(
         load()
 
 
-def test_a_list_without_end_is_not_read_for_ever(
+def test_an_endless_list_is_not_read_for_ever(
     server: Faulty, load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loader.catalogs.openstack._MAX_PAGES", 5)

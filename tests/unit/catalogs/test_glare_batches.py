@@ -37,7 +37,7 @@ def test_a_batch_is_read_in_order() -> None:
     assert list(read_batch(_pieces(_batch(**ARCHIVES)), SIZES)) == list(ARCHIVES.items())
 
 
-def test_what_was_read_before_it_goes_wrong_is_there() -> None:
+def test_archives_before_an_error_are_read() -> None:
     arriving = read_batch(_pieces(_batch(a=ARCHIVES["a"], other=b"x")), SIZES)
 
     assert next(arriving) == ("a", ARCHIVES["a"])
@@ -78,13 +78,13 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_what_is_no_batch_is_told_at_once(odd: str) -> None:
-    """Whatever a header says is not followed; the library's own reader would be busy for ever."""
+def test_an_invalid_batch_is_an_error_at_once(odd: str) -> None:
+    """Headers are not followed, other than by the library's own reader."""
     with pytest.raises(BATCH_ERRORS):
         _read(ODD[odd])
 
 
-def test_a_stream_without_end_is_not_read_for_ever() -> None:
+def test_an_endless_stream_is_not_read_for_ever() -> None:
     read = 0
 
     def endless() -> Iterator[bytes]:
@@ -101,8 +101,8 @@ def test_a_stream_without_end_is_not_read_for_ever() -> None:
 
 
 @given(strategies.data())
-def test_whatever_arrives_is_an_archive_or_told(data: strategies.DataObject) -> None:
-    """Nothing but what was asked for comes out, and only the errors that are told."""
+def test_a_damaged_batch_yields_archives_or_an_error(data: strategies.DataObject) -> None:
+    """Only requested archives are yielded, and only the documented errors raised."""
     whole = bytearray(_batch(**ARCHIVES))
     for _ in range(data.draw(strategies.integers(1, 5))):
         place = data.draw(strategies.integers(0, len(whole) - 1))

@@ -14,6 +14,7 @@ import loader
 from glare_murano.package import VersionSpec
 from loader import config
 from loader.catalogs import glare, options, registry
+from loader.catalogs.directory import DirectoryCatalog
 from loader.transport import sessions
 from loader.transport.sessions import Scope
 from tests import packages
@@ -157,7 +158,7 @@ def test_the_operators_order_is_kept(conf: cfg.ConfigOpts, tmp_path: pathlib.Pat
         assert found == (["Glare", *folders] if names[0] == "glare" else [*folders, "Glare"])
 
 
-def test_a_service_is_called_by_what_tells_it_from_others(conf: cfg.ConfigOpts) -> None:
+def test_a_services_name_contains_its_place(conf: cfg.ConfigOpts) -> None:
     def names(scope: Scope) -> list[str]:
         return [catalog.name for catalog in registry.catalogs(["glare", "murano"], conf, scope)]
 
@@ -173,7 +174,17 @@ def test_a_service_is_called_by_what_tells_it_from_others(conf: cfg.ConfigOpts) 
     assert names(south)[0] == "Glare at http://127.0.0.1:9"
 
 
-def test_a_catalogue_that_is_not_installed_is_told_with_those_that_are(
+def test_a_catalogue_shows_its_place_and_project(
+    conf: cfg.ConfigOpts, tmp_path: pathlib.Path
+) -> None:
+    scope = Scope(_session(), "mine", "south")
+    (catalog,) = registry.catalogs(["glare"], conf, scope)
+
+    assert repr(catalog) == "<GlareCatalog: Glare of the region south, project mine>"
+    assert repr(DirectoryCatalog(tmp_path)) == f"<DirectoryCatalog: the directory {tmp_path}>"
+
+
+def test_an_unknown_catalogue_is_reported_with_the_installed_ones(
     conf: cfg.ConfigOpts,
 ) -> None:
     with pytest.raises(loader.UnknownCatalog) as refusal:
@@ -183,7 +194,7 @@ def test_a_catalogue_that_is_not_installed_is_told_with_those_that_are(
         assert word in str(refusal.value)
 
 
-def test_a_catalogue_that_cannot_be_imported_is_told_with_the_reason(
+def test_a_failing_import_of_a_catalogue_is_reported_with_the_reason(
     site: Site, conf: cfg.ConfigOpts
 ) -> None:
     point = {registry.NAMESPACE: {"bad": "bad_catalog:catalogs"}}
@@ -201,7 +212,7 @@ def test_a_name_that_two_register_is_refused(site: Site, conf: cfg.ConfigOpts) -
         registry.catalogs(["glare"], conf, Scope(_session()))
 
 
-def test_without_a_session_glare_cannot_be_asked(conf: cfg.ConfigOpts) -> None:
+def test_glare_needs_a_session(conf: cfg.ConfigOpts) -> None:
     with pytest.raises(loader.CatalogError, match="glare needs a session"):
         registry.catalogs(["glare"], conf, Scope())
 
@@ -216,7 +227,7 @@ def test_options_that_another_has_registered_already_stay_as_they_are(
     assert found.name == "Glare at http://glare"
 
 
-def test_the_groups_own_tls_options_are_used_where_they_are_set(conf: cfg.ConfigOpts) -> None:
+def test_the_groups_own_tls_options_are_used_if_any_is_set(conf: cfg.ConfigOpts) -> None:
     options.register(conf, glare.OPTIONS)
     scope = Scope(_session())
 

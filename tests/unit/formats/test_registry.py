@@ -14,7 +14,13 @@ import yaml
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidManifest, Limits, parse_version
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, Manifest
-from loader.formats import ArchiveSource, DirectorySource, PackageTypes
+from loader.formats import (
+    ArchiveSource,
+    DirectorySource,
+    Package,
+    PackageBase,
+    PackageTypes,
+)
 from loader.formats.muranopl import MuranoPLPackage
 from tests import packages
 from tests.plugins import Site
@@ -50,6 +56,20 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
         "org.test", "1.10", Format="Test.Plain/1", Classes=None, Meta={"key": ["value"]}
     )
     return packages.write(tmp_path / "package", packages.files(content))
+
+
+def test_the_interface_has_the_documented_members() -> None:
+    required = {
+        "full_name", "version", "classes", "requirements", "package_type", "display_name",
+        "description", "author", "supplier", "tags", "logo", "supplier_logo", "ui",
+        "get_class", "get_resource",
+    }  # fmt: skip
+    optional = {"format_name", "runtime_version", "source_directory", "blob"}
+
+    assert Package.__abstractmethods__ == required
+    assert {name for name in vars(Package) if not name.startswith("_")} == required | optional
+    left_to_plug_ins = {"classes", "requirements", "ui", "get_class"}
+    assert PackageBase.__abstractmethods__ == left_to_plug_ins
 
 
 def test_murano_pl_is_read_in_all_its_versions(tmp_path: pathlib.Path) -> None:

@@ -206,7 +206,7 @@ class TestInherits:
     def test_of_classes_without_bases_is_nothing(self):
         assert self.inherits(("a.B", []), ("a.C", [])) == {}
 
-    def test_names_the_direct_heirs_of_each_base(self):
+    def test_names_the_direct_subclasses_of_each_base(self):
         found = self.inherits(("a.B", ["x.Y"]), ("a.C", ["a.B", "x.Y"]), ("a.D", ["a.C"]))
         assert found == {"x.Y": ("a.B", "a.C"), "a.B": ("a.C",), "a.C": ("a.D",)}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Downloads and questions while the server, the network or the token fails."""
+"""Downloads and queries while the server, the network or the token fails."""
 
 import contextlib
 import gzip
@@ -100,7 +100,7 @@ def _loaded(catalog: Catalog, cache: pathlib.Path) -> loader.PackageLoader:
     return package_loader
 
 
-_PASSING = {
+_TEMPORARY = {
     "truncated": faulty.truncate,
     "reset": faulty.reset,
     "stalled": faulty.stall,
@@ -113,8 +113,8 @@ _PASSING = {
 
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
-@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
-def test_a_download_survives_what_passes(server: Faulty, fault: Fault, ranges: bool) -> None:
+@pytest.mark.parametrize("fault", _TEMPORARY.values(), ids=_TEMPORARY)
+def test_a_download_survives_temporary_failures(server: Faulty, fault: Fault, ranges: bool) -> None:
     server.faults, server.ranges = [fault, fault], ranges
 
     assert b"".join(_catalog(server).fetch(server.release)) == server.archive
@@ -122,7 +122,7 @@ def test_a_download_survives_what_passes(server: Faulty, fault: Fault, ranges: b
 
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
-def test_a_download_goes_on_where_it_broke_off(server: Faulty, ranges: bool) -> None:
+def test_a_download_continues_where_it_broke_off(server: Faulty, ranges: bool) -> None:
     server.faults, server.ranges = [faulty.truncate], ranges
     catalog = _catalog(server)
 
@@ -133,7 +133,7 @@ def test_a_download_goes_on_where_it_broke_off(server: Faulty, ranges: bool) -> 
     assert catalog.counters.bytes == len(server.archive)
 
 
-@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
+@pytest.mark.parametrize("fault", _TEMPORARY.values(), ids=_TEMPORARY)
 def test_the_murano_catalogue_is_as_patient(server: Faulty, fault: Fault) -> None:
     catalog = _murano(server)
     server.faults, server.ranges = [fault, fault], True
@@ -146,7 +146,7 @@ def test_the_murano_catalogue_is_as_patient(server: Faulty, fault: Fault) -> Non
 @_CATALOGS
 @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
 @pytest.mark.parametrize("tag", ["", '"1"', 'W/"1"'], ids=["no-tag", "tag", "weak-tag"])
-def test_each_catalogue_goes_on_where_it_broke_off(
+def test_each_catalogue_continues_where_it_broke_off(
     server: Faulty, make: Make, ranges: bool, tag: str
 ) -> None:
     server.faults, server.ranges, server.tag = [faulty.truncate], ranges, tag
@@ -160,7 +160,7 @@ def test_each_catalogue_goes_on_where_it_broke_off(
 
 
 @_CATALOGS
-def test_a_download_of_which_only_the_end_is_lost_is_whole(server: Faulty, make: Make) -> None:
+def test_a_download_that_lost_only_its_end_is_complete(server: Faulty, make: Make) -> None:
     server.faults = [faulty.cut_last_chunk]
 
     assert _fetched(make(server), server) == server.archive
@@ -169,7 +169,7 @@ def test_a_download_of_which_only_the_end_is_lost_is_whole(server: Faulty, make:
 
 @_CATALOGS
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         (faulty.go_on_elsewhere, r"bytes from \d+ on .* the server sent Content-Range 'bytes 0-"),
         (faulty.status(206), r"bytes from \d+ on .* the server sent Content-Range ''"),
@@ -179,12 +179,12 @@ def test_a_download_of_which_only_the_end_is_lost_is_whole(server: Faulty, make:
         (lambda handler: handler.send_other(b"short"), r"\d+ bytes were received, .* 5 only"),
     ],
 )
-def test_a_download_goes_on_with_nothing_else(
-    server: Faulty, make: Make, fault: Fault, told: str
+def test_a_download_continues_with_nothing_else(
+    server: Faulty, make: Make, fault: Fault, message: str
 ) -> None:
     server.faults, server.ranges = [faulty.truncate, fault], True
 
-    with pytest.raises(loader.CatalogError, match=told):
+    with pytest.raises(loader.CatalogError, match=message):
         _fetched(make(server), server)
 
     assert len(server.seen) == 2
@@ -192,7 +192,7 @@ def test_a_download_goes_on_with_nothing_else(
 
 @_CATALOGS
 @pytest.mark.parametrize("tag", ['"1"', 'W/"1"'])
-def test_a_file_that_is_replaced_meanwhile_is_not_gone_on_with(
+def test_a_download_does_not_continue_with_a_replaced_file(
     server: Faulty, make: Make, tag: str
 ) -> None:
     server.ranges, server.tag = True, tag
@@ -205,7 +205,7 @@ def test_a_file_that_is_replaced_meanwhile_is_not_gone_on_with(
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_no_token_goes_where_an_answer_leads(server: Faulty, code: int) -> None:
+def test_no_token_follows_a_redirection(server: Faulty, code: int) -> None:
     session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
     place: dict[str, Any] = {"project_id": faulty.PROJECT, "endpoint": server.url}
     catalogs = [GlareCatalog(session, **place), MuranoCatalog(session, **place)]
@@ -224,8 +224,8 @@ def test_no_token_goes_where_an_answer_leads(server: Faulty, code: int) -> None:
     assert len(server.seen) == 6
 
 
-@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
-def test_what_does_not_pass_ends_with_what_happened(server: Faulty, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", _TEMPORARY.values(), ids=_TEMPORARY)
+def test_a_lasting_failure_is_reported_with_its_cause(server: Faulty, fault: Fault) -> None:
     # More than tries, since each piece that arrives is progress.
     server.faults = [fault] * 20
 
@@ -237,7 +237,7 @@ def test_what_does_not_pass_ends_with_what_happened(server: Faulty, fault: Fault
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 409, 429])
-def test_a_refusal_is_not_tried_again(server: Faulty, code: int, waits: list[float]) -> None:
+def test_a_refused_request_is_not_repeated(server: Faulty, code: int, waits: list[float]) -> None:
     server.faults = [faulty.status(code)]
 
     with pytest.raises(loader.CatalogError, match=str(code)):
@@ -249,7 +249,7 @@ def test_a_refusal_is_not_tried_again(server: Faulty, code: int, waits: list[flo
 
 @pytest.mark.parametrize("url", ["http://[x", "ftp://host", "http://host:99999", "host"])
 @pytest.mark.parametrize("kind", [GlareCatalog, MuranoCatalog])
-def test_what_cannot_be_sent_is_not_tried_again(
+def test_an_invalid_request_is_not_repeated(
     kind: Callable[..., Catalog], url: str, waits: list[float]
 ) -> None:
     session = ksa_session.Session(token_endpoint.Token("http://other", "token"))
@@ -294,7 +294,7 @@ _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
     ids=["closed", "refused"],
 )
 @_CATALOGS
-def test_a_connection_closed_within_tls_may_stand_later(
+def test_a_connection_closed_within_tls_is_a_temporary_failure(
     make: Make, answer: Callable[[socket.socket], object], kind: type[Exception], tries: int
 ) -> None:
     with _listening(answer) as (url, connections):
@@ -306,9 +306,7 @@ def test_a_connection_closed_within_tls_may_stand_later(
     assert len(connections) == tries
 
 
-def test_the_waits_grow_and_heed_what_the_server_asks_for(
-    server: Faulty, waits: list[float]
-) -> None:
+def test_the_waits_grow_and_follow_retry_after(server: Faulty, waits: list[float]) -> None:
     server.faults = [
         faulty.status(503, Retry_After="7"),
         faulty.status(503, Retry_After="86400"),
@@ -345,7 +343,7 @@ def test_the_waits_are_twice_as_long_each_time_up_to_a_bound(
 @pytest.mark.parametrize(
     "asked", ["\xb2", "-1", "1.5", "Wed, 21 Oct 2099 07:28:00 GMT", "in a while", ""]
 )
-def test_a_wait_that_is_no_number_of_seconds_is_not_heeded(
+def test_a_retry_after_without_a_number_of_seconds_is_ignored(
     server: Faulty, make: Make, asked: str, waits: list[float]
 ) -> None:
     server.faults = [faulty.status(503, Retry_After=asked)]
@@ -355,8 +353,8 @@ def test_a_wait_that_is_no_number_of_seconds_is_not_heeded(
     assert waited <= 0.5
 
 
-@pytest.mark.parametrize("fault", _PASSING.values(), ids=_PASSING)
-def test_a_question_survives_what_passes(server: Faulty, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", _TEMPORARY.values(), ids=_TEMPORARY)
+def test_a_query_survives_temporary_failures(server: Faulty, fault: Fault) -> None:
     if fault in (faulty.truncate, faulty.reset, faulty.stall):
         # Half of an archive is no answer at all: its beginning would be read.
         server.archive = b"{" * 100_000
@@ -368,14 +366,14 @@ def test_a_question_survives_what_passes(server: Faulty, fault: Fault) -> None:
     assert [str(release) for release, _ in answer.releases] == ["org.faulty 1.0.0"]
 
 
-def test_a_list_that_does_not_come_in_time_is_asked_for_again(server: Faulty) -> None:
+def test_a_list_that_is_late_is_requested_again(server: Faulty) -> None:
     server.faults = [faulty.hang, lambda handler: handler.send_other(b'{"artifacts": []}')]
 
     assert list(_catalog(server).releases("org.faulty")) == []
     assert len(server.seen) == 2
 
 
-def test_what_was_changed_on_the_way_is_refused(server: Faulty, tmp_path: pathlib.Path) -> None:
+def test_a_modified_archive_is_refused(server: Faulty, tmp_path: pathlib.Path) -> None:
     server.faults = [lambda handler: handler._answer(b"{}", status=404)]
     catalog = _catalog(server)
     server.faults = []
@@ -405,7 +403,7 @@ def test_an_expired_token_is_renewed(server: Faulty, tmp_path: pathlib.Path) -> 
 
 @pytest.mark.parametrize("kind", [GlareCatalog, MuranoCatalog])
 @pytest.mark.parametrize("fault", [faulty.drop, *(faulty.status(code) for code in (500, 502, 503))])
-def test_a_first_token_survives_what_passes(
+def test_a_first_token_survives_temporary_failures(
     server: Faulty, fault: Fault, kind: Callable[..., Catalog], waits: list[float]
 ) -> None:
     server.tokens, server.identity_faults = set(), [fault] * 2
@@ -417,7 +415,7 @@ def test_a_first_token_survives_what_passes(
 
 
 @pytest.mark.parametrize("kind", [GlareCatalog, MuranoCatalog])
-def test_a_first_token_is_asked_for_as_often_as_anything(
+def test_a_first_token_is_requested_as_often_as_anything(
     server: Faulty, kind: Callable[..., Catalog], waits: list[float]
 ) -> None:
     catalog = kind(_keystone_session(server), endpoint=server.url, attempts=3)
@@ -432,7 +430,7 @@ def test_a_first_token_is_asked_for_as_often_as_anything(
     assert len(waits) == 2
 
 
-def test_a_url_of_keystone_that_is_none_is_told_at_once(server: Faulty, waits: list[float]) -> None:
+def test_a_wrong_url_of_keystone_is_reported_at_once(server: Faulty, waits: list[float]) -> None:
     auth = generic.Password(f"{server.url}/elsewhere", username="u", password="p", project_name="p")
     catalog = GlareCatalog(ksa_session.Session(auth), endpoint=server.url)
     server.faults = [faulty.status(404)] * 9
@@ -462,7 +460,7 @@ _TRICKLES = pytest.mark.parametrize("fault", [faulty.trickle, faulty.trickle_chu
 
 
 @_TRICKLES
-def test_a_batch_that_comes_too_slowly_is_given_up(
+def test_a_batch_that_arrives_too_slowly_is_given_up(
     server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loader.catalogs.glare._BATCH_TIMEOUT", 0.1)
@@ -474,7 +472,7 @@ def test_a_batch_that_comes_too_slowly_is_given_up(
 
 @_TRICKLES
 @_CATALOGS
-def test_a_list_that_comes_too_slowly_is_given_up(
+def test_a_list_that_arrives_too_slowly_is_given_up(
     server: Faulty, fault: Fault, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loader.transport.adapter._DOCUMENT_TIMEOUT", 0.1)
@@ -485,7 +483,7 @@ def test_a_list_that_comes_too_slowly_is_given_up(
 
 
 @pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "length"])
-def test_a_list_may_be_packed(server: Faulty, chunked: bool) -> None:
+def test_a_list_may_be_compressed(server: Faulty, chunked: bool) -> None:
     artifacts = {"artifacts": [], "padding": random.Random(0).randbytes(300_000).hex()}
     packed = gzip.compress(json.dumps(artifacts).encode())
     length = {"Content_Length": str(len(packed))}
@@ -505,7 +503,7 @@ def test_a_list_may_be_packed(server: Faulty, chunked: bool) -> None:
     assert len(server.seen) == 2
 
 
-def test_a_packed_list_without_end_is_not_unpacked_to_it(
+def test_a_compressed_list_is_decompressed_up_to_a_limit(
     server: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loader.transport.adapter._MAX_DOCUMENT", 1000)
@@ -524,17 +522,17 @@ def test_a_packed_list_without_end_is_not_unpacked_to_it(
     assert most < 20 * 1024**2
 
 
-def test_progress_is_told(server: Faulty, tmp_path: pathlib.Path) -> None:
-    told: list[loader.Progress] = []
+def test_progress_is_reported(server: Faulty, tmp_path: pathlib.Path) -> None:
+    steps: list[loader.Progress] = []
     cache = loader.Cache(tmp_path)
-    fetcher = loader.Fetcher(cache, progress=told.append)
+    fetcher = loader.Fetcher(cache, progress=steps.append)
     package_loader = loader.PackageLoader([_catalog(server)], cache, fetcher=fetcher)
 
     package_loader.load_package("org.faulty", VersionSpec.of("1"))
 
-    assert [step.received for step in told] == sorted({step.received for step in told})
-    assert told[-1].received == told[-1].total == len(server.archive)
-    assert {str(step.release) for step in told} == {"org.faulty 1.0.0"}
+    assert [step.received for step in steps] == sorted({step.received for step in steps})
+    assert steps[-1].received == steps[-1].total == len(server.archive)
+    assert {str(step.release) for step in steps} == {"org.faulty 1.0.0"}
 
 
 _LIES = {
@@ -549,14 +547,14 @@ _LIES = {
 }
 
 
-@pytest.mark.parametrize(("fault", "told"), _LIES.values(), ids=_LIES)
-def test_a_server_that_always_lies_is_told_and_nothing_of_it_is_kept(
-    server: Faulty, fault: Fault, told: str, tmp_path: pathlib.Path
+@pytest.mark.parametrize(("fault", "message"), _LIES.values(), ids=_LIES)
+def test_a_server_that_always_lies_is_reported_and_nothing_is_kept(
+    server: Faulty, fault: Fault, message: str, tmp_path: pathlib.Path
 ) -> None:
     server.ranges = True
     server.faults = [faulty.nothing, *[fault] * 50]
 
-    with pytest.raises(loader.LoaderError, match=rf"^org\.faulty 1\.0\.0 of .*{told}"):
+    with pytest.raises(loader.LoaderError, match=rf"^org\.faulty 1\.0\.0 of .*{message}"):
         _loaded(_catalog(server, attempts=2), tmp_path)
 
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"]
@@ -568,11 +566,11 @@ def test_a_server_that_always_lies_is_told_and_nothing_of_it_is_kept(
 _WITHOUT_DIGEST = {name: lie for name, lie in _LIES.items() if name != "another digest"}
 
 
-@pytest.mark.parametrize(("fault", "told"), _WITHOUT_DIGEST.values(), ids=_WITHOUT_DIGEST)
-def test_an_archive_without_a_digest_is_no_package_if_the_server_lies(
+@pytest.mark.parametrize(("fault", "message"), _WITHOUT_DIGEST.values(), ids=_WITHOUT_DIGEST)
+def test_an_archive_without_a_digest_is_refused_if_the_server_lies(
     server: Faulty,
     fault: Fault,
-    told: str,
+    message: str,
     tmp_path: pathlib.Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -584,14 +582,14 @@ def test_an_archive_without_a_digest_is_no_package_if_the_server_lies(
 
     said = f"{failure.value} {caplog.text}"
     assert f"Murano's API at {server.url}" in said
-    assert any(word in said for word in (told, "archive-format"))
+    assert any(word in said for word in (message, "archive-format"))
     server.faults = []
     assert _loaded(_murano(server), tmp_path).counters.downloads == 1
 
 
 def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: pathlib.Path) -> None:
     dice = random.Random(1)
-    faults = [*_PASSING.values(), faulty.flip, faulty.status(404)]
+    faults = [*_TEMPORARY.values(), faulty.flip, faulty.status(404)]
     for number in range(12):
         server.faults = dice.choices(
             [f for f in faults if f not in (faulty.stall, faulty.hang)], k=3
@@ -605,9 +603,7 @@ def test_nothing_wrong_is_loaded_whatever_happens(server: Faulty, tmp_path: path
         assert (folder / "Resources/large").stat().st_size == LARGE
 
 
-def test_another_package_than_was_promised_is_refused(
-    server: Faulty, tmp_path: pathlib.Path
-) -> None:
+def test_an_archive_of_another_package_is_refused(server: Faulty, tmp_path: pathlib.Path) -> None:
     server.archive = packages.package("org.faulty", "6.6.6")
     package_loader = loader.PackageLoader([_catalog(server)], loader.Cache(tmp_path))
 
@@ -617,9 +613,7 @@ def test_another_package_than_was_promised_is_refused(
     assert package_loader.pins.dump() == {}
 
 
-def test_an_answer_without_end_is_not_read_to_it(
-    server: Faulty, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_is_read_up_to_a_limit(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loader.transport.adapter._MAX_DOCUMENT", 1000)
     server.faults = [lambda handler: handler.send_other(b'{"releases": [' + b" " * 1_000_000)] * 2
     catalog = _catalog(server)
