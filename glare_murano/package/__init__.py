@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Murano package by itself: versions, manifest, archive.
+"""A Murano package: its versions, its manifest, its classes and its archive.
 
-Nothing here knows of Glare, of HTTP or of an engine, so that the service that
-stores packages and the engine that loads them judge a package by the same
-code and in the same words.
+This directory imports no service, no HTTP library and no engine. So the server
+and the loader check packages with the same code, and report the same problems.
 """
 
 from glare_murano.package.archive import Archive

@@ -16,13 +16,12 @@ import struct
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from types import TracebackType
+from collections.abc import Iterable, Iterator
 from typing import IO, Self
 
 from glare_murano.package import archive_rules, errors
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Entry, Limits, refusal
-from glare_murano.package.manifest import FILE_NAME
+from glare_murano.package.manifest import MANIFEST_FILE
 from glare_murano.package.rules import Rule
 
 Source = str | os.PathLike[str] | IO[bytes]
@@ -52,15 +51,14 @@ _LEFTOVERS = re.compile(
 )
 
 
-class Archive:
+class Archive(abc.ABC):
     """The files of a package, as a context manager."""
 
-    def __init__(self, container: "_Container") -> None:
-        self._container = container
-        self._entries: Mapping[str, Entry] = {entry.path: entry for entry in container.entries}
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = {entry.path: entry for entry in entries}
 
-    @classmethod
-    def open(cls, source: Source, limits: Limits = DEFAULT_LIMITS) -> Self:
+    @staticmethod
+    def open(source: Source, limits: Limits = DEFAULT_LIMITS) -> "Archive":
         """Open a package, and check the rules for paths and sizes.
 
         :param source: the path of a ZIP file or a directory, or a seekable
@@ -70,19 +68,14 @@ class Archive:
         :raises OSError: if the source cannot be read.
         """
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-            return cls(_DirectoryContainer(pathlib.Path(source), limits))
-        return cls(_ZipContainer(source, limits))
+            return _DirectoryArchive(pathlib.Path(source), limits)
+        return _ZipArchive(source, limits)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._container.close()
+    def __exit__(self, *_: object) -> None:  # noqa: B027 - a directory has nothing to close
+        pass
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -169,7 +162,7 @@ class Archive:
     def _write_all(self, root: pathlib.Path) -> None:
         made = {""}
         # The manifest is last, so that a killed process leaves no valid package.
-        for entry in sorted(self._entries.values(), key=lambda e: e.path == FILE_NAME):
+        for entry in sorted(self._entries.values(), key=lambda e: e.path == MANIFEST_FILE):
             _make_directories(root, entry.path.rpartition("/")[0], made)
             # A string is faster than pathlib, and there are many files.
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
@@ -182,7 +175,7 @@ class Archive:
         """Read a file, and compare its length with its declared size."""
         count = 0
         try:
-            with self._container.stream(entry) as stream:
+            with self._stream(entry) as stream:
                 while chunk := stream.read(_CHUNK):
                     count += len(chunk)
                     if count > entry.size:
@@ -195,21 +188,12 @@ class Archive:
             message = f"{entry.size} bytes are declared, but the file has {more_or_less}"
             raise refusal(Rule.ENTRY_SIZE, entry.path, message)
 
-
-class _Container(abc.ABC):
-    """A source of files whose entries have passed the rules."""
-
-    entries: tuple[Entry, ...]
-
     @abc.abstractmethod
-    def stream(self, entry: Entry) -> IO[bytes]:
+    def _stream(self, entry: Entry) -> IO[bytes]:
         """Open a file, which may be longer than declared."""
 
-    def close(self) -> None:  # noqa: B027 - a directory has nothing to close
-        """Close the container."""
 
-
-class _ZipContainer(_Container):
+class _ZipArchive(Archive):
     def __init__(self, source: Source, limits: Limits) -> None:
         size = _size(source)
         archive_rules.check_size(size, limits)
@@ -218,10 +202,11 @@ class _ZipContainer(_Container):
             infos = self._zip.infolist()
             directories = [info.filename.rstrip("/") for info in infos if _is_directory(info)]
             files = [info for info in infos if not _is_directory(info)]
-            self.entries = tuple(map(_zip_entry, files))
+            entries = [_zip_entry(info) for info in files]
+            super().__init__(entries)
             if self._zip.fp is not None:
                 _check_layout(infos, self._zip.start_dir, self._zip.fp)
-            archive_rules.check_entries(self.entries, directories, size, limits)
+            archive_rules.check_entries(entries, directories, size, limits)
             self._infos = {info.filename: info for info in files}
             for info in files:
                 # zipfile stops at the declared size; one more byte shows excess data.
@@ -233,14 +218,14 @@ class _ZipContainer(_Container):
             self._zip.close()
             raise
 
-    def stream(self, entry: Entry) -> IO[bytes]:
-        return self._zip.open(self._infos[entry.path])
-
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._zip.close()
 
+    def _stream(self, entry: Entry) -> IO[bytes]:
+        return self._zip.open(self._infos[entry.path])
 
-class _DirectoryContainer(_Container):
+
+class _DirectoryArchive(Archive):
     def __init__(self, root: pathlib.Path, limits: Limits) -> None:
         self._root = root
         files: list[Entry] = []
@@ -260,9 +245,9 @@ class _DirectoryContainer(_Container):
                 break
         total = sum(entry.size for entry in files)
         archive_rules.check_entries(files, directories, total, limits)
-        self.entries = tuple(files)
+        super().__init__(files)
 
-    def stream(self, entry: Entry) -> IO[bytes]:
+    def _stream(self, entry: Entry) -> IO[bytes]:
         return open(self._root / entry.path, "rb")
 
 

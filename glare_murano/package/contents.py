@@ -14,14 +14,14 @@ from glare_murano.package import safe_yaml
 from glare_murano.package.archive import Archive
 from glare_murano.package.classes import ClassDefinition, read_classes
 from glare_murano.package.errors import InvalidManifest, InvalidPackage, Problem
-from glare_murano.package.hot.template import FILE_NAME as TEMPLATE
-from glare_murano.package.manifest import FILE_NAME, MURANO_PL, Manifest
+from glare_murano.package.hot.template import TEMPLATE_FILE
+from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
 from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
 
 HEAT = "Heat.HOT"
-CLASSES = "Classes"
-FORMS = "UI"
+CLASSES_DIRECTORY = "Classes"
+FORMS_DIRECTORY = "UI"
 # The limits of all class files together. Murano's core library has 111 KB and
 # 5,400 values; time and memory depend on the values.
 MAX_CLASSES_SIZE = MAX_SIZE
@@ -63,10 +63,10 @@ def read_manifest(archive: Archive) -> Manifest:
     :raises InvalidManifest: if the manifest is missing, or with all its problems.
     :raises InvalidArchive: if its file is damaged, or larger than 1 MiB.
     """
-    if FILE_NAME not in archive.paths:
+    if MANIFEST_FILE not in archive.paths:
         message = "is missing at the top of the archive"
-        raise InvalidManifest([Problem(Rule.MANIFEST_MISSING, FILE_NAME, message)])
-    return Manifest.parse(archive.read(FILE_NAME, MAX_SIZE))
+        raise InvalidManifest([Problem(Rule.MANIFEST_MISSING, MANIFEST_FILE, message)])
+    return Manifest.parse(archive.read(MANIFEST_FILE, MAX_SIZE))
 
 
 def read_contents(archive: Archive) -> Contents:
@@ -87,7 +87,7 @@ def read_contents(archive: Archive) -> Contents:
     )
     if problems:
         raise InvalidPackage(problems)
-    form = f"{FORMS}/{manifest.ui}"
+    form = f"{FORMS_DIRECTORY}/{manifest.ui}"
     if form not in archive.paths:
         return contents
     return dataclasses.replace(contents, ui=archive.read(form, MAX_SIZE))
@@ -109,9 +109,9 @@ def _read_classes(
         return _read_class_files(archive, manifest, problems)
     if manifest.format.name != HEAT:
         return tuple(ClassDefinition(name, ()) for name in class_names(manifest))
-    if TEMPLATE not in archive.paths:
+    if TEMPLATE_FILE not in archive.paths:
         message = "is missing at the top of the archive"
-        problems.append(Problem(Rule.TEMPLATE_MISSING, TEMPLATE, message))
+        problems.append(Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message))
     return (ClassDefinition(manifest.full_name, ("io.murano.Application",)),)
 
 
@@ -120,7 +120,7 @@ def _read_class_files(
 ) -> tuple[ClassDefinition, ...]:
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
-        files[f"{CLASSES}/{file}"].append(name)
+        files[f"{CLASSES_DIRECTORY}/{file}"].append(name)
     paths = frozenset(archive.paths)
     definitions: list[ClassDefinition] = []
     size = values = 0

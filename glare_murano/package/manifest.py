@@ -29,7 +29,7 @@ from glare_murano.package.errors import (
 from glare_murano.package.rules import Rule
 from glare_murano.package.versions import Version, VersionSpec, parse_version
 
-FILE_NAME = "manifest.yaml"
+MANIFEST_FILE = "manifest.yaml"
 CORE_LIBRARY = "io.murano"
 MURANO_PL = "MuranoPL"
 PACKAGE_TYPES = ("Application", "Library")
@@ -87,7 +87,6 @@ class Manifest:
     :param ui: the file of the form definition, below ``UI``.
     :param logo: the file of the logo; None without the key.
     :param supplier_logo: the file of the supplier's logo; None without the key.
-    :param meta: the metadata of the package, as plain YAML values.
     :param document: the manifest for package-type plug-ins, without null:
         strings as written, but ``Meta`` and unknown keys as plain YAML values.
     :param warnings: harmless problems, such as unknown keys.
@@ -107,7 +106,6 @@ class Manifest:
     ui: str
     logo: str | None
     supplier_logo: str | None
-    meta: Any
     document: Mapping[str, Any]
     warnings: tuple[Problem, ...]
 
@@ -159,14 +157,14 @@ class _ManifestReader:
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []
         try:
-            node = safe_yaml.compose(data, FILE_NAME)
+            node = safe_yaml.compose(data, MANIFEST_FILE)
         except InvalidPackage as error:
             raise InvalidManifest(error.problems) from error
         if not isinstance(node, yaml.MappingNode):
             message = f"expected a mapping, found {safe_yaml.kind(node)}"
-            self._complain(Rule.MANIFEST_MAPPING, FILE_NAME, message, node)
+            self._complain(Rule.MANIFEST_MAPPING, MANIFEST_FILE, message, node)
             raise InvalidManifest(self._problems)
-        self._nodes = dict(self._pairs(node, FILE_NAME))
+        self._nodes = dict(self._pairs(node, MANIFEST_FILE))
 
     def manifest(self) -> Manifest:
         full_name = self._required("FullName", Rule.MANIFEST_NAME, check_full_name)
@@ -203,7 +201,6 @@ class _ManifestReader:
             ui=ui or "ui.yaml",
             logo=logo,
             supplier_logo=supplier_logo,
-            meta=document.get("Meta"),
             document=types.MappingProxyType(document),
             warnings=self._unknown_keys(),
         )

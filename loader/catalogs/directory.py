@@ -29,8 +29,8 @@ from glare_murano.package import (
     parse_version,
     read_contents,
 )
-from glare_murano.package.contents import CLASSES
-from glare_murano.package.manifest import FILE_NAME
+from glare_murano.package.contents import CLASSES_DIRECTORY
+from glare_murano.package.manifest import MANIFEST_FILE
 from glare_murano.wire import Release
 from loader import errors
 from loader.catalogs import base, options
@@ -196,7 +196,7 @@ def _list(directory: pathlib.Path, root: pathlib.Path) -> _Listing:
         with os.scandir(directory) as scanned:
             # A hidden entry may be a package that is being unpacked.
             entries = [entry for entry in scanned if not entry.name.startswith(".")]
-        if any(entry.name == FILE_NAME for entry in entries):
+        if any(entry.name == MANIFEST_FILE for entry in entries):
             return _Listing(directory, stamps, (directory,))
         for entry in sorted(entries, key=lambda e: (e.name == DEV, e.name)):
             path = pathlib.Path(entry.path)
@@ -239,7 +239,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
     """Return the paths of a package whose changes may change its release, and all its paths."""
-    decisive = [f"{package}/{FILE_NAME}"]
+    decisive = [f"{package}/{MANIFEST_FILE}"]
     all_paths = []
     for directory, subdirectories, names in os.walk(package):
         files = [f"{directory}/{name}" for name in names]
@@ -247,7 +247,7 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
         inside = pathlib.Path(directory).relative_to(package).parts
         if not any(part.startswith(".") for part in inside):
             decisive.append(directory)
-        if inside[:1] == (CLASSES,):
+        if inside[:1] == (CLASSES_DIRECTORY,):
             decisive += files
     return decisive, all_paths
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from glare_murano.package import InvalidPackage, Problem, Version, safe_yaml
 from glare_murano.package.hot import class_code, form, yaql
-from glare_murano.package.hot.template import FILE_NAME, Template
+from glare_murano.package.hot.template import TEMPLATE_FILE, Template
 from glare_murano.package.rules import Rule
 from loader.formats.base import PackageBase
 
@@ -32,7 +32,7 @@ class HOTPackage(PackageBase):
         :raises InvalidPackage: if the template is missing, or listing its errors.
         """
         super().__init__(format_name, runtime_version, source_directory, manifest)
-        self._template_path = pathlib.Path(source_directory, FILE_NAME)
+        self._template_path = pathlib.Path(source_directory, TEMPLATE_FILE)
         self._template = Template.parse(_read(self._template_path))
 
     @property
@@ -86,4 +86,4 @@ def _read(path: pathlib.Path) -> bytes:
             return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
         message = "is missing at the top of the package, which needs this Heat template"
-        raise InvalidPackage([Problem(Rule.TEMPLATE_MISSING, FILE_NAME, message)]) from error
+        raise InvalidPackage([Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message)]) from error

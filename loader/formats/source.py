@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from glare_murano.package import Archive, Limits, read_manifest
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
-from glare_murano.package.manifest import FILE_NAME, Manifest
+from glare_murano.package.manifest import MANIFEST_FILE, Manifest
 from loader import errors
 
 _T = TypeVar("_T")
@@ -203,7 +203,7 @@ def _shared_index(key: _Key) -> _ArchiveIndex | None:
     paths = index.archive.paths
     if len(paths) > _MAX_INDEXED_FILES:
         return None
-    if FILE_NAME in paths and index.archive.size(FILE_NAME) > _MAX_INDEXED_MANIFEST:
+    if MANIFEST_FILE in paths and index.archive.size(MANIFEST_FILE) > _MAX_INDEXED_MANIFEST:
         return None
     return index
 

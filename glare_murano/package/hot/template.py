@@ -22,7 +22,7 @@ from glare_murano.package.hot.parameter import (
 )
 from glare_murano.package.rules import Rule
 
-FILE_NAME = "template.yaml"
+TEMPLATE_FILE = "template.yaml"
 
 # Name -> the nodes of the key and of the value.
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -57,7 +57,7 @@ class _TemplateReader:
 
     def __init__(self, data: bytes) -> None:
         self._problems: list[Problem] = []
-        root = safe_yaml.compose(data, FILE_NAME)
+        root = safe_yaml.compose(data, TEMPLATE_FILE)
         self._sections = {name: node for name, (_, node) in self._entries(root, "").items()}
         if not self._problems and "resources" not in self._sections:
             self._complain(Rule.TEMPLATE_RESOURCES, "", "there is no section 'resources'", root)
@@ -192,5 +192,5 @@ class _TemplateReader:
 
     def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
         line = safe_yaml.line_of(node.start_mark) if node is not None else 0
-        place = f"{FILE_NAME}: {where}" if where else FILE_NAME
+        place = f"{TEMPLATE_FILE}: {where}" if where else TEMPLATE_FILE
         self._problems.append(Problem(rule, place, message, line))
