@@ -5,14 +5,14 @@
 import itertools
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 import requests
 from glare.db.sqlalchemy import api as database
 
-from glare_murano.glare.db import source
+from glare_murano.glare.db import queries, source
 from glare_murano.glare.policies import Viewer
 from glare_murano.wire import Query
 from tests import packages
@@ -321,6 +321,52 @@ def test_the_statements_do_not_grow_with_the_choices_that_change(
         return len(_statements(glare, requirements=dict.fromkeys(names, "*")))
 
     assert count(4) == count(10)
+
+
+@pytest.fixture
+def artifacts_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of artifacts whose metadata is read, a level each."""
+    counts: list[int] = []
+
+    def count(connection: Any, ids: Collection[str]) -> Any:
+        if ids:
+            counts.append(len(ids))
+        return find_metadata(connection, ids)
+
+    find_metadata = queries.find_metadata
+    monkeypatch.setattr(queries, "find_metadata", count)
+    source._cache.clear()
+    return counts
+
+
+def test_a_level_reads_the_metadata_of_the_versions_chosen(
+    glare: Client, publish: Callable[..., Any], artifacts_read: list[int]
+) -> None:
+    for number in range(5):
+        publish("org.db", f"1.{number}.0")
+        publish("org.log", f"1.{number}.0")
+    publish("org.wiki", org__db="1", org__log="<1.2")
+
+    assert _closure(glare, requirements={"org.wiki": "1"})["org.log"] == ["1.1.0"]
+
+    # The wiki; then a version of each package that it requires, one of them io.murano.
+    assert artifacts_read == [1, 3]
+
+
+def test_once_a_choice_has_changed_the_metadata_of_all_versions_is_read(
+    glare: Client, publish: Callable[..., Any], artifacts_read: list[int]
+) -> None:
+    for version in ("1.0.0", "1.1.0", "2.0.0"):
+        publish("org.db", version)
+        publish("org.log", version)
+    publish("org.wiki", org__db="<2")
+
+    found = _closure(glare, requirements=dict.fromkeys(("org.db", "org.log", "org.wiki"), "*"))
+
+    assert (found["org.db"], found["org.log"]) == (["1.1.0"], ["2.0.0"])
+    # The newest of the roots; then, as org.db has changed, all others: two of org.db, two of
+    # org.log, and two of io.murano, of which one is public.
+    assert artifacts_read == [3, 6]
 
 
 def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..., Any]) -> None:

@@ -74,6 +74,16 @@ def test_nothing_becomes_active_before_what_it_requires(glare: Client) -> None:
     assert _activate(glare, wiki).status_code == 200
 
 
+def test_every_missing_requirement_is_reported_in_the_order_of_names(glare: Client) -> None:
+    wiki = _draft(glare, "org.wiki", org__log="1", org__db=">=3")
+    _active(glare, "org.db", "1.1.0")
+
+    answer = _activate(glare, wiki)
+
+    missing = "org.db in the range >=3 (available: 1.1.0), org.log in the range 1 (available: none)"
+    _refused(answer, "requirement-missing", f"requirements of org.wiki 1.0.0: {missing}; upload")
+
+
 def test_packages_that_require_each_other_are_uploaded_and_then_activated(glare: Client) -> None:
     one = _draft(glare, "org.one", org__two="1")
     assert _activate(glare, one).status_code == 409

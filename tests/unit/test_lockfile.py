@@ -18,7 +18,8 @@ from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Query
 from loader import resolution
-from tests import effort
+from loader.catalogs.directory import DirectoryCatalog
+from tests import effort, packages
 from tests.unit import published
 from tests.unit.published import Packages, catalog, ranges
 
@@ -279,6 +280,39 @@ def test_a_locked_version_that_is_gone_is_told() -> None:
     )
     updated = lock.update([now], ["org.log", "org.db"])
     assert "org.db 1.3.0" in map(str, updated.releases)
+
+
+def test_a_release_without_an_archive_cannot_be_locked(tmp_path: pathlib.Path) -> None:
+    packages.write(tmp_path / "org.db", packages.files(packages.manifest("org.db")))
+    directories = DirectoryCatalog(tmp_path)
+    archives = catalog({"io.murano": {"0.1.0": {}}, "org.wiki": {"1.0.0": {"org.db": "1"}}})
+
+    with pytest.raises(loader.LockError) as refusal:
+        loader.Lock.create([archives, directories], ranges({"org.wiki": "1"}))
+
+    assert str(refusal.value).startswith(f"org.db 1.0.0 lies in {tmp_path / 'org.db'} and has no ")
+    locked = loader.Lock.create(
+        [archives, catalog({"org.db": {"1.0.0": {}}})], ranges({"org.wiki": "1"})
+    )
+    with pytest.raises(loader.LockError, match=r"org\.db 1\.0\.0 lies in "):
+        locked.update([archives, directories])
+
+
+def test_the_first_of_two_missing_packages_is_reported_with_its_own_requirements() -> None:
+    found = catalog(
+        {
+            "org.wiki": {"1.0.0": {"org.db": ">=3", "org.log": ">=3"}},
+            "org.db": {"1.0.0": {}},
+            "org.log": {"2.0.0": {}},
+        }
+    )
+
+    with pytest.raises(loader.NoSuchPackage) as missing:
+        loader.Lock.create([found], ranges({"org.wiki": "1"}))
+
+    assert missing.value.fqn == "org.db"
+    assert missing.value.available == (Version("1.0.0"),)
+    assert str(missing.value).endswith("upon it: org.wiki 1 (1.0.0) -> org.db >=3")
 
 
 def test_one_text_is_no_list_of_packages_to_update() -> None:

@@ -71,6 +71,45 @@ def test_what_is_no_table_is_told_and_changes_nothing(
     assert pins.dump() == _TABLE
 
 
+def test_compaction_drops_the_pins_that_nothing_used(pins: loader.Pins) -> None:
+    pins.use("org.db", Version("1.10.0"))
+    pins.use("org.log", Version("3.0.0"))
+
+    pins.compact()
+
+    assert pins.dump() == {"org.db": ["1.10.0"], "org.log": ["3.0.0"]}
+    assert pins.select("org.db", VersionSpec.of("1.0")) is None
+    assert pins.select("org.wiki", VersionSpec.of("*")) is None
+
+
+def test_what_is_used_after_compaction_is_pinned(pins: loader.Pins) -> None:
+    pins.use("org.db", Version("1.0.0"))
+    pins.compact()
+    pins.use("org.db", Version("1.1.0"))
+    pins.use("org.new", Version("1.0.0"))
+    expected = {"org.db": ["1.0.0", "1.1.0"], "org.new": ["1.0.0"]}
+
+    assert pins.dump() == expected
+    pins.compact()
+    assert pins.dump() == expected
+
+
+def test_without_use_compaction_drops_every_pin(pins: loader.Pins) -> None:
+    pins.compact()
+
+    assert pins.dump() == {}
+
+
+def test_nothing_changes_frozen_pins(pins: loader.Pins) -> None:
+    pins.use("org.db", Version("1.10.0"))
+    pins.freeze()
+
+    pins.compact()
+    pins.use("org.db", Version("2.0.0"))
+
+    assert pins.dump() == _TABLE
+
+
 def test_of_pins_that_differ_in_build_metadata_always_the_same_is_taken() -> None:
     """A set has another order in each process."""
     pins = loader.Pins()

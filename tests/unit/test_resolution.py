@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 import loader
-from glare_murano.package import VersionSpec
+from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Query
 from loader import resolution
 from loader.catalogs.directory import DirectoryCatalog
@@ -268,6 +268,26 @@ def test_a_conflict_is_told_with_the_chain_of_every_requirement(
         "org.tool 1.0.0",
         "org.portal 1.0.0",
     ]
+
+
+def test_each_of_two_missing_packages_is_reported_with_its_own_requirements(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    place("own", "org.db", "1.0.0")
+    place("own", "org.log", "2.0.0")
+    place("own", "org.wiki", org__db=">=3", org__log=">=3")
+    package_loader = make_loader("own")
+    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+
+    for fqn, version in (("org.db", "1.0.0"), ("org.log", "2.0.0")):
+        with pytest.raises(loader.NoSuchPackage) as missing:
+            package_loader.load_package(fqn, VersionSpec.of(">=3"))
+
+        assert missing.value.fqn == fqn
+        assert missing.value.available == (Version(version),)
+        text = str(missing.value)
+        assert text.startswith(f"no package {fqn} in the range >=3, required by org.wiki 1.0.0, ")
+        assert text.endswith(f"; the requirements upon it: org.wiki 1 (1.0.0) -> {fqn} >=3")
 
 
 def test_what_the_deployment_alone_asks_for_is_told_without_a_chain(

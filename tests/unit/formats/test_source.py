@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import loader
-from glare_murano.package import Archive, InvalidArchive, InvalidPackage
+from glare_murano.package import Archive, InvalidArchive, InvalidPackage, Limits
 from loader.cache.checksums import Record
 from loader.formats import ArchiveSource, DirectorySource, PackageSource, PackageTypes
 from loader.formats import source as source_module
@@ -160,6 +160,43 @@ def test_nothing_beside_the_package_is_read(cache: loader.Cache, stored: Stored,
     with pytest.raises(ValueError, match="leaves the directory"):
         package.get_resource(name)
     assert _unpacked(cache) == set()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"no archive at all", id="no archive"),
+        pytest.param(packages.zipped({"../evil": b""}), id="a path that leaves the directory"),
+    ],
+)
+def test_an_archive_that_breaks_a_rule_is_refused_on_opening(
+    tmp_path: pathlib.Path, data: bytes
+) -> None:
+    path = tmp_path / "archive"
+    path.write_bytes(data)
+    source = ArchiveSource(lambda: path, lambda: tmp_path / "unpacked")
+
+    for _ in range(2):
+        for use in (source.manifest, lambda: source.read("manifest.yaml")):
+            with pytest.raises(InvalidArchive):
+                use()
+    assert open_files(tmp_path) == []
+    path.write_bytes(packages.package("org.good"))
+    assert source.manifest().full_name == "org.good"
+
+
+def test_an_archive_above_the_limits_of_its_source_is_refused_on_opening(
+    cache: loader.Cache, stored: Stored
+) -> None:
+    path = cache.archive(stored.digest, stored.fetch)
+
+    def source(limits: Limits) -> ArchiveSource:
+        return ArchiveSource(lambda: path, lambda: path, limits)
+
+    assert source(Limits()).manifest().full_name == "org.stored"
+    with pytest.raises(InvalidArchive, match="entries"):
+        source(Limits(entries=len(stored.files) - 1)).manifest()
+    assert source(Limits(entries=len(stored.files))).manifest().full_name == "org.stored"
 
 
 def test_hundreds_of_packages_hold_no_file_open(cache: loader.Cache) -> None:

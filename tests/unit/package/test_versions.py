@@ -313,6 +313,35 @@ class TestSelect:
         assert VersionSpec.of("1").select(versions) == Version("1.1.0")
 
 
+class TestLimits:
+    def test_a_version_has_at_most_1024_characters(self):
+        longest = "1.2.3-" + "a" * (1024 - len("1.2.3-"))
+        assert str(parse_version(longest)) == longest
+        with pytest.raises(InvalidVersion):
+            parse_version(longest + "a")
+
+    def test_a_range_has_at_most_1024_characters_without_its_white_space(self):
+        longest = ">=1.2.3-" + "a" * (1024 - len(">=1.2.3-"))
+        assert VersionSpec.of(longest).match(Version("2.0.0"))
+        assert VersionSpec.of(f" {longest} ") == VersionSpec.of(longest)
+        with pytest.raises(InvalidRange):
+            VersionSpec.of(longest + "a")
+
+    def test_a_range_has_at_most_2048_characters_with_its_white_space(self):
+        longest = ">=1" + " " * (2048 - len(">=1"))
+        assert VersionSpec.of(longest) == VersionSpec.of(">=1")
+        with pytest.raises(InvalidRange):
+            VersionSpec.of(longest + " ")
+
+    def test_a_range_has_at_most_32_clauses(self):
+        most = ",".join(f"!=1.0.{patch}" for patch in range(32))
+        spec = VersionSpec.of(most)
+        assert not spec.match(Version("1.0.31"))
+        assert spec.match(Version("1.0.32"))
+        with pytest.raises(InvalidRange):
+            VersionSpec.of(f"{most},!=1.0.32")
+
+
 class TestExactly:
     @pytest.mark.parametrize("text", ["0.0.0", "1.2.3", "1.2.3-rc.1", "1.2.3+b", "1.2.3-rc.1+b"])
     def test_holds_that_version(self, text):
