@@ -57,6 +57,11 @@ class Download:
                 self._response = self._open_at(self._headers())
                 self._pieces = self._rest(self._response)
             return next(self._pieces, b"")
+        except ksa_exceptions.HttpError as error:
+            self._close()
+            if self._is_complete(error):
+                return b""
+            raise
         except Exception:
             self._close()
             raise
@@ -87,6 +92,14 @@ class Download:
                 f"Content-Range {place[:80]!r}"
             )
         return pieces(response)
+
+    def _is_complete(self, error: ksa_exceptions.HttpError) -> bool:
+        """Return whether the connection was lost after the last byte (RFC 9110, 15.5.17)."""
+        headers = error.response.headers if error.response is not None else {}
+        return bool(
+            error.http_status == requests.codes.requested_range_not_satisfiable
+            and headers.get("Content-Range") == f"bytes */{self._offset}"
+        )
 
     def _close(self) -> None:
         if self._response is not None:

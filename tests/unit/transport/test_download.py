@@ -160,7 +160,11 @@ def test_each_catalogue_continues_where_it_broke_off(
 
 
 @_CATALOGS
-def test_a_download_that_lost_only_its_end_is_complete(server: Faulty, make: Make) -> None:
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_download_that_lost_only_its_end_is_complete(
+    server: Faulty, make: Make, ranges: bool
+) -> None:
+    server.ranges = ranges
     server.faults = [faulty.cut_last_chunk]
 
     assert _fetched(make(server), server) == server.archive
