@@ -26,10 +26,10 @@ class Catalogue:
             }
             for fqn, versions in packages.items()
         }
-        self.asked = []
+        self.requested = []
 
     def versions(self, fqns):
-        self.asked.append(list(fqns))
+        self.requested.append(list(fqns))
         return {
             fqn: resolver.newest_first(self._packages[fqn]) for fqn in fqns if fqn in self._packages
         }
@@ -42,7 +42,7 @@ class Catalogue:
 
 
 def planned(packages, roots, pins=None):
-    """The closure, and the catalogue that was asked for it."""
+    """The closure, and its catalogue."""
     catalogue = Catalogue(packages)
     found = resolver.plan(
         [(fqn, VersionSpec.of(text)) for fqn, text in roots.items()],
@@ -95,7 +95,7 @@ class TestPlan:
             found = taken({"db": {v: {} for v in versions}}, {"db": "1"}, {"db": pins})
             assert found == {"db": ["1.0.0+b"]}
 
-    def test_a_pin_that_is_gone_is_told(self):
+    def test_a_pin_that_is_gone_is_reported(self):
         found, _ = planned({"db": DB}, {"db": "1"}, {"db": ["1.1.0"]})
         assert [str(u.demand) for u in found.unsatisfied] == ["db 1"]
 
@@ -150,7 +150,7 @@ class TestPlan:
         with pytest.raises(resolver.TooManyPackages, match="5000"):
             planned(packages, {"p1": "1"})
 
-    def test_what_is_missing_is_told_with_the_chain_and_what_there_is(self):
+    def test_what_is_missing_is_reported_with_the_chain_and_what_there_is(self):
         packages = {"a": {"1": {"b": "*"}}, "b": {"1": {"db": ">=3"}}, "db": DB}
         found, _ = planned(packages, {"a": "1"})
         (missing,) = found.unsatisfied
@@ -165,14 +165,14 @@ class TestPlan:
         assert resolver.chain_of(of_a, {a: of_a, b: of_b}.get) == (of_b, of_a)
         assert resolver.chain_of(of_a, {}.get) == (of_a,)
 
-    def test_everybody_who_requires_a_release_is_told(self):
+    def test_everybody_who_requires_a_release_is_listed(self):
         packages = {"a": {"1": {"db": "1"}}, "b": {"1": {"db": "1.3"}}, "db": DB}
         found, _ = planned(packages, {"a": "*", "b": "*"})
         (release,) = [release for release in found.releases if release.fqn == "db"]
         demands = {(str(d.requirer), str(d.spec)) for d in found.releases[release]}
         assert demands == {("a 1.0.0", "1"), ("b 1.0.0", "1.3")}
 
-    def test_a_level_is_asked_for_at_once_and_each_package_once(self):
+    def test_a_level_is_requested_at_once_and_each_package_once(self):
         packages = {
             "a": {"1": {"c": "*", "d": "*"}},
             "b": {"1": {"d": "*", "e": "*"}},
@@ -181,7 +181,7 @@ class TestPlan:
             "e": {"1": {}},
         }
         _, catalogue = planned(packages, {"a": "*", "b": "*"})
-        assert catalogue.asked == [["a", "b"], ["c", "d", "e"]]
+        assert catalogue.requested == [["a", "b"], ["c", "d", "e"]]
 
     def test_nothing_is_required(self):
         assert taken({}, {}) == {}
@@ -250,23 +250,23 @@ PINS = st.dictionaries(st.sampled_from(NAMES), st.lists(st.sampled_from(VERSIONS
 class TestRandomGraphs:
     @settings(max_examples=effort.GRAPHS)
     @given(GRAPHS, ROOTS, PINS)
-    def test_every_range_is_answered_or_told(self, packages, roots, pins):
+    def test_every_range_is_answered_or_reported(self, packages, roots, pins):
         found, catalogue = planned(packages, roots, pins)
         answered = {demand: release for release, upon in found.releases.items() for demand in upon}
-        told = {missing.demand for missing in found.unsatisfied}
+        reported = {missing.demand for missing in found.unsatisfied}
         expected = {resolver.Demand(fqn, VersionSpec.of(text), None) for fqn, text in roots.items()}
         for release in found.releases:
             for fqn, spec in catalogue.requirements([release])[release].items():
                 if fqn != release.fqn or not spec.match(release.version):
                     expected.add(resolver.Demand(fqn, spec, release))
-        assert expected == answered.keys() | told
-        assert not answered.keys() & told
+        assert expected == answered.keys() | reported
+        assert not answered.keys() & reported
         for demand, release in answered.items():
             assert demand.spec.match(release.version)
 
     @settings(max_examples=effort.GRAPHS)
     @given(GRAPHS, ROOTS)
-    def test_what_is_told_is_not_there(self, packages, roots):
+    def test_what_is_reported_is_missing(self, packages, roots):
         found, catalogue = planned(packages, roots)
         assert not [m for m in found.unsatisfied if catalogue.holds(m.demand)]
 
@@ -275,10 +275,10 @@ class TestRandomGraphs:
     def test_every_release_is_required_by_a_chain_from_a_root(self, packages, roots, pins):
         found, _ = planned(packages, roots, pins)
         answered = {demand: release for release, upon in found.releases.items() for demand in upon}
-        told = {missing.demand: missing.chain for missing in found.unsatisfied}
-        for demand in (*answered, *told):
+        reported = {missing.demand: missing.chain for missing in found.unsatisfied}
+        for demand in (*answered, *reported):
             chain = resolver.chain_of(demand, lambda release: found.releases[release][0])
-            assert told.get(demand, chain) == chain
+            assert reported.get(demand, chain) == chain
             assert chain[-1] == demand
             assert chain[0].requirer is None
             assert chain[0].fqn in roots

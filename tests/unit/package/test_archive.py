@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives and folders: read alike, unpacked whole or not at all, and never trusted."""
+"""Archives and directories: read alike, unpacked whole or not at all, and never trusted."""
 
 import errno
 import io
@@ -111,11 +111,11 @@ def end_record(entries, size, offset):
 def refusals(data, limits=None):
     """What is wrong with a ZIP file, found when it is opened or when it is unpacked."""
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as directory,
         pytest.raises(InvalidArchive) as caught,
         Archive.open(io.BytesIO(data), limits or Limits()) as archive,
     ):
-        archive.unpack(pathlib.Path(folder, "target"))
+        archive.unpack(pathlib.Path(directory, "target"))
     return caught.value.problems
 
 
@@ -131,7 +131,7 @@ def rules_on_opening(source, limits=None):
     return [problem.rule for problem in caught.value.problems]
 
 
-def write_folder(root, files):
+def write_directory(root, files):
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,15 +163,15 @@ def data():
     )
 
 
-@pytest.fixture(params=["folder", "path", "text", "file", "open file"])
+@pytest.fixture(params=["directory", "path", "text", "file", "open file"])
 def source(request, tmp_path, data):
     """One package, in every shape that a package can be given in."""
     home = tmp_path / "home"
     home.mkdir()
-    if request.param == "folder":
-        folder = write_folder(home / "package", FILES)
-        (folder / PROGRAM).chmod(0o755)
-        yield folder
+    if request.param == "directory":
+        directory = write_directory(home / "package", FILES)
+        (directory / PROGRAM).chmod(0o755)
+        yield directory
         return
     path = home / "package.zip"
     path.write_bytes(data)
@@ -235,7 +235,7 @@ class TestOpen:
         assert rules_on_opening(stream) == ["path-escape"]
         assert not stream.closed
 
-    def test_folders_are_no_files(self):
+    def test_directories_are_no_files(self):
         with Archive.open(io.BytesIO(zipped({"a/": b"", "a/b": b"x"}))) as archive:
             assert archive.paths == ("a/b",)
 
@@ -359,14 +359,14 @@ class TestUnpack:
             archive.unpack(home / "target")
         assert stat.S_IMODE((home / "target/a").stat().st_mode) == 0o644
 
-    @pytest.mark.parametrize("existing", ["folder", "full folder", "file"])
+    @pytest.mark.parametrize("existing", ["directory", "full directory", "file"])
     def test_refuses_a_target_that_exists(self, existing, data, home):
         target = home / "target"
         if existing == "file":
             target.write_bytes(b"mine")
         else:
             target.mkdir()
-        if existing == "full folder":
+        if existing == "full directory":
             (target / "mine").write_bytes(b"mine")
         before = sorted(home.rglob("*"))
         with Archive.open(io.BytesIO(data)) as archive, pytest.raises(FileExistsError):
@@ -432,10 +432,10 @@ class TestPack:
     def test_the_order_and_the_times_of_the_files_do_not_count(self, tmp_path):
         packed = []
         for name, files in (("a", FILES), ("b", dict(reversed(FILES.items())))):
-            folder = write_folder(tmp_path / name, files)
-            os.utime(folder / "manifest.yaml", (len(packed) * 10**9, 0))
+            directory = write_directory(tmp_path / name, files)
+            os.utime(directory / "manifest.yaml", (len(packed) * 10**9, 0))
             target = io.BytesIO()
-            with Archive.open(folder) as archive:
+            with Archive.open(directory) as archive:
                 archive.pack(target)
             packed.append(target.getvalue())
         assert packed[0] == packed[1]
@@ -489,11 +489,11 @@ class TestPaths:
             ("a\u0085b", "path-characters"),
         ],
     )
-    def test_that_could_leave_the_folder_or_deceive_are_refused(self, name, rule):
+    def test_that_could_leave_the_directory_or_deceive_are_refused(self, name, rule):
         assert rules_on_opening(zipped({"manifest.yaml": MANIFEST, name: b"x"})) == [rule]
 
     @pytest.mark.parametrize("name", ["/a/", "../a/", "a/../", "./", "a\\b/", "C:/", "a\nb/"])
-    def test_of_folders_keep_the_same_rules(self, name):
+    def test_of_directories_keep_the_same_rules(self, name):
         assert rules_on_opening(zipped({name: b""})) != []
 
     @pytest.mark.parametrize(
@@ -588,7 +588,7 @@ class TestEntries:
     def test_that_are_no_files_are_refused(self, kind):
         assert rules_on_opening(zipped([(entry("a", kind=kind), b"/etc/passwd")])) == ["entry-type"]
 
-    def test_with_the_name_of_a_folder_are_no_links(self):
+    def test_with_the_name_of_a_directory_are_no_links(self):
         data = zipped([(entry("a/", kind=stat.S_IFLNK), b"/etc")])
         assert rules_on_opening(data) == ["entry-type"]
 
@@ -680,7 +680,7 @@ class TestData:
         )
         assert rules(data) == ["entry-data"]
 
-    def test_is_only_read_when_it_is_asked_for(self, method):
+    def test_is_only_read_on_request(self, method):
         data = patched(zipped({"a": b"fine", "b": b"x"}, method), CHECKSUM, 1)
         with Archive.open(io.BytesIO(data)) as archive:
             assert archive.read("a", 10) == b"fine"
@@ -743,7 +743,7 @@ class TestLimits:
             pass
         assert rules_on_opening(data, Limits(entries=2)) == ["archive-entries"]
 
-    def test_of_entries_that_are_folders(self):
+    def test_of_entries_that_are_directories(self):
         data = zipped({f"{number}/": b"" for number in range(4)})
         assert rules_on_opening(data, Limits(entries=3)) == ["archive-entries"]
 
@@ -805,7 +805,7 @@ class TestLimits:
             pass
         assert rules_on_opening(zipped({"ab/cde": b""}), Limits(path_length=5)) == ["path-length"]
 
-    def test_of_a_path_in_folders(self):
+    def test_of_a_path_in_directories(self):
         with Archive.open(io.BytesIO(zipped({"a/b/file": b""})), Limits(path_depth=2)):
             pass
         assert rules_on_opening(zipped({"a/b/c/file": b""}), Limits(path_depth=2)) == ["path-depth"]
@@ -823,30 +823,30 @@ class TestLimits:
             (Limits(path_depth=1), "path-depth"),
         ],
     )
-    def test_hold_for_a_folder(self, limits, rule, tmp_path):
-        folder = write_folder(tmp_path / "package", FILES)
-        assert rules_on_opening(folder, limits) == [rule]
+    def test_hold_for_a_directory(self, limits, rule, tmp_path):
+        directory = write_directory(tmp_path / "package", FILES)
+        assert rules_on_opening(directory, limits) == [rule]
 
 
 class TestFolder:
     @pytest.fixture
-    def folder(self, tmp_path):
-        return write_folder(tmp_path / "package", FILES)
+    def directory(self, tmp_path):
+        return write_directory(tmp_path / "package", FILES)
 
     @pytest.mark.parametrize(
         "target", ["manifest.yaml", "Classes", "missing", "/etc/passwd", "/etc", "."]
     )
     @pytest.mark.parametrize("where", ["link", "Classes/link"])
-    def test_with_a_link_is_refused(self, folder, where, target):
-        (folder / where).symlink_to(target)
+    def test_with_a_link_is_refused(self, directory, where, target):
+        (directory / where).symlink_to(target)
         with pytest.raises(InvalidArchive) as caught:
-            Archive.open(folder)
+            Archive.open(directory)
         (problem,) = caught.value.problems
         assert (problem.rule, problem.where) == ("entry-type", where)
 
-    def test_with_a_named_pipe_is_refused(self, folder):
-        os.mkfifo(folder / "pipe")
-        assert rules_on_opening(folder) == ["entry-type"]
+    def test_with_a_named_pipe_is_refused(self, directory):
+        os.mkfifo(directory / "pipe")
+        assert rules_on_opening(directory) == ["entry-type"]
 
     @pytest.mark.parametrize(
         ("name", "rule"),
@@ -857,18 +857,18 @@ class TestFolder:
             ("MANIFEST.yaml", "path-collision"),
         ],
     )
-    def test_keeps_the_rules_of_paths(self, folder, name, rule):
-        (folder / name).write_bytes(b"x")
-        assert rules_on_opening(folder) == [rule]
+    def test_keeps_the_rules_of_paths(self, directory, name, rule):
+        (directory / name).write_bytes(b"x")
+        assert rules_on_opening(directory) == [rule]
 
-    def test_with_a_name_that_is_no_text_is_refused(self, folder):
-        pathlib.Path(os.fsdecode(bytes(folder) + b"/a\xff")).write_bytes(b"x")
-        assert rules_on_opening(folder) == ["path-characters"]
+    def test_with_a_name_that_is_no_text_is_refused(self, directory):
+        pathlib.Path(os.fsdecode(bytes(directory) + b"/a\xff")).write_bytes(b"x")
+        assert rules_on_opening(directory) == ["path-characters"]
 
     @pytest.mark.parametrize("content", [b"", b"shorter", MANIFEST + b"longer"])
-    def test_that_changes_after_it_was_opened_is_refused(self, folder, content, tmp_path):
-        with Archive.open(folder) as archive:
-            (folder / "manifest.yaml").write_bytes(content)
+    def test_that_changes_after_it_was_opened_is_refused(self, directory, content, tmp_path):
+        with Archive.open(directory) as archive:
+            (directory / "manifest.yaml").write_bytes(content)
             with pytest.raises(InvalidArchive) as caught:
                 archive.unpack(tmp_path / "target")
         assert [problem.rule for problem in caught.value.problems] == ["entry-size"]
@@ -885,15 +885,15 @@ class TestFolder:
             ".DS_Store",
         ],
     )
-    def test_leftovers_of_tools_are_passed_over(self, folder, leftover):
-        write_folder(folder, {leftover: b"x"})
-        with Archive.open(folder) as archive:
+    def test_leftovers_of_tools_are_passed_over(self, directory, leftover):
+        write_directory(directory, {leftover: b"x"})
+        with Archive.open(directory) as archive:
             assert sorted(archive.paths) == sorted(FILES)
         with Archive.open(io.BytesIO(zipped({leftover: b"x"}))) as archive:
             assert archive.paths == (leftover,)
 
-    def test_that_is_itself_reached_by_a_link_is_read(self, folder, tmp_path):
-        (tmp_path / "link").symlink_to(folder)
+    def test_that_is_itself_reached_by_a_link_is_read(self, directory, tmp_path):
+        (tmp_path / "link").symlink_to(directory)
         with Archive.open(tmp_path / "link") as archive:
             assert sorted(archive.paths) == sorted(FILES)
 

@@ -81,7 +81,7 @@ for line in sys.stdin:
 
 
 class Engine:
-    """The real engine, in a process of its own, asked for base classes."""
+    """The real engine, in a process of its own."""
 
     def __init__(self, process):
         self._process = process
@@ -223,7 +223,7 @@ READ = {
     ),
     "empty documents": ("---\n---\nName: a.B\n---\n---\n", {"a.B": ()}),
     "documents that are empty mappings": ("{}\n---\nExtends: c.D\n---\n{}\n", {"a.B": ("c.D",)}),
-    "a class and more than asked for": ("Name: a.X\n---\nName: a.B\n", {"a.B": ()}),
+    "a class and more than requested": ("Name: a.X\n---\nName: a.B\n", {"a.B": ()}),
     "a class twice": (
         "Name: a.B\nExtends: c.D\n---\nName: a.B\nExtends: e.F\n",
         {"a.B": ("e.F",)},
@@ -264,7 +264,7 @@ READ = {
     "a kind of metadata": ("Name: a.B\nUsage: Meta\n", {"a.B": ()}),
 }
 
-# The text of a file, the rule that it breaks where class a.B is asked for, and
+# The text of a file, the rule that it breaks where class a.B is requested, and
 # what the message says.
 REFUSED = {
     "another class": ("Name: a.C\n", "class-missing", "does not define class a.B; it defines a.C"),
@@ -354,11 +354,11 @@ class TestReadClasses:
         problems = problems_in(f"Name: a.B\nExtends:\n- {null}\n", "a.B")
         assert [problem.rule for problem in problems][:1] == ["class-syntax"]
 
-    def test_definitions_come_in_the_order_they_are_asked_for(self):
+    def test_definitions_come_in_the_order_they_are_requested(self):
         text = "Name: a.B\n---\nName: a.C\n---\nName: a.D\n"
         assert list(read(text, "a.D", "a.B")) == ["a.D", "a.B"]
 
-    def test_one_class_without_a_name_takes_every_name_that_is_asked_for(self):
+    def test_one_class_without_a_name_takes_every_name_that_is_requested(self):
         assert read("Extends: c.D\n", "a.B", "a.C") == {"a.B": ("c.D",), "a.C": ("c.D",)}
 
     def test_a_class_without_a_name_takes_no_name_that_stands_there(self):

@@ -17,6 +17,7 @@ from glare_murano.package import (
     read_contents,
 )
 from glare_murano.package.classes import ClassDefinition
+from glare_murano.package.contents import MAX_IMAGE_SIZE
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from tests import packages
 
@@ -99,7 +100,7 @@ class TestReadContents:
         assert found.classes == ()
         assert found.inherits == {}
 
-    def test_reads_a_folder_alike(self, tmp_path: pathlib.Path):
+    def test_reads_a_directory_alike(self, tmp_path: pathlib.Path):
         files = package({"a.B": "B.yaml"}, {"B.yaml": "Name: a.B\nExtends: c.D\n"})
         with Archive.open(packages.write(tmp_path, files)) as archive:
             assert bases(read_contents(archive)) == {"a.B": ("c.D",)}
@@ -128,7 +129,7 @@ class TestRefusal:
             ("yaml-tag", "Classes/F.yaml", 2),
         ]
 
-    def test_of_one_file_for_several_classes_is_told_once_if_it_is_missing(self):
+    def test_of_one_file_for_several_classes_is_reported_once_if_it_is_missing(self):
         files = package({"a.B": "x.yaml", "a.C": "x.yaml"}, {})
         assert refused(InvalidPackage, files) == [("class-file", "Classes.a.B", 0)]
 
@@ -136,7 +137,7 @@ class TestRefusal:
         files = package({"a.B": "B.yaml"}, {"b.yaml": "Name: a.B\n"})
         assert refused(InvalidPackage, files) == [("class-file", "Classes.a.B", 0)]
 
-    def test_of_a_class_file_that_is_no_yaml_is_told_once_for_all_its_classes(self):
+    def test_of_a_class_file_that_is_no_yaml_is_reported_once_for_all_its_classes(self):
         files = package({"a.B": "x.yaml", "a.C": "x.yaml"}, {"x.yaml": "Name: a.B\nExtends: [\n"})
         assert refused(InvalidPackage, files) == [("yaml-syntax", "Classes/x.yaml", 3)]
 
@@ -156,8 +157,47 @@ class TestRefusal:
         assert refused(InvalidArchive, files) == [("entry-size", "Classes/B.yaml", 0)]
 
 
+class TestImages:
+    @pytest.mark.parametrize(
+        ("keys", "path"),
+        [
+            ({}, "logo.png"),
+            ({"Logo": "images/a.gif"}, "images/a.gif"),
+        ],
+    )
+    @pytest.mark.parametrize("start", [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a"])
+    def test_a_logo_is_read(self, keys, path, start):
+        files = {**package(None, {}, **keys), path: start.ljust(MAX_IMAGE_SIZE, b"x")}
+        with Archive.open(io.BytesIO(packages.zipped(files))) as archive:
+            found = read_contents(archive)
+        assert (found.logo, found.supplier_logo) == (files[path], None)
+
+    def test_a_package_may_have_no_logo(self):
+        found = contents(None, {})
+        assert (found.logo, found.supplier_logo) == (None, None)
+
+    def test_a_missing_logo_is_refused(self):
+        files = package(None, {}, Logo="a.png", Supplier={"Logo": "b.png"})
+        assert refused(InvalidPackage, files) == [
+            ("image-missing", "Logo", 0),
+            ("image-missing", "Supplier.Logo", 0),
+        ]
+
+    @pytest.mark.parametrize(
+        ("content", "rule"),
+        [
+            (b"GIF89a".ljust(MAX_IMAGE_SIZE + 1, b"x"), "image-size"),
+            (b"<svg/>", "image-type"),
+            (b"", "image-type"),
+        ],
+    )
+    def test_a_wrong_logo_is_refused(self, content, rule):
+        files = {**package(None, {}), "logo.png": content, "supplier_logo.png": content}
+        assert refused(InvalidPackage, files) == [(rule, "Logo", 0), (rule, "Supplier.Logo", 0)]
+
+
 class TestOtherFormats:
-    """What a package type makes up as it is asked cannot be read from files."""
+    """Content that a package type generates on demand cannot be read from files."""
 
     @pytest.fixture
     def plug_in(self, site):
@@ -185,7 +225,7 @@ class TestOtherFormats:
         assert found.classes == (ClassDefinition(NAME, ("io.murano.Application",)),)
         assert found.inherits == {"io.murano.Application": (NAME,)}
 
-    def test_a_heat_template_that_is_missing_is_told(self):
+    def test_a_heat_template_that_is_missing_is_reported(self):
         with pytest.raises(InvalidPackage, match="template-missing"):
             contents({"x.y.Z": "z.yaml"}, {}, Format="Heat.HOT/1.0", Type="Application")
 
@@ -214,7 +254,7 @@ class TestInherits:
         found = self.inherits(("a.C", ["z.Z", "b.B"]), ("a.A", ["z.Z"]), ("a.B", ["z.Z"]))
         assert list(found.items()) == [("b.B", ("a.C",)), ("z.Z", ("a.A", "a.B", "a.C"))]
 
-    def test_names_an_heir_once(self):
+    def test_names_an_subclass_once(self):
         assert self.inherits(("a.B", ["x.Y", "x.Y"])) == {"x.Y": ("a.B",)}
 
     def test_is_read_from_the_files(self):

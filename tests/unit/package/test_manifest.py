@@ -346,7 +346,7 @@ class TestClasses:
             "'a\\x.yaml'",
         ],
     )
-    def test_a_file_stays_below_its_folder(self, file):
+    def test_a_file_stays_below_its_directory(self, file):
         assert found_in(f"{MINIMAL}Classes:\n  org.A: {file}\n") == [
             ("manifest-classes", "Classes.org.A", 4)
         ]
@@ -525,7 +525,7 @@ class TestNoMapping:
             ("- a\n", "a sequence"),
         ],
     )
-    def test_is_told_by_what_was_found(self, text, found):
+    def test_names_what_was_found(self, text, found):
         (problem,) = problems_of(text)
         assert (problem.rule, problem.where) == ("manifest-mapping", "manifest.yaml")
         assert problem.message == f"expected a mapping, found {found}"
@@ -556,7 +556,7 @@ class TestNoMapping:
         (problem,) = caught.value.problems
         assert (problem.rule, problem.where) == ("yaml-syntax", "manifest.yaml")
 
-    def test_the_line_of_a_mistake_is_told(self):
+    def test_the_line_of_a_mistake_is_reported(self):
         assert found_in("FullName: a\nType: b: c\n") == [("yaml-syntax", "manifest.yaml", 2)]
 
 
@@ -731,7 +731,7 @@ class TestHostileYamlApart:
     @pytest.mark.parametrize(
         ("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", ""), ("? ", ""), ("[{a: ", "}]")]
     )
-    def test_a_deep_manifest_is_told_to_be_deep(self, opening, closing):
+    def test_a_deep_manifest_is_refused_for_its_depth(self, opening, closing):
         text = opening * 500 + closing * 500
         assert found_in(text) == [("yaml-depth", "manifest.yaml", 1)]
 

@@ -142,7 +142,7 @@ def test_aliases_that_nest_too_deep_are_refused() -> None:
     assert [problem.rule for problem in caught.value.problems] == ["yaml-depth"]
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(InvalidPackage) as caught:
         _parse("resources:\nparameters: {a: {type: x}, b: [], c: {type: json}}\noutputs: []\n")
 
