@@ -31,7 +31,7 @@ class Field:
     :param name: its name in the API.
     :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
     :param description: its description in the API's schema.
-    :param fill: returns its value for a package; None if the publisher sets the field.
+    :param fill: returns its value for a package; None for fields set by the publisher.
     :param mutable: whether it may change while the artifact is active.
     :param max_length: largest length of the string, or of each element, in characters.
     """
@@ -51,7 +51,7 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Blob:
-    """A blob that is extracted from the archive.
+    """A blob extracted from the archive.
 
     :param fill: returns its content; None if the package has none.
     """
@@ -134,11 +134,11 @@ BLOBS = (
 
 
 def from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values of all fields that a package fills, by name."""
+    """Return the values of a package's fields, by name."""
     return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
 
 
 def common_from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values of Glare's common fields that a package fills, by name."""
+    """Return the values for Glare's common fields, by name."""
     manifest = contents.manifest
     return {"description": manifest.description, "tags": list(manifest.tags)}

@@ -4,8 +4,7 @@
 
 A client creates the artifact with a name (the FQN) and a version, uploads the
 archive, and activates the artifact. The server reads all other fields from the
-archive, so that the catalogue is right with any client. Operators name this
-module in Glare's option ``custom_artifact_types_modules``.
+archive. Glare's option ``custom_artifact_types_modules`` names this module.
 """
 
 import datetime
@@ -155,7 +154,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def show(
         cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
     ) -> Artifact:
-        """Return an artifact, without an upload that has expired."""
+        """Return an artifact, and expire its upload after ``upload_timeout``."""
         af: Artifact = super().show(context, artifact_id, get_any_artifact)
         if af.archive and af.archive["status"] == "saving":
             timeout = datetime.timedelta(seconds=_options().upload_timeout)
@@ -177,7 +176,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """List artifacts.
 
         :raises glare.common.exception.BadRequest: for pages sorted by ``activated_at``,
-            since drafts have no place in that order.
+            which drafts lack.
         """
         if marker is not None and any(key == "activated_at" for key, _ in sort or ()):
             raise exception.BadRequest(
@@ -224,7 +223,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _begin_upload(cls, context: RequestContext, af_id: str, values: dict[str, Any]) -> Artifact:
-        """Mark the archive as being saved, so that Glare refuses any other upload."""
+        """Mark the archive as being saved; Glare then refuses other uploads."""
         af: Artifact = super().update_blob(context, af_id, table.ARCHIVE, values)
         if af.archive is not None:
             values["id"] = af.archive["id"]
@@ -233,7 +232,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _save_upload(cls, context: RequestContext, af_id: str, upload: uploads.Upload) -> Artifact:
-        """Save the archive, its blobs and its fields in one transaction."""
+        """Save the archive, the blobs and the fields together."""
         saved = upload.save(context, af_id)
         metrics.UPLOADS.inc()
         return cast(Artifact, cls.init_artifact(context, saved))
@@ -246,14 +245,15 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         upload: uploads.Upload,
         values: dict[str, Any] | None,
     ) -> Artifact:
-        """Restore the archive that Glare has found before the upload, if any."""
+        """Restore the archive from before the upload, if any."""
         upload.discard(context)
         return cast(Artifact, super().update_blob(context, af_id, table.ARCHIVE, values))
 
     @classmethod
     def _refuse_expired_upload(cls, context: RequestContext, upload: uploads.Upload) -> None:
-        """Leave the artifact as it is now; Glare reports an error that it met itself."""
+        """Leave the artifact unchanged."""
         upload.discard(context)
+        # Otherwise Glare is reporting another error already.
         if upload.is_stored:
             raise exception.Conflict(
                 message="the upload took too long and has expired; upload the archive again"
@@ -278,10 +278,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         af._before_patch = af.to_dict()
 
     def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
-        """Forget changes, except those that an earlier operation of the same patch made.
+        """Forget changes, except the changes by earlier operations of the same patch.
 
-        Glare calls this for each field that an operation leaves unchanged, even if
-        an earlier operation has changed it.
+        Glare calls this for each field that an operation leaves unchanged, even after an
+        earlier change.
         """
         before = self._before_patch
         if fields and before:
@@ -293,13 +293,13 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check that the requirements are satisfied."""
+        """Check the requirements."""
         super().pre_activate_hook(context, af)
         integrity.check_activation(context, af)
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check that the requirements are still satisfied."""
+        """Check the requirements again."""
         super().pre_reactivate_hook(context, af)
         integrity.check_activation(context, af)
         if af.visibility == "public":
@@ -307,20 +307,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check that public packages satisfy the requirements."""
+        """Check the requirements among public packages."""
         super().pre_publish_hook(context, af)
         if af.visibility != "public":
             integrity.check_publication(context, af)
 
     @classmethod
     def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check that no active package depends on this one alone."""
+        """Check the dependents."""
         super().pre_deactivate_hook(context, af)
         integrity.check_removal(context, af)
 
     @classmethod
     def pre_delete_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check that no active package depends on this one alone."""
+        """Check the dependents."""
         super().pre_delete_hook(context, af)
         integrity.check_removal(context, af)
 
@@ -337,7 +337,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def pre_upload_hook(
         cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: _Stream
     ) -> IO[bytes]:
-        """Read the uploaded archive, check it, and store the blobs in it.
+        """Read and check the uploaded archive, and store the blobs in the archive.
 
         :returns: the archive as a file, for Glare to store.
         """
@@ -357,7 +357,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _read(cls, context: RequestContext, af: Artifact, file: IO[bytes]) -> package.Contents:
-        """Read an archive, and refuse it if it is invalid or belongs to another artifact."""
+        """Read an archive, and refuse an invalid or inconsistent package."""
         try:
             with package.Archive.open(file, _limits()) as archive:
                 contents = package.read_contents(archive)
@@ -377,7 +377,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:
-        """Refuse values that Glare would store but could not read again."""
+        """Refuse values that Glare could store but not read again."""
         problems = []
         af = cls(context)
         values = {**table.from_contents(contents), **table.common_from_contents(contents)}
@@ -433,7 +433,7 @@ def _check_characters(value: Any) -> None:
 
 
 def _spool(source: _Stream) -> IO[bytes]:
-    """Copy an upload to a temporary file that can seek."""
+    """Copy an upload to a temporary file, which can seek."""
     limit = _limits().archive_size
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
     size = 0

@@ -2,9 +2,9 @@
 
 """Consistency of an artifact with the package in its archive.
 
-A client sends name and version when it creates an artifact, and may send any
-other field, before or after the archive. A field that contradicts the package is
-refused with both values, and never stored.
+A client creates an artifact with name and version, and may send any other field,
+before or after the archive. A contradiction to the package is refused with both
+values, and never stored.
 """
 
 import json
@@ -25,9 +25,9 @@ _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: Contents) -> None:
-    """Check an uploaded package against the fields that the artifact has already.
+    """Check an uploaded package against the present fields of the artifact.
 
-    :raises InvalidManifest: with a problem for each field that differs.
+    :raises InvalidManifest: with a problem for each contradiction.
     """
     manifest = contents.manifest
     values: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
@@ -49,10 +49,10 @@ def check_upload(af: Artifact, contents: Contents) -> None:
 
 
 def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> None:
-    """Check that a JSON patch leaves name, version and the fields of the package unchanged.
+    """Refuse a JSON patch of name, version, or a field of an uploaded package.
 
-    :raises glare.common.exception.Forbidden: if it changes one of them.
-    :raises glare.common.exception.BadRequest: if it cannot be applied.
+    :raises glare.common.exception.Forbidden: naming the field.
+    :raises glare.common.exception.BadRequest: for a patch that cannot be applied.
     """
     for operation in patch:
         if operation["op"] in ("move", "copy"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's field classes, corrected for current libraries, and the values that Glare can store."""
+"""Glare's field classes, corrected for current libraries, and limits of Glare's database."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _BLOB_SCHEMA = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_S
 class Element(ovo_fields.String):
     """A string in a list or dict.
 
-    Glare calls ``coerce`` on the class when it parses a filter, where
+    Glare's parser of filters calls ``coerce`` on the class, where
     oslo.versionedobjects has a method of the instance.
     """
 
@@ -60,25 +60,25 @@ class _StringOperators:
 
 
 class ListField(_StringOperators, wrappers.ListField):  # type: ignore[misc]
-    """A list of strings that can be filtered."""
+    """A list of strings, with filters."""
 
 
 class DictField(_StringOperators, wrappers.DictField):  # type: ignore[misc]
-    """A dict of strings that can be filtered."""
+    """A dict of strings, with filters."""
 
 
 class _Distinct(validators.Unique):  # type: ignore[misc]
-    """Removes duplicates from a list, so that a filter matches an artifact once."""
+    """Removes duplicates, so that a filter matches an artifact once."""
 
     def __call__(self, value: Any) -> None:
         value[:] = list(dict.fromkeys(value))
 
 
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
-    """A blob's metadata, validated with a schema that is compiled once.
+    """A blob's metadata.
 
-    Glare compiles it for every blob of every artifact, which takes half the time
-    of showing or downloading an artifact.
+    Glare compiles the schema for every blob of every artifact, which takes half the
+    time of showing or downloading an artifact.
     """
 
     @staticmethod
@@ -119,7 +119,7 @@ def declare(field: table.Field) -> Any:
 def declare_version() -> Any:
     """Return the declaration of the field ``version``.
 
-    Glare's own reads ``1.2.3.4`` as 1.2.3+4; this one refuses it.
+    Glare reads ``1.2.3.4`` as 1.2.3+4; this field refuses such versions.
     """
     field = wrappers.Field.init(
         glare_fields.VersionField,
@@ -146,7 +146,7 @@ def declare_version() -> Any:
 
 
 def check_characters(value: Any) -> None:
-    """Refuse JSON with characters that some database cannot store.
+    """Refuse JSON with characters that some databases cannot store.
 
     :raises ValueError: naming the first such character.
     """
@@ -163,7 +163,7 @@ def check_characters(value: Any) -> None:
 def _normalize_version(text: str) -> str:
     """Return a version in full.
 
-    :raises ValueError: if it is not valid, or Glare cannot store it.
+    :raises ValueError: if the version is invalid, or too large for Glare.
     """
     version = package.parse_version(text)
     if len(text) > _MAX_VERSION or len(str(version)) > _MAX_VERSION:

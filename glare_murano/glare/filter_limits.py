@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limits for the filters of a list request, which would keep Glare's database busy for days.
+"""Limits for the filters of a list request.
 
-Glare joins a table for every filter by tags, or by a field that is a list or a
-dict. Each join multiplies the rows that the others found for an artifact, and a
-database can join only some dozens of tables.
+Glare joins a table for every filter by tags, lists or dicts. Databases can join only
+some dozens of tables, and each join multiplies the rows: a handful of filters could
+keep a database busy for days.
 """
 
 import math
@@ -55,7 +55,7 @@ class _Filter(NamedTuple):
 
     @property
     def max_rows(self) -> int:
-        """Largest number of rows that the filter finds for one artifact."""
+        """Largest number of rows for an artifact."""
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":

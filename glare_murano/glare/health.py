@@ -2,7 +2,7 @@
 
 """The backend ``glare_database`` of oslo.middleware's health check.
 
-The store is not checked, since stores that scale out have checks of their own.
+The store is not checked, since distributed stores have checks of their own.
 """
 
 import sqlalchemy as sa
@@ -14,10 +14,10 @@ LOG = logging.getLogger(__name__)
 
 
 class DatabaseCheck(pluginbase.HealthcheckBaseExtension):
-    """Check that the database answers."""
+    """Checks the database."""
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
-        """Read one row of Glare's artifacts."""
+        """Read a row of Glare's artifacts."""
         try:
             with database.get_engine().connect() as connection:
                 connection.execute(sa.text("SELECT id FROM glare_artifacts LIMIT 1")).all()

@@ -2,9 +2,10 @@
 
 """Integrity of the catalogue when a package is added or removed.
 
-A package becomes active only if its requirements are satisfied, and public only
-if public packages satisfy them. The last package that an active one needs stays.
-The checks are not locked: two requests at the same time may both pass.
+A package becomes active only if its requirements are satisfied, and public only if
+public packages satisfy them. A package stays while it alone satisfies a requirement
+of an active package. The checks are not locked: two requests at the same time may
+both pass.
 """
 
 import collections
@@ -65,7 +66,7 @@ _MAX_NAMED = 10
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
-    """A package that may satisfy a requirement."""
+    """A candidate for a requirement."""
 
     name: str
     version: Version
@@ -83,7 +84,7 @@ class _Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class _Dependents:
-    """The active packages of a project and visibility that require a package in one range."""
+    """Active packages of a project and visibility, with the same range for a requirement."""
 
     range: str
     owner: str
@@ -99,9 +100,9 @@ class _Dependents:
 
 
 def check_activation(context: RequestContext, af: Artifact) -> None:
-    """Check that the requirements of a package are satisfied.
+    """Check the requirements of a package before its activation.
 
-    :raises glare.common.exception.Conflict: if they are not, and the check is enforced.
+    :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
     """
 
     def find_problem() -> str:
@@ -111,9 +112,9 @@ def check_activation(context: RequestContext, af: Artifact) -> None:
 
 
 def check_publication(context: RequestContext, af: Artifact) -> None:
-    """Check that public packages satisfy the requirements of a package.
+    """Check the requirements of a package among public packages.
 
-    :raises glare.common.exception.Conflict: if they do not, and the check is enforced.
+    :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
     """
 
     def find_problem() -> str:
@@ -123,10 +124,10 @@ def check_publication(context: RequestContext, af: Artifact) -> None:
 
 
 def check_removal(context: RequestContext, af: Artifact) -> None:
-    """Check that no active package depends on this one alone.
+    """Check the dependents of a package before its deletion or deactivation.
 
-    :param af: the artifact that is to be deleted or deactivated.
-    :raises glare.common.exception.Conflict: if one does, and the check is enforced.
+    :raises glare.common.exception.Conflict: if active packages depend on this package
+        alone, and the check is enforced.
     """
     is_uploaded = af.archive is not None and af.archive["status"] == "active"
     if af.status == "active" or (af.status == "drafted" and is_uploaded):
@@ -155,7 +156,7 @@ def _enforce(
 def _unsatisfied(
     af: Artifact, is_usable: Callable[[_Candidate], bool], kind: str, remedy: str
 ) -> str:
-    """Return a message that names the unsatisfied requirements; empty if there are none."""
+    """Return a message with the unsatisfied requirements; empty if there are none."""
     # The engine takes the package itself for its requirement on itself.
     requirements = {fqn: text for fqn, text in af.requirements.items() if fqn != af.name}
     available: dict[str, set[Version]] = collections.defaultdict(set)
@@ -177,7 +178,7 @@ def _unsatisfied(
 
 
 def _dependent(context: RequestContext, af: Artifact) -> str:
-    """Return a message that names packages which depend on an artifact alone; empty if none."""
+    """Return a message with the packages that depend on an artifact alone; empty if none."""
     version = Version(af.version)
     viewer = policies.viewer_of(context)
     owner = None if af.visibility == "public" else af.owner
@@ -214,8 +215,8 @@ def _dependent(context: RequestContext, af: Artifact) -> str:
 def _visible_names(
     connection: Connection, af: Artifact, group: _Dependents, viewer: policies.Viewer
 ) -> Iterator[str]:
-    """Yield the packages of a group that the caller sees, with their requirement."""
-    if group.visibility == "public" or group.owner == viewer.project_id or viewer.sees_all:
+    """Yield the packages of a group with their requirement, if visible to the caller."""
+    if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
         for row in queries.find_requiring(
             connection, af.name, group.range, group.owner, group.visibility, _MAX_NAMED + 1
         ):
@@ -232,7 +233,7 @@ def _candidates(
 
 
 def _join(names: Iterable[str]) -> str:
-    """Join names for a message, which names some of many."""
+    """Join some of many names for a message."""
     named = list(itertools.islice(names, _MAX_NAMED + 1))
     joined = ", ".join(named[:_MAX_NAMED])
     return f"{joined} and more" if len(named) > _MAX_NAMED else joined

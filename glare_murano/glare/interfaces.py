@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The parts of Glare's objects that this project uses, as protocols.
-
-Glare has no type annotations, so that its own classes check nothing.
-"""
+"""Protocols for Glare's objects, which have no type annotations of their own."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

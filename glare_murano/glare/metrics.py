@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counters of the artifact type, and the application that exports them to Prometheus.
+"""Counters for Prometheus.
 
-Each process has counters of its own. Where several processes serve one port,
-prometheus_client adds them up in the directory that ``PROMETHEUS_MULTIPROC_DIR``
-names. The counters name no projects or packages, so that any operator may read them.
+Each process has counters of its own. Where several processes serve a port,
+prometheus_client adds the counters up in the directory ``PROMETHEUS_MULTIPROC_DIR``.
+They contain no names of projects or packages.
 """
 
 import os
@@ -25,7 +25,7 @@ QUERIES = prometheus_client.Histogram(
 
 
 def app_factory(global_conf: Any, **local_conf: Any) -> Any:
-    """Return the WSGI application that exports the counters, for paste.deploy."""
+    """Return the WSGI application with the counters, for paste.deploy."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return prometheus_client.make_wsgi_app()
     registry = prometheus_client.CollectorRegistry()

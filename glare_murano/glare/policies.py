@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules that this project adds to Glare's policy.
-
-Glare's own rules govern listing, uploading, activating and publishing; see
-``doc/source/install/glare.rst``.
-"""
+"""Policy rules beside Glare's own; see ``doc/source/install/glare.rst``."""
 
 from typing import NamedTuple
 
@@ -34,9 +30,9 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 
 def authorize(rule: str, context: RequestContext) -> None:
-    """Check that a rule of this project permits the caller's action.
+    """Check that a rule of this module permits the caller's action.
 
-    :raises glare.common.exception.PolicyException: if it does not.
+    :raises glare.common.exception.PolicyException: for any other caller.
     """
     enforcer = policy.init()
     for default in _RULES:
@@ -46,17 +42,17 @@ def authorize(rule: str, context: RequestContext) -> None:
 
 
 class Viewer(NamedTuple):
-    """The caller of a request, as far as the visibility of artifacts depends on it.
+    """The caller of a request, for the visibility of artifacts.
 
-    :ivar sees_all: whether the caller sees the artifacts of all projects.
+    :ivar is_admin: whether the artifacts of all projects are visible.
     """
 
     project_id: str | None
-    sees_all: bool
+    is_admin: bool
 
 
 def viewer_of(context: RequestContext) -> Viewer:
-    """Return the caller of a request, who sees what Glare would list."""
+    """Return the caller of a request, for the visibility in list calls."""
     rule = "artifact:list_all_artifacts"
     sees_all = context.is_admin or policy.authorize(rule, {}, context, do_raise=False)
     return Viewer(context.project_id, bool(sees_all))

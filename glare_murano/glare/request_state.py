@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of one request, for the hooks that Glare calls with the request's context alone."""
+"""The state of a request, for hooks whose only link to the request is Glare's context."""
 
 import dataclasses
 
@@ -10,17 +10,17 @@ from glare_murano.glare.uploads import Upload
 
 @dataclasses.dataclass
 class RequestState:
-    """The state of one request; it ends with Glare's context, to which it is attached.
+    """The state of a request, attached to Glare's context.
 
     :ivar overrides_checks: whether an administrator overrides the integrity checks.
-    :ivar upload: the upload of an archive, once it has begun.
+    :ivar upload: the upload of an archive, from its beginning.
     """
 
     overrides_checks: bool = False
     upload: Upload | None = None
 
     def roll_back(self, context: RequestContext) -> None:
-        """Roll back an upload that has not ended, now that the request has."""
+        """Roll back an unfinished upload at the end of the request."""
         if self.upload is not None:
             self.upload.roll_back(context)
 

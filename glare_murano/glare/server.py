@@ -2,9 +2,9 @@
 
 """The development server: Glare with the artifact type ``murano`` on one host.
 
-It serves Glare's own WSGI application on loopback, over SQLite and a directory of
-files. One state directory holds all data, which the next start finds again. Glare
-trusts every client (``trustedauth``), so the server is not for production.
+Glare's own WSGI application is served on loopback, over SQLite and a directory of
+files. All data lies in a state directory, where the next start finds the data again.
+Glare trusts every client (``trustedauth``): the server is not for production.
 """
 
 import argparse
@@ -45,7 +45,6 @@ LOG = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 DEFAULT_PORT = 9494
 _THREADS = 8
-_MAX_PORT = 65535
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TOKEN = "admin:admin:admin"  # noqa: S105 - the server accepts any token
 
@@ -128,11 +127,11 @@ POLICY = {
 
 
 class ServerError(GlareMuranoError):
-    """The server cannot start; the message is one line."""
+    """The server cannot start; the message has a single line."""
 
 
 class Server:
-    """A Glare that listens; one in a process, since Glare's configuration is global.
+    """A Glare that listens; a process has one at most, since Glare keeps global state.
 
     :ivar url: its URL.
     """
@@ -168,9 +167,9 @@ class Server:
 
 @contextlib.contextmanager
 def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
-    """Yield Glare's WSGI application over a state directory, created and migrated if needed.
+    """Create or migrate a state directory, and yield Glare's WSGI application.
 
-    :raises ServerError: if the directory cannot be written, or another server uses it.
+    :raises ServerError: if the directory cannot be written, or is in use.
     """
     state = state_dir.expanduser().resolve()
     if unusable := sorted(set("$%?\n") & set(str(state))):
@@ -214,10 +213,9 @@ def _application(state: pathlib.Path) -> Any:
 def _write_from_the_start(
     connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
 ) -> tuple[str, Any]:
-    """Make a transaction wait for the write lock when it begins.
+    """Make transactions wait for the write lock at their beginning.
 
-    SQLite refuses the lock at once, whatever the timeout, to a transaction that
-    has read already while another one writes.
+    SQLite refuses the lock without waiting to a transaction that has read already.
     """
     return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
 
@@ -234,8 +232,8 @@ def clouds_entry(url: str, name: str = "glare-murano") -> str:
 
 def _port(text: str) -> int:
     port = int(text)
-    if not 0 <= port <= _MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{port} is not between 0 and {_MAX_PORT}")
+    if not 0 <= port < 2**16:
+        raise argparse.ArgumentTypeError(f"{port} is not between 0 and {2**16 - 1}")
     return port
 
 
@@ -266,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the server until SIGINT or SIGTERM.
 
-    :returns: the exit code: 0, or 1 if it could not start.
+    :returns: the exit code, 1 if the server could not start.
     """
     arguments = _parser().parse_args(argv)
     running: list[Server] = []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads of archives, and the blobs that are extracted from them.
+"""Uploads of archives, and the blobs extracted from archives.
 
 Logos and the form are stored as blobs of their own, before the archive itself is
-stored. All of them become visible in one transaction, or are deleted again. An
-upload whose process was killed expires.
+stored. All of them become visible in one transaction, or are deleted again. If its
+process is killed, an upload expires.
 """
 
 import datetime
@@ -27,32 +27,29 @@ from glare_murano.package import Contents
 
 LOG = logging.getLogger(__name__)
 
-_Blob = Mapping[str, Any]
-
 
 class Upload:
-    """One upload of an archive, from Glare's mark on the blob to its end.
+    """An upload of an archive.
 
     An upload begins when Glare marks the blob as ``saving``; until the mark is
-    gone, Glare refuses other uploads, activation and deletion of the artifact.
+    removed, Glare refuses other uploads, activation and deletion of the artifact.
     Then the blobs in the archive are extracted and stored, and Glare stores the
-    archive. In the end the upload is completed, or rolled back.
+    archive. In the end the upload is saved, discarded or rolled back.
     """
 
     def __init__(self, artifact: Artifact, blob: dict[str, Any]) -> None:
         """Begin an upload.
 
         :param artifact: the artifact with the mark.
-        :param blob: the metadata of the archive, to which Glare adds the URL
-            when it has stored the archive.
+        :param blob: the metadata of the archive; Glare adds the URL later.
         """
-        names = (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS))
+        names = (fields.ARCHIVE, *(each.name for each in fields.BLOBS))
         before = (getattr(artifact, name) for name in names)
-        self._replaced = tuple(found["url"] for found in before if found and found["url"])
+        self._replaced = tuple(each["url"] for each in before if each and each["url"])
         self._blob = blob
         self._archive: IO[bytes] | None = None
         self._contents: Contents | None = None
-        self._extracted: dict[str, _Blob | None] = {}
+        self._extracted: dict[str, Mapping[str, Any] | None] = {}
         self._has_ended = False
 
     @property
@@ -61,13 +58,13 @@ class Upload:
         return self._blob["url"] not in (None, *self._replaced)
 
     def has_expired(self) -> bool:
-        """Check whether the mark is gone, so that the artifact may have changed since."""
+        """Check whether the mark was removed, and the artifact may have changed since."""
         session = database.get_session()
         with session.begin():
             return not _is_marked(session.get(models.ArtifactBlob, self._blob["id"]))
 
     def extract(self, context: RequestContext, archive: IO[bytes], contents: Contents) -> None:
-        """Store the blobs that an archive contains.
+        """Store the blobs in an archive.
 
         :param archive: is closed when the upload ends.
         :raises glare.common.exception.GlareException: if the store refuses a blob.
@@ -80,12 +77,12 @@ class Upload:
             )
 
     def save(self, context: RequestContext, artifact_id: str) -> dict[str, Any]:
-        """Save the stored archive, its blobs and its fields in one transaction.
+        """Save the archive, the blobs and the fields in one transaction.
 
         :returns: the values of the artifact.
         """
         if self._contents is None:
-            raise RuntimeError("an archive was stored that was not read")
+            raise RuntimeError("the stored archive was not read")
         changes = {
             "blobs": {fields.ARCHIVE: self._blob, **self._extracted},
             "properties": dict(fields.from_contents(self._contents)),
@@ -98,15 +95,15 @@ class Upload:
         return saved
 
     def discard(self, context: RequestContext) -> None:
-        """Delete everything that was stored; Glare removes its mark itself."""
+        """Delete the stored archive and blobs."""
         stored = [blob["url"] for blob in self._extracted.values() if blob]
         self._end(context, [*stored, self._blob["url"]] if self.is_stored else stored)
 
     def roll_back(self, context: RequestContext) -> None:
-        """Delete everything that was stored, and Glare's mark, unless the upload has ended.
+        """Discard the upload and remove the mark, unless the upload has ended.
 
-        Glare locks the artifact once the archive is stored, and leaves both behind
-        if another request holds the lock.
+        Glare locks the artifact again for the stored archive, and leaves archive and
+        mark behind if another request holds the lock.
         """
         if self._has_ended:
             return
@@ -126,14 +123,13 @@ class Upload:
 
 
 def expire(before: datetime.datetime, artifact_id: str | None = None) -> None:
-    """Remove the marks of uploads that began before a time.
+    """Remove the marks of uploads from before a time.
 
-    Glare leaves the mark behind if its process is killed. The artifact becomes
-    what it was before the upload. If the process runs after all, its upload
-    changes nothing any more.
+    Killed processes leave marks behind. The artifact returns to its state before the
+    upload. If the process is alive after all, its upload changes nothing any more.
 
     :param before: a time, in UTC.
-    :param artifact_id: one artifact; None for all.
+    :param artifact_id: a single artifact; None for all.
     """
     session = database.get_session()
     with session.begin():
@@ -158,7 +154,6 @@ def _is_marked(blob: models.ArtifactBlob | None) -> bool:
 
 
 def _remove_mark(session: orm.Session, blob: models.ArtifactBlob) -> None:
-    """Restore a blob to its state before the upload."""
     size = _stored_size(blob.url)
     if size is None:
         session.delete(blob)
@@ -169,7 +164,7 @@ def _remove_mark(session: orm.Session, blob: models.ArtifactBlob) -> None:
 
 
 def _stored_size(url: str | None) -> int | None:
-    """Return the size of a stored blob in bytes, or None if it is missing."""
+    """Return the size of a stored blob in bytes, or None for a missing blob."""
     if url is None:
         return None
     try:
@@ -188,7 +183,7 @@ def _delete(context: RequestContext, url: str) -> None:
         LOG.warning("The blob %s is unused but could not be deleted: %s", url, error)
 
 
-def _store(context: RequestContext, data: bytes, content_type: str) -> _Blob:
+def _store(context: RequestContext, data: bytes, content_type: str) -> dict[str, Any]:
     """Store a blob, and return its metadata in Glare's form."""
     blob_id = uuidutils.generate_uuid()
     options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]

@@ -170,7 +170,7 @@ def test_a_query_sees_one_state_of_the_database(
     monkeypatch.setattr(database, "get_session", lambda: orm.Session(site.database))
 
     with queries.snapshot() as connection:
-        viewer = Viewer(project, sees_all=True)
+        viewer = Viewer(project, is_admin=True)
         source = GlareSource(connection, viewer, Query(project_id=project))
         assert source.versions([name]) == {name: (package.version,)}
         assert glare.request("DELETE", f"/{artifact_id}").status_code == 204

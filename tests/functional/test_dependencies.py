@@ -392,7 +392,7 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
         asked = source.GlareSource(
             connection,
-            Viewer(found["owner"], sees_all=False),
+            Viewer(found["owner"], is_admin=False),
             Query(),
         )
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: the archives of several artifacts as one TAR stream, a batch.
+"""The resource ``archives``: several archives as one TAR stream, a batch.
 
 Glare takes longer to begin a download than to send a small archive, and an
-application has dozens of them. A batch holds only archives that its caller could
-download one by one. It leaves out the others, and archives that cannot be read;
-the caller downloads a missing one by itself, and receives the error.
+application has dozens of packages. A batch contains only archives for which the
+caller's own download would succeed. For a missing archive, the download returns
+the error.
 """
 
 import functools
@@ -35,14 +35,11 @@ _CHUNK_SIZE = 64 * 1024
 # Artifacts that are looked up at once.
 _LOOK_UP = 16
 
+_ID = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
 SCHEMA = {
     "type": "object",
     "properties": {
-        "artifacts": {
-            "type": "array",
-            "maxItems": wire.MAX_ARCHIVES,
-            "items": {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
-        },
+        "artifacts": {"type": "array", "maxItems": wire.MAX_ARCHIVES, "items": _ID},
     },
     "required": ["artifacts"],
     "additionalProperties": False,
@@ -51,7 +48,7 @@ _VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def download(req: webob.Request) -> webob.Response:
-    """Send the archives of artifacts in one answer, each named by its artifact's id."""
+    """Send the archives of artifacts, each named by the artifact's id."""
     ids = validation.read_body(req, _VALIDATOR)["artifacts"]
     chunks = stream(req.context, list(dict.fromkeys(ids)))
     # An error before the first chunk is answered like any other.
@@ -62,15 +59,33 @@ def download(req: webob.Request) -> webob.Response:
 
 
 def stream(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:
-    """Yield a batch of these artifacts, in this order, up to ``MAX_SIZE``.
+    """Yield a batch of artifacts, in this order, up to ``MAX_SIZE``.
 
     :raises EOFError: in the middle of the batch, if a stored archive differs in
         size from its metadata.
     """
-    return _join(_batch(context, ids))
+    return _join(_members(context, ids))
 
 
-def _batch(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:
+def _join(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small pieces, since the server sends each piece alone."""
+    joined = bytearray()
+    failure = None
+    try:
+        for piece in pieces:
+            joined += piece
+            if len(joined) >= _CHUNK_SIZE:
+                yield bytes(joined)
+                joined.clear()
+    except Exception as error:
+        failure = error
+    if joined:
+        yield bytes(joined)
+    if failure is not None:
+        raise failure
+
+
+def _members(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:
     room = MAX_SIZE
     for blob in _downloadable(context, ids):
         if blob.size <= room:
@@ -79,25 +94,8 @@ def _batch(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _join(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes in fewer pieces, since a server sends each of them alone."""
-    joined: list[bytes] = []
-    try:
-        for piece in pieces:
-            joined.append(piece)
-            if sum(map(len, joined)) >= _CHUNK_SIZE:
-                yield b"".join(joined)
-                joined.clear()
-    except Exception:
-        if joined:
-            yield b"".join(joined)
-        raise
-    if joined:
-        yield b"".join(joined)
-
-
 def _downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Row]:
-    """Yield the stored archives that the caller may download, by Glare's own rules."""
+    """Yield the archives for which the caller's own download would succeed."""
     may_all = policy.authorize("artifact:download_from_any_artifact", {}, context, do_raise=False)
     viewer = policies.Viewer(context.project_id, context.is_admin or may_all)
     decisions: dict[tuple[str, str], bool] = {}
@@ -117,10 +115,10 @@ def _downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Row]:
 def _may_download(
     context: RequestContext, artifact: Row, decisions: dict[tuple[str, str], bool]
 ) -> bool:
-    """Return whether the policy permits the caller to download an archive.
+    """Return whether the policy permits the download of an archive.
 
-    :param decisions: earlier decisions by owner and visibility; they hold for all
-        artifacts with the same, unless a rule has read another field.
+    :param decisions: earlier decisions by owner and visibility, which hold for all
+        artifacts alike unless a rule has read another field.
     """
     kind = (artifact.owner, artifact.visibility)
     if kind in decisions:
@@ -129,7 +127,7 @@ def _may_download(
     try:
         may = bool(policy.authorize("artifact:download", target, context, do_raise=False))
     except exception.NotFound:
-        # It was deleted, or hidden from the caller, after the look-up.
+        # The artifact was deleted or hidden after the look-up.
         return False
     if not target.is_read:
         decisions[kind] = may
@@ -137,10 +135,10 @@ def _may_download(
 
 
 class _PolicyTarget(Mapping[str, Any]):
-    """The artifact that a rule of the policy decides about.
+    """An artifact for the rules of a policy.
 
-    Most rules read owner, status and visibility only. Reading all other fields
-    takes longer than sending an archive, and waits until a rule reads one.
+    Most rules read owner, status and visibility only. All other fields are read on
+    demand, since reading them takes longer than sending an archive.
 
     :ivar is_read: whether a rule has read another field.
     """
@@ -169,14 +167,12 @@ class _PolicyTarget(Mapping[str, Any]):
 
     @functools.cached_property
     def _fields(self) -> dict[str, Any]:
-        """The fields that Glare passes to the rule of a download."""
         # Set first, since reading may fail.
         self.is_read = True
         return MuranoPackageArtifact.show(self._context, self._id).to_dict()
 
 
 def _member(context: RequestContext, blob: Row) -> Iterator[bytes]:
-    """Yield the member of a batch that holds an archive."""
     try:
         pieces = iter(store_api.load_from_store(uri=blob.url, context=context))
         piece = next(pieces, b"")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``dependencies``: the closure of a set of requirements in one answer."""
+"""The resource ``dependencies``: the closure of a set of requirements."""
 
 import jsonschema
 import webob
@@ -78,9 +78,9 @@ def _plan(query: wire.Query, source: GlareSource) -> wire.Answer:
 def _find_roots(
     query: wire.Query, source: GlareSource
 ) -> tuple[list[tuple[str, VersionSpec]], list[wire.Undefined]]:
-    """Find a package for each class of a query, in one version that defines the class.
+    """Find a package for each class of a query, and an exact range for its version.
 
-    :returns: FQNs and ranges, and the classes that no package defines.
+    :returns: the packages with ranges, and the classes without any package.
     """
     if not query.classes:
         return [], []

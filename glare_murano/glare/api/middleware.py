@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter that serves the paths beside Glare's own API.
+"""The WSGI filter with the paths beside Glare's own API.
 
-It stands in Glare's paste pipeline behind authentication, and passes on every
-other request. The API is described in ``doc/openapi.yaml``.
+The filter stands in Glare's paste pipeline behind authentication, and passes on
+all other requests. See ``doc/openapi.yaml`` for the API.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Handle a request, and roll back an upload that Glare has left unfinished."""
+        """Handle a request, and roll back an upload if Glare has left it unfinished."""
         try:
             return super().__call__(req)
         finally:

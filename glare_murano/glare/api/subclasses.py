@@ -21,7 +21,7 @@ _VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def show(req: webob.Request) -> webob.Response:
-    """List the subclasses of a class, with the packages that define them."""
+    """List the subclasses of a class, with their packages."""
     class_name = validation.read_parameters(req, _VALIDATOR)["class"]
     viewer = policies.viewer_of(req.context)
     with queries.snapshot() as connection:

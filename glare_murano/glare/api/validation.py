@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter that refuses malformed requests, and the reading of requests.
+"""The WSGI filter against malformed requests, and the reading of requests.
 
-The filter stands in Glare's paste pipeline right behind ``faultwrapper``, and
-checks only requests to paths of this project: URL and JSON body must be readable,
-and contain nothing that Glare's database cannot store. It does not read uploads,
-nor interpret values.
+The filter stands in Glare's paste pipeline right behind ``faultwrapper``. For paths
+of this project only, it refuses unreadable URLs and JSON bodies, and characters
+that Glare's database cannot store. Uploads are not read, values not interpreted.
 
 Every refusal on these paths is answered in the form of Glare's errors, and logged
 in one line.
@@ -15,7 +14,7 @@ import json
 import math
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jsonpatch
@@ -48,8 +47,9 @@ _PATCH = "application/json-patch+json"
 _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
-# Control characters, some of which begin a new line in a log.
+# Control characters may begin a new line in a log.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+_FORBIDDEN_IN_NAMES = (field_types.UNSTORABLE, _CONTROL)
 
 
 class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request to one of our paths; pass on any other."""
+        """Check a request to a path of this project; pass on any other."""
         # Glare's router ignores a line break at the end.
         path = req.environ["PATH_INFO"].removesuffix("\n")
         if not any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS):
@@ -76,7 +76,7 @@ class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
 
 
 def check(req: webob.Request) -> None:
-    """Refuse a malformed request; its body can still be read afterwards.
+    """Refuse a malformed request, and leave its body readable.
 
     :raises glare.common.exception.GlareException: naming the mistake.
     """
@@ -96,8 +96,8 @@ def check(req: webob.Request) -> None:
 def read_body(req: webob.Request, validator: jsonschema.Validator) -> Any:
     """Return the JSON body of a request.
 
-    :raises glare.common.exception.GlareException: if it is malformed, or violates
-        the schema.
+    :raises glare.common.exception.GlareException: for malformed JSON, and for a
+        violation of the schema.
     """
     body = _read_json(req)
     _check_schema(validator, body)
@@ -105,7 +105,7 @@ def read_body(req: webob.Request, validator: jsonschema.Validator) -> Any:
 
 
 def read_parameters(req: webob.Request, validator: jsonschema.Validator) -> dict[str, Any]:
-    """Return the parameters of a request's URL; a repeated one is a list.
+    """Return the parameters of a request's URL, with lists for repeated names.
 
     :raises glare.common.exception.BadRequest: if they violate the schema.
     """
@@ -147,37 +147,30 @@ def _finite(text: str) -> float:
     return number
 
 
-def _check_strings(value: Any) -> None:
-    for text, is_key in _strings(value):
-        _check_characters(text, is_name=is_key)
-
-
-def _strings(value: Any, depth: int = 0) -> Iterator[tuple[str, bool]]:
-    """Yield every string of a JSON document, and whether it is a key."""
+def _check_strings(value: Any, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
         raise _too_deep()
     if isinstance(value, str):
-        yield value, False
+        _check_characters(value, field_types.UNSTORABLE)
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item, depth + 1)
+            _check_strings(item, depth + 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield key, True
-            yield from _strings(item, depth + 1)
+            _check_characters(key, *_FORBIDDEN_IN_NAMES)
+            _check_strings(item, depth + 1)
 
 
 def _too_deep() -> exception.BadRequest:
     return exception.BadRequest(message=f"the request is nested deeper than {MAX_DEPTH} levels")
 
 
-def _check_characters(text: str, is_name: bool) -> None:
-    """Refuse a string that Glare cannot store, and control characters in a name."""
-    found = field_types.UNSTORABLE.search(text) or (_CONTROL.search(text) if is_name else None)
-    if found:
-        raise exception.BadRequest(
-            message=f"the request has a character that Glare cannot store: {found[0]!a}"
-        )
+def _check_characters(text: str, *forbidden: re.Pattern[str]) -> None:
+    for pattern in forbidden:
+        if found := pattern.search(text):
+            raise exception.BadRequest(
+                message=f"the request has a character that Glare cannot store: {found[0]!a}"
+            )
 
 
 def _check_url(environ: dict[str, Any]) -> None:
@@ -189,8 +182,8 @@ def _check_url(environ: dict[str, Any]) -> None:
         parameters = urllib.parse.unquote(query, errors="strict")
     except UnicodeError as error:
         raise exception.BadRequest(message="the URL is not in UTF-8") from error
-    _check_characters(path, is_name=True)
-    _check_characters(parameters, is_name=True)
+    _check_characters(path, *_FORBIDDEN_IN_NAMES)
+    _check_characters(parameters, *_FORBIDDEN_IN_NAMES)
     # Glare's router would read it as the method, and read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
         raise exception.BadRequest(message="_method is not a filter; send the method itself")
@@ -232,7 +225,7 @@ def _check_fields(body: Any) -> None:
 
 
 def _error_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return the error of a response that Glare has sent as HTML."""
+    """Return Glare's form of an error for an HTML response."""
     status = exc.status_map[response.status_code]
     return {
         "code": status.code,

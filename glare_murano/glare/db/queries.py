@@ -2,8 +2,9 @@
 
 """The SQL statements over Glare's tables.
 
-The values that rows are looked up by are parameters, so that SQLAlchemy compiles
-a statement once, which takes longer than running it.
+Values for look-ups are parameters, so that SQLAlchemy compiles each statement once:
+compiling takes longer than running. Statements select tables, since rows of
+mapped classes take longer, too.
 """
 
 import collections
@@ -11,7 +12,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from glare.common import semver_db
@@ -29,23 +30,22 @@ _MAX_VALUES = 30_000
 _REQUIREMENTS = "requirements"
 _CLASSES = "class_definitions"
 
-# Tables, since rows of mapped classes take longer.
-_artifacts = models.Artifact.__table__
-_blobs = models.ArtifactBlob.__table__
-_properties = models.ArtifactProperty.__table__
+_artifacts = models.Artifact.__table__.c
+_blobs = models.ArtifactBlob.__table__.c
+_properties = models.ArtifactProperty.__table__.c
 
-_VERSION = (_artifacts.c.version_prefix, _artifacts.c.version_suffix, _artifacts.c.version_meta)
+_VERSION = (_artifacts.version_prefix, _artifacts.version_suffix, _artifacts.version_meta)
 
 
 @dataclasses.dataclass(frozen=True)
 class PackageMetadata:
     """The metadata of an artifact with an archive.
 
-    :param requirements: FQN -> range as a string, since a parsed one takes fifty
-        times the memory.
-    :param classes: names of the classes that it defines, sorted.
-    :param digest: the SHA-256 of its archive, in hexadecimal.
-    :param size: of its archive, in bytes.
+    :param requirements: FQN -> range; strings, since parsed ranges take fifty times
+        the memory.
+    :param classes: names of the defined classes, sorted.
+    :param digest: the SHA-256 of the archive, in hexadecimal.
+    :param size: of the archive, in bytes.
     """
 
     requirements: Mapping[str, str]
@@ -56,7 +56,7 @@ class PackageMetadata:
 
 @contextlib.contextmanager
 def snapshot() -> Iterator[Connection]:
-    """Open a transaction that reads the database as it is at its first statement."""
+    """Open a transaction on one state of the database."""
     session = database.get_session()
     with session.begin():
         is_postgresql = session.get_bind().dialect.name == "postgresql"
@@ -84,13 +84,13 @@ def find_usable(
     values: Iterable[str],
     package: str | None = None,
 ) -> Iterator[Row]:
-    """Find the active artifacts that a caller sees.
+    """Find active artifacts among those visible to a viewer.
 
-    :param column: the column with the values: ``id`` or ``name``.
-    :param package: the id of an artifact that is found even if it is a draft.
+    :param column: the column of the values: ``id`` or ``name``.
+    :param package: the id of an artifact that may be a draft.
     :returns: rows with ``id``, ``name``, ``owner``, ``visibility`` and the version.
     """
-    statement = _usable(column, viewer.sees_all, viewer.project_id is not None)
+    statement = _usable(column, viewer.is_admin, viewer.project_id is not None)
     parameters = {"package": package, "project": viewer.project_id}
     return _look_up(connection, statement, values, parameters)
 
@@ -106,12 +106,12 @@ def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterato
 def find_extending(
     connection: Connection, viewer: Viewer, base_names: Iterable[str]
 ) -> Iterator[Row]:
-    """Find the active artifacts, of those that a caller sees, with subclasses of classes.
+    """Find active packages with direct subclasses of classes, if visible to a viewer.
 
-    :returns: rows with ``key_name``, the base class, ``string_value``, its direct
-        subclasses joined by commas, ``name`` and the version of the package.
+    :returns: rows with ``key_name``, the base class, ``string_value``, the
+        subclasses joined by commas, ``name`` and the version.
     """
-    statement = _extending(viewer.sees_all, viewer.project_id is not None)
+    statement = _extending(viewer.is_admin, viewer.project_id is not None)
     return _look_up(connection, statement, base_names, {"project": viewer.project_id})
 
 
@@ -124,7 +124,7 @@ def find_archives(connection: Connection, ids: Iterable[str]) -> Iterator[Row]:
 
 
 def find_metadata(connection: Connection, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-    """Find the metadata of the artifacts that have an archive, by id."""
+    """Return the metadata of artifacts by id, without drafts that lack an archive."""
     archives: dict[str, tuple[str, int]] = {}
     requirements: dict[str, dict[str, str]] = collections.defaultdict(dict)
     classes: dict[str, list[str]] = collections.defaultdict(list)
@@ -143,40 +143,36 @@ def find_metadata(connection: Connection, ids: Iterable[str]) -> dict[str, Packa
 def find_candidates(
     connection: Connection, names: Iterable[str], except_id: str = ""
 ) -> Iterator[Row]:
-    """Find the active artifacts with names, and the drafts with an uploaded archive.
+    """Find active artifacts by name, and drafts with an uploaded archive.
 
     :returns: rows with ``name``, ``owner``, ``visibility``, ``status`` and the version.
     """
     return _look_up(connection, _CANDIDATES, names, {"except_id": except_id})
 
 
-def find_dependents(connection: Connection, name: str, owner: str | None) -> Iterator[Row]:
+def find_dependents(connection: Connection, name: str, owner: str | None) -> list[Row]:
     """Find the ranges in which active artifacts require a package.
 
-    :param owner: the project that sees the package; None for all.
+    :param owner: the project of the artifacts; None for all.
     :returns: distinct rows with ``key_name``, the package, ``string_value``, the
         range, ``owner`` and ``visibility``.
     """
-    columns = (
-        _properties.c.key_name,
-        _properties.c.string_value,
-        _artifacts.c.owner,
-        _artifacts.c.visibility,
-    )
-    yield from connection.execute(_requiring(name, owner, *columns).distinct())
+    columns = (_properties.key_name, _properties.string_value)
+    statement = _requiring(name, owner, *columns, _artifacts.owner, _artifacts.visibility)
+    return list(connection.execute(statement.distinct()))
 
 
 def find_requiring(
     connection: Connection, name: str, range_: str, owner: str, visibility: str, limit: int
-) -> Iterator[Row]:
+) -> list[Row]:
     """Find the active artifacts of a project that require a package in a range.
 
     :returns: rows with ``name`` and the version.
     """
-    statement = _requiring(name, owner, _artifacts.c.name, *_VERSION).where(
-        _properties.c.string_value == range_, _artifacts.c.visibility == visibility
+    statement = _requiring(name, owner, _artifacts.name, *_VERSION).where(
+        _properties.string_value == range_, _artifacts.visibility == visibility
     )
-    yield from connection.execute(statement.limit(limit))
+    return list(connection.execute(statement.limit(limit)))
 
 
 def _look_up(
@@ -185,11 +181,7 @@ def _look_up(
     values: Iterable[str],
     parameters: Mapping[str, str | None] | None = None,
 ) -> Iterator[Row]:
-    """Execute a statement for values, in shares if there are too many for one statement.
-
-    :param statement: has a condition ``_among``.
-    :param parameters: the other parameters of the statement.
-    """
+    """Execute a statement with a condition ``_among`` values, in shares of ``_MAX_VALUES``."""
     ordered = sorted(values)
     for start in range(0, len(ordered), _MAX_VALUES):
         share = {"values": ordered[start : start + _MAX_VALUES]}
@@ -201,144 +193,108 @@ def _among(column: Any) -> Any:
 
 
 def _filter(*conditions: Any) -> Any:
-    """Return a condition that filters rows, for which the database uses no index.
+    """Join conditions, and keep the database from using indexes for them.
 
-    SQLite ignores how many rows have a value. Without this, it would look up all
-    active artifacts, or all requirements, to find fifty artifacts.
+    SQLite does not know the number of rows for a value: with an index, it would look up
+    all active artifacts, or all requirements, to find fifty artifacts.
     """
     return sa.case((sa.and_(*conditions), 1), else_=0) == 1
 
 
-class _Caller(NamedTuple):
-    """The attributes of a context that Glare's rule for lists reads."""
-
-    is_admin: bool
-    project_id: Any
-
-
-def _visible(statement: Any, sees_all: bool, has_project: bool) -> Any:
-    """Restrict a statement to the artifacts that Glare would list, by its own rule."""
-    project_id = sa.bindparam("project") if has_project else None
-    return database._apply_query_base_filters(statement, _Caller(sees_all, project_id))
-
-
-# The statements that depend on the caller: one for each kind of callers.
+def _visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
+    """Restrict a statement to visible artifacts, by Glare's own rule for lists."""
+    viewer = Viewer(sa.bindparam("project") if has_project else None, is_admin)
+    return database._apply_query_base_filters(statement, viewer)
 
 
 @functools.lru_cache
-def _usable(column: str, sees_all: bool, has_project: bool) -> Any:
-    is_package = _artifacts.c.id == sa.bindparam("package")
-    matching = _visible(
-        sa.select(_artifacts.c.id).where(
-            _artifacts.c.type_name == fields.TYPE_NAME,
-            sa.or_(
-                _artifacts.c.status == "active",
-                sa.and_(is_package, _artifacts.c.status != "deleted"),
-            ),
-        ),
-        sees_all,
-        has_project,
+def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
+    is_package = _artifacts.id == sa.bindparam("package")
+    usable = sa.select(_artifacts.id).where(
+        _artifacts.type_name == fields.TYPE_NAME,
+        sa.or_(_artifacts.status == "active", sa.and_(is_package, _artifacts.status != "deleted")),
     )
+    condition = _visible(usable, is_admin, has_project).whereclause
     return sa.select(
-        _artifacts.c.id, _artifacts.c.name, *_VERSION, _artifacts.c.owner, _artifacts.c.visibility
-    ).where(_among(_artifacts.c[column]), _filter(matching.whereclause))
+        _artifacts.id, _artifacts.name, *_VERSION, _artifacts.owner, _artifacts.visibility
+    ).where(_among(_artifacts[column]), _filter(condition))
 
 
 @functools.lru_cache
-def _extending(sees_all: bool, has_project: bool) -> Any:
-    statement = (
-        sa.select(_properties.c.key_name, _properties.c.string_value, _artifacts.c.name, *_VERSION)
-        .select_from(_properties)
-        .join(_artifacts, _artifacts.c.id == _properties.c.artifact_id)
+def _extending(is_admin: bool, has_project: bool) -> Any:
+    columns = (_properties.key_name, _properties.string_value, _artifacts.name, *_VERSION)
+    statement = _of_active("inherits", *columns).where(_among(_properties.key_name))
+    return _visible(statement, is_admin, has_project)
+
+
+def _requiring(name: str, owner: str | None, *columns: Any) -> Any:
+    statement = _of_active(_REQUIREMENTS, *columns).where(
+        _properties.key_name == name, _artifacts.name != name
+    )
+    return statement if owner is None else statement.where(_artifacts.owner == owner)
+
+
+def _of_active(field: str, *columns: Any) -> Any:
+    """Select columns of active artifacts and the elements of a field."""
+    return (
+        sa.select(*columns)
+        .join_from(
+            models.ArtifactProperty.__table__,
+            models.Artifact.__table__,
+            _artifacts.id == _properties.artifact_id,
+        )
         .where(
-            _among(_properties.c.key_name),
-            _properties.c.name == "inherits",
-            _artifacts.c.type_name == fields.TYPE_NAME,
-            _artifacts.c.status == "active",
+            _properties.name == field,
+            _artifacts.type_name == fields.TYPE_NAME,
+            _artifacts.status == "active",
         )
     )
-    return _visible(statement, sees_all, has_project)
 
 
-_DEFINING = sa.select(_properties.c.string_value, _properties.c.artifact_id).where(
-    _properties.c.name == _CLASSES, _among(_properties.c.string_value)
+_DEFINING = sa.select(_properties.string_value, _properties.artifact_id).where(
+    _properties.name == _CLASSES, _among(_properties.string_value)
 )
 
-_ARCHIVES = sa.select(_blobs.c.artifact_id, _blobs.c.url, _blobs.c.size).where(
-    _among(_blobs.c.artifact_id),
-    _filter(
-        _blobs.c.name == fields.ARCHIVE,
-        _blobs.c.status == "active",
-        _blobs.c.external.is_(False),
-    ),
+_IS_ARCHIVE = sa.and_(_blobs.name == fields.ARCHIVE, _blobs.status == "active")
+
+_ARCHIVES = sa.select(_blobs.artifact_id, _blobs.url, _blobs.size).where(
+    _among(_blobs.artifact_id), _filter(_IS_ARCHIVE, _blobs.external.is_(False))
 )
 
 # A row for each requirement and class, and one for an archive without any.
 _METADATA = (
     sa.select(
-        _blobs.c.artifact_id,
-        _blobs.c.sha256,
-        _blobs.c.size,
-        _properties.c.name,
-        _properties.c.key_name,
-        _properties.c.string_value,
+        _blobs.artifact_id,
+        _blobs.sha256,
+        _blobs.size,
+        _properties.name,
+        _properties.key_name,
+        _properties.string_value,
     )
-    .select_from(
-        _blobs.outerjoin(
-            _properties,
-            sa.and_(
-                _properties.c.artifact_id == _blobs.c.artifact_id,
-                _filter(_properties.c.name.in_([_REQUIREMENTS, _CLASSES])),
-            ),
-        )
+    .outerjoin_from(
+        models.ArtifactBlob.__table__,
+        models.ArtifactProperty.__table__,
+        sa.and_(
+            _properties.artifact_id == _blobs.artifact_id,
+            _filter(_properties.name.in_([_REQUIREMENTS, _CLASSES])),
+        ),
     )
-    .where(
-        _among(_blobs.c.artifact_id),
-        _filter(_blobs.c.name == fields.ARCHIVE, _blobs.c.status == "active"),
-    )
+    .where(_among(_blobs.artifact_id), _filter(_IS_ARCHIVE))
 )
 
-_IS_UPLOADED = (
-    sa.select(_blobs.c.artifact_id)
-    .where(
-        _blobs.c.artifact_id == _artifacts.c.id,
-        _blobs.c.name == fields.ARCHIVE,
-        _blobs.c.status == "active",
-    )
-    .exists()
+_HAS_ARCHIVE = (
+    sa.select(_blobs.artifact_id).where(_blobs.artifact_id == _artifacts.id, _IS_ARCHIVE).exists()
 )
 
 _CANDIDATES = sa.select(
-    _artifacts.c.name,
-    *_VERSION,
-    _artifacts.c.owner,
-    _artifacts.c.visibility,
-    _artifacts.c.status,
+    _artifacts.name, *_VERSION, _artifacts.owner, _artifacts.visibility, _artifacts.status
 ).where(
-    _among(_artifacts.c.name),
-    _artifacts.c.id != sa.bindparam("except_id"),
+    _among(_artifacts.name),
+    _artifacts.id != sa.bindparam("except_id"),
     _filter(
-        _artifacts.c.type_name == fields.TYPE_NAME,
+        _artifacts.type_name == fields.TYPE_NAME,
         sa.or_(
-            _artifacts.c.status == "active",
-            sa.and_(_artifacts.c.status == "drafted", _IS_UPLOADED),
+            _artifacts.status == "active", sa.and_(_artifacts.status == "drafted", _HAS_ARCHIVE)
         ),
     ),
 )
-
-
-def _requiring(name: str, owner: str | None, *columns: Any) -> Any:
-    """Select columns of the active artifacts that require a package."""
-    statement = (
-        sa.select(*columns)
-        .select_from(_properties)
-        .join(_artifacts, _artifacts.c.id == _properties.c.artifact_id)
-        .where(
-            _properties.c.name == _REQUIREMENTS,
-            _properties.c.key_name == name,
-            _artifacts.c.type_name == fields.TYPE_NAME,
-            _artifacts.c.status == "active",
-            _artifacts.c.name != name,
-        )
-    )
-    return statement if owner is None else statement.where(_artifacts.c.owner == owner)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The versions and requirements that the resolver reads from Glare's database.
+"""The resolver's source of versions and requirements: Glare's database.
 
-A level of the graph takes two statements at most, one for versions and one for
-metadata, however many packages and versions there are.
+A level of the graph takes two statements at most, for versions and for metadata,
+with any number of packages and versions.
 """
 
 import collections
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 @dataclasses.dataclass(frozen=True)
 class UsableArtifact:
-    """An artifact that the resolver may choose."""
+    """A candidate of the resolver."""
 
     id: str
     package: PackageVersion
@@ -49,13 +49,13 @@ class UsableArtifact:
 
 
 class GlareSource:
-    """The versions and requirements for one query; see ``resolver.Source``."""
+    """Versions and requirements for one query; see ``resolver.Source``."""
 
     def __init__(self, connection: Connection, viewer: Viewer, query: Query) -> None:
         """Make a source.
 
         :param connection: to Glare's database, in a transaction.
-        :param viewer: the caller, who sees every artifact of the answer.
+        :param viewer: the caller, to whom the artifacts have to be visible.
         """
         self._connection = connection
         self._viewer = viewer
@@ -84,13 +84,13 @@ class GlareSource:
         }
 
     def package(self) -> PackageVersion | None:
-        """Return the version of the artifact ``package`` of the query, if the caller sees it."""
+        """Return the name and version of the query's ``package``, if visible to the caller."""
         id_ = self._query.package
         found = [artifact.package for artifact in self._find("id", [id_])] if id_ else []
         return found[0] if found else None
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
-        """Return the versions that define each of the classes."""
+        """Return the packages that define each of the classes."""
         defined: dict[str, set[str]] = collections.defaultdict(set)
         for class_name, artifact_id in queries.find_defining(self._connection, class_names):
             defined[artifact_id].add(class_name)

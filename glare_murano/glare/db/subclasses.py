@@ -2,8 +2,8 @@
 
 """All subclasses of a class, direct and indirect, from Glare's database.
 
-Classes are identified by name, across all versions of the packages that define
-them. A level of subclasses takes one statement.
+Classes are identified by name, across all versions of packages. A level of
+subclasses takes one statement.
 """
 
 import collections
@@ -20,8 +20,8 @@ from glare_murano.package import Version
 class Subclass:
     """A direct or indirect subclass of a class.
 
-    :ivar extends: the classes above it that it extends directly.
-    :ivar packages: FQN of a package that defines it -> versions of the package.
+    :ivar extends: its direct base classes within the hierarchy.
+    :ivar packages: FQN of a package with its definition -> versions of the package.
     """
 
     extends: set[str] = dataclasses.field(default_factory=set)
@@ -31,7 +31,7 @@ class Subclass:
 
 
 def find_subclasses(connection: Connection, viewer: Viewer, class_name: str) -> dict[str, Subclass]:
-    """Find all subclasses of a class in the active packages that a caller sees, by name."""
+    """Return all subclasses of a class by name, in the active packages visible to a viewer."""
     found: dict[str, Subclass] = collections.defaultdict(Subclass)
     level = {class_name}
     seen = {class_name}
