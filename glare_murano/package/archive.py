@@ -140,24 +140,20 @@ class Archive(abc.ABC):
         """
         start = target.tell()
         try:
-            self._pack(target)
+            with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+                for entry in sorted(self._entries.values(), key=lambda e: e.path):
+                    info = zipfile.ZipInfo(entry.path, _PACKED_TIME)
+                    info.compress_type = zipfile.ZIP_DEFLATED
+                    info.create_system = _UNIX
+                    info.external_attr = (stat.S_IFREG | _mode(entry)) << 16
+                    info.file_size = entry.size
+                    with archive.open(info, "w") as stream:
+                        stream.writelines(self._chunks(entry))
         except BaseException:
             # zipfile completes the archive even after an error.
             target.seek(start)
             target.truncate()
             raise
-
-    def _pack(self, target: IO[bytes]) -> None:
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-            for entry in sorted(self._entries.values(), key=lambda e: e.path):
-                info = zipfile.ZipInfo(entry.path, _PACKED_TIME)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                info.create_system = _UNIX
-                info.external_attr = (stat.S_IFREG | _mode(entry)) << 16
-                info.file_size = entry.size
-                with archive.open(info, "w") as stream:
-                    for chunk in self._chunks(entry):
-                        stream.write(chunk)
 
     def _write_all(self, root: pathlib.Path) -> None:
         made = {""}
@@ -168,8 +164,7 @@ class Archive(abc.ABC):
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
             # Buffered: an unbuffered write to a full disk may be partial without an error.
             with open(file, "wb") as stream:
-                for chunk in self._chunks(entry):
-                    stream.write(chunk)
+                stream.writelines(self._chunks(entry))
 
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
         """Read a file, and compare its length with its declared size."""

@@ -32,6 +32,11 @@ _ENVIRONMENT = {Yaql("$environment"): Yaql("$.find('io.murano.Environment').requ
 _STACK = {
     Yaql("$stack"): Yaql(f"new('io.murano.system.HeatStack', $environment, name => {_STACK_NAME})")
 }
+_SET_STACK_NAME = Yaql("$.setAttr(generatedHeatStackName, randomName() + '_' + id($environment))")
+_DESTROY = {
+    "If": Yaql(f"{_STACK_NAME} != null"),
+    "Then": [_ENVIRONMENT, _STACK, Yaql("$stack.delete()")],
+}
 
 
 def make_class(
@@ -59,10 +64,7 @@ def make_class(
             "templateOutputs": {**_property("Out", outputs), "Default": {}},
             "generatedHeatStackName": _property("Out", Yaql("$.string()")),
         },
-        "Methods": {
-            "deploy": {"Body": _deploy(name, files)},
-            "destroy": {"Body": _destroy()},
-        },
+        "Methods": {"deploy": {"Body": _deploy(name, files)}, "destroy": {"Body": [_DESTROY]}},
     }
 
 
@@ -71,7 +73,7 @@ def _property(usage: str, contract: Any) -> dict[str, Any]:
 
 
 def _contract(parameter: Parameter) -> str:
-    # An omitted parameter is null. If Heat has a default, no constraint is checked.
+    # An omitted parameter is null: "?." skips the checks if Heat has a default.
     step = "?." if parameter.has_default else "."
     predicates = filter(None, (constraint.predicate for constraint in parameter.constraints))
     checks = (f"check({predicate})" for predicate in predicates)
@@ -81,15 +83,11 @@ def _contract(parameter: Parameter) -> str:
 def _deploy(name: str, files: Iterable[str]) -> list[Any]:
     contents = {file: Yaql(_resource(literal(f"{FILES}/{file}"))) for file in files}
     environment = _resource(f"'{ENVIRONMENTS}/' + $.hotEnvironment")
+    report = Yaql("$reporter.report_error($this, $error.message)")
     reporter = "new('io.murano.system.StatusReporter', environment => $environment)"
     return [
         _ENVIRONMENT,
-        {
-            "If": Yaql(f"{_STACK_NAME} = null"),
-            "Then": Yaql(
-                "$.setAttr(generatedHeatStackName, randomName() + '_' + id($environment))"
-            ),
-        },
+        {"If": Yaql(f"{_STACK_NAME} = null"), "Then": _SET_STACK_NAME},
         _STACK,
         {Yaql("$reporter"): Yaql(reporter)},
         {Yaql("$resources"): Yaql("new('io.murano.system.Resources')")},
@@ -97,32 +95,11 @@ def _deploy(name: str, files: Iterable[str]) -> list[Any]:
         Yaql(f"$stack.setTemplate($resources.yaml({literal(name)}))"),
         Yaql("$stack.setParameters($.templateParameters)"),
         Yaql("$stack.setFiles($files)"),
-        {
-            "If": Yaql("$.hotEnvironment"),
-            "Then": Yaql(f"$stack.setHotEnvironment({environment})"),
-        },
+        {"If": Yaql("$.hotEnvironment"), "Then": Yaql(f"$stack.setHotEnvironment({environment})")},
         Yaql("$reporter.report($this, 'Heat is working on the stack')"),
-        {
-            "Try": Yaql("$stack.push()"),
-            "Catch": {
-                "As": "error",
-                "Do": [
-                    Yaql("$reporter.report_error($this, $error.message)"),
-                    {"Rethrow": None},
-                ],
-            },
-        },
+        {"Try": Yaql("$stack.push()"), "Catch": {"As": "error", "Do": [report, {"Rethrow": None}]}},
         {Yaql("$.templateOutputs"): Yaql("$stack.output()")},
         Yaql("$reporter.report($this, 'The stack is complete')"),
-    ]
-
-
-def _destroy() -> list[Any]:
-    return [
-        {
-            "If": Yaql(f"{_STACK_NAME} != null"),
-            "Then": [_ENVIRONMENT, _STACK, Yaql("$stack.delete()")],
-        }
     ]
 
 

@@ -30,7 +30,7 @@ def make_form(
     pages = [_application_fields(description)]
     pages += [[_field(template.parameters[n]) for n in group] for group in template.groups]
     values = {
-        parameter: Yaql(_value(page, parameter))
+        parameter: _value(page, parameter)
         for page, group in enumerate(template.groups, start=1)
         for parameter in group
     }
@@ -48,28 +48,18 @@ def make_form(
 
 
 def _application_fields(description: str | None) -> list[dict[str, Any]]:
+    title = {"name": "title", "type": "string", "required": False, "hidden": True}
+    name = {"name": "name", "type": "string", "label": "Application Name", "required": True}
     return [
-        {
-            "name": "title",
-            "type": "string",
-            "required": False,
-            "hidden": True,
-            "description": description,
-        },
-        {
-            "name": "name",
-            "type": "string",
-            "label": "Application Name",
-            "required": True,
-            "description": "What the environment calls this application.",
-        },
+        {**title, "description": description},
+        {**name, "description": "The name of the application in the environment."},
     ]
 
 
-def _value(page: int, parameter: str) -> str:
+def _value(page: int, parameter: str) -> Yaql:
     if _KEYWORD.match(parameter):
-        return f"$.group{page}.{parameter}"
-    return f"$.group{page}.get({literal(parameter)})"
+        return Yaql(f"$.group{page}.{parameter}")
+    return Yaql(f"$.group{page}.get({literal(parameter)})")
 
 
 def _field(parameter: Parameter) -> dict[str, Any]:
