@@ -113,9 +113,9 @@ unpinned:
 
 samples: $(READY)
 	$(BIN)/oslo-config-generator --namespace glare_murano \
-	    --output-file etc/glare-murano/glare-options.conf
+	    --output-file glare_murano/glare/etc/glare-options.conf
 	$(BIN)/oslo-config-generator --namespace glare_murano.loader \
-	    --output-file etc/glare-murano/murano-options.conf
+	    --output-file loader/engine/etc/murano-options.conf
 
 clean:
 	rm -rf $(VENV) .cache build .tox .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -24,7 +24,7 @@ from tests.functional import keystone
 from tests.functional.client import Client
 
 _SOURCE = processes.ROOT / ".cache" / "murano-16.0.0"
-_PASTE = processes.ROOT / "etc" / "glare-murano" / "glare-paste.ini"
+_PASTE = processes.ROOT / "glare_murano" / "glare" / "etc" / "glare-paste.ini"
 _PACKAGES = "/v1/catalog/packages"
 
 _GLARE_CONF = """\

@@ -46,6 +46,8 @@ HOST = "127.0.0.1"
 DEFAULT_PORT = 9494
 _THREADS = 8
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# The samples for operators; without a flavor, the paste file has ``trustedauth``.
+ETC = pathlib.Path(__file__).with_name("etc")
 TOKEN = "admin:admin:admin"  # noqa: S105 - the server accepts any token
 
 _CONF = """\
@@ -67,63 +69,11 @@ stores = file
 filesystem_store_datadir = {state}/blobs
 
 [oslo_policy]
-policy_file = {state}/policy.yaml
+policy_file = {etc}/policy.yaml
 
 [paste_deploy]
-config_file = {state}/glare-paste.ini
+config_file = {etc}/glare-paste.ini
 """
-
-# Glare's own file names filters that current oslo.middleware lacks.
-PASTE = """\
-[composite:glare-api]
-use = egg:Paste#urlmap
-/ = api
-/healthcheck = healthcheck
-/metrics = metrics
-
-[app:healthcheck]
-paste.app_factory = oslo_middleware:Healthcheck.app_factory
-backends = glare_database
-
-[app:metrics]
-paste.app_factory = glare_murano.glare.metrics:app_factory
-
-[pipeline:api]
-pipeline = requestid faultwrapper murano-validation proxy versionnegotiation \
-    trustedauth murano glarev1api
-
-[app:glarev1api]
-paste.app_factory = glare.api.v1.router:API.factory
-
-[filter:requestid]
-paste.filter_factory = oslo_middleware:RequestId.factory
-
-[filter:faultwrapper]
-paste.filter_factory = glare.api.middleware.fault:GlareFaultWrapperFilter.factory
-
-[filter:proxy]
-paste.filter_factory = oslo_middleware:HTTPProxyToWSGI.factory
-
-[filter:versionnegotiation]
-paste.filter_factory = \
-    glare.api.middleware.version_negotiation:GlareVersionNegotiationFilter.factory
-
-[filter:murano-validation]
-paste.filter_factory = glare_murano.glare.api.validation:ValidationFilter.factory
-
-[filter:murano]
-paste.filter_factory = glare_murano.glare.api.middleware:MuranoFilter.factory
-
-[filter:trustedauth]
-paste.filter_factory = glare.api.middleware.context:TrustedAuthMiddleware.factory
-"""
-
-# By default only owner and administrators can download a public blob.
-POLICY = {
-    "artifact:download": (
-        "(rule:admin_or_owner or 'public':%(visibility)s) and rule:artifact:download_deactivated"
-    )
-}
 
 
 class ServerError(GlareMuranoError):
@@ -183,9 +133,8 @@ def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
         lock = fasteners.InterProcessLock(state / ".lock")
         if not lock.acquire(blocking=False):
             raise ServerError(f"{state} is in use by another glare-murano-server")
-        (state / "glare.conf").write_text(_CONF.format(state=state, type_name=fields.TYPE_NAME))
-        (state / "glare-paste.ini").write_text(PASTE)
-        (state / "policy.yaml").write_text(yaml.safe_dump(POLICY))
+        conf = _CONF.format(state=state, etc=ETC, type_name=fields.TYPE_NAME)
+        (state / "glare.conf").write_text(conf)
     except OSError as error:
         raise ServerError(f"cannot use {state}: {error.strerror or error}") from error
     try:

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import sqlalchemy
-import yaml
 
 from glare_murano.glare import server
 from tests import packages, processes
@@ -42,10 +41,10 @@ connection = {connection}
 {store}
 
 [oslo_policy]
-policy_file = {folder}/policy.yaml
+policy_file = {etc}/policy.yaml
 
 [paste_deploy]
-config_file = {folder}/glare-paste.ini
+config_file = {etc}/glare-paste.ini
 """
 
 
@@ -101,10 +100,8 @@ def of_processes(
 ) -> Iterator[Site]:
     """A number of ``glare-api`` over one database and one store."""
     (folder / "glare.conf").write_text(
-        _CONF.format(folder=folder, connection=connection, store=store.options)
+        _CONF.format(folder=folder, etc=server.ETC, connection=connection, store=store.options)
     )
-    (folder / "glare-paste.ini").write_text(server.PASTE)
-    (folder / "policy.yaml").write_text(yaml.safe_dump(server.POLICY))
     command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
     subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
     databases.settle(connection)

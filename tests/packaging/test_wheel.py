@@ -25,7 +25,7 @@ SAMPLES = {
     "glare.conf",
     "glare-options.conf",
     "glare-paste.ini",
-    "glare-policy.yaml",
+    "policy.yaml",
     "murano.conf",
     "murano-options.conf",
 }
@@ -192,7 +192,7 @@ def test_sample_policy_lists_the_present_rules(run: Run) -> None:
     defaults = {line for line in rules.splitlines() if line.startswith('#"')}
 
     assert defaults
-    assert defaults <= set(_sample("glare", "glare-policy.yaml").read_text().splitlines())
+    assert defaults <= set(_sample("glare", "policy.yaml").read_text().splitlines())
 
 
 def test_sample_of_the_engine_is_valid() -> None:
@@ -211,7 +211,7 @@ def test_server_answers_with_the_sample_files(run: Run) -> None:
     settings = _sample("glare", "glare.conf").read_text()
     # Without a flavor: the development server has no Keystone.
     settings = settings.replace("\nflavor = keystone\n", "\n")
-    paste, policy = _sample("glare", "glare-paste.ini"), _sample("glare", "glare-policy.yaml")
+    paste, policy = _sample("glare", "glare-paste.ini"), _sample("glare", "policy.yaml")
     settings = settings.replace("/etc/glare/glare-paste.ini", str(paste))
     local = run.directory / "local.conf"
     local.write_text(f"{settings}\n[oslo_policy]\npolicy_file = {policy}\n")
