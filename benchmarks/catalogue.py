@@ -110,7 +110,6 @@ def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Content
         ui="ui.yaml",
         logo=None,
         supplier_logo=None,
-        meta=None,
         document={},
         warnings=(),
     )

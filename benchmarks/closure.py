@@ -14,8 +14,7 @@ import pathlib
 import random
 
 from benchmarks.package import CORE_LIBRARY
-from examples.load import load_all
-from glare_murano.package import Archive, VersionSpec, read_manifest
+from glare_murano.package import Archive, read_manifest
 from loader import PackageLoader
 from tests import packages
 from tests.functional.client import Client
@@ -114,8 +113,7 @@ def load(package_loader: PackageLoader) -> None:
     The loader unpacks a package on demand. The programs that it is compared with
     unpack all packages.
     """
-    packages = load_all(package_loader, APPLICATION, VersionSpec.of(RANGE))
-    packages.append(package_loader.load_package(CORE, VersionSpec.of("0")))
+    packages = package_loader.load_all(APPLICATION, RANGE)
     assert len(packages) == SIZE
     for package in packages:
         assert pathlib.Path(package.source_directory).is_dir()

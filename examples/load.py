@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Load a package and all that it requires, without an engine.
+"""Load a package with all packages that it requires, without an engine.
 
     python -m examples.load --config-file loader.conf org.example.wiki ">=1.0,<2"
 
-It is configured as an engine is, by oslo.config; ``[glare]`` holds the
-credentials. It shows what a program of your own needs: a loader, a package, its
-requirements and its classes.
+It has the configuration of an engine, with credentials in ``[glare]``, and prints
+the packages with their classes.
 """
 
 import sys
 
 from oslo_config import cfg
 
-from glare_murano.package import GlareMuranoError, VersionSpec
-from loader import PackageLoader, config
-from loader.formats.base import Package
+from loader import GlareMuranoError, config
 
 OPTIONS = [
     cfg.StrOpt("package", positional=True, required=True, help="FQN of the package."),
@@ -25,34 +22,16 @@ OPTIONS = [
 ]
 
 
-def load_all(package_loader: PackageLoader, fqn: str, spec: VersionSpec) -> list[Package]:
-    """A package, and all that it requires, in the order in which they were reached."""
-    found: list[Package] = []
-    queue = [(fqn, spec, "")]
-    while queue:
-        fqn, spec, required_by = queue.pop(0)
-        package = package_loader.load_package(fqn, spec, required_by or None)
-        if package not in found:
-            found.append(package)
-            requirer = f"{package.full_name} {package.version}"
-            others = sorted(package.requirements.items())
-            queue += [
-                (name, VersionSpec.of(text), requirer) for name, text in others if name != fqn
-            ]
-    return found
-
-
 def main() -> int:
-    """Load what the command line names."""
+    """Load the package of the command line."""
     conf = cfg.ConfigOpts()
     conf.register_cli_opts(OPTIONS)
     try:
         conf(sys.argv[1:], project="loader")
         with config.package_loader(conf) as package_loader:
-            for package in load_all(package_loader, conf.package, VersionSpec.of(conf.range)):
-                print(
-                    f"{package.full_name} {package.version}: {', '.join(sorted(package.classes))}"
-                )
+            for package in package_loader.load_all(conf.package, conf.range):
+                classes = ", ".join(sorted(package.classes))
+                print(f"{package.full_name} {package.version}: {classes}")
             counters = package_loader.counters
         print(f"{counters.requests} requests, {counters.downloads} archives downloaded")
     except (GlareMuranoError, cfg.Error) as error:

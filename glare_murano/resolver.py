@@ -254,7 +254,7 @@ class _Planner:
         if unknown:
             found = self._source.requirements(unknown)
             self._required_by.update(
-                {release: tuple(_demanded_by(release, found[release])) for release in unknown}
+                {release: tuple(demands_of(release, found[release])) for release in unknown}
             )
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
@@ -304,7 +304,8 @@ def chain_of(
     return tuple(reversed(chain))
 
 
-def _demanded_by(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
+def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
+    """Yield the demands of a release, without those that it satisfies by itself."""
     for fqn, spec in sorted(requirements.items()):
         if fqn != release.fqn or not _satisfied_by_itself(release, spec):
             yield Demand(fqn, spec, release)

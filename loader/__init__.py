@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How an engine gets packages: found in catalogues, fetched once, cached.
+"""Load Murano packages, as an engine does: found in catalogues, fetched once, cached.
 
-``PackageLoader`` is the one door. Importing this package imports neither
-Glare nor Murano.
+``PackageLoader`` loads packages from catalogues such as ``GlareCatalog``. All errors are
+subclasses of ``GlareMuranoError``.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from glare_murano.package import (
+    GlareMuranoError,
+    InvalidArchive,
+    InvalidName,
+    InvalidPackage,
+    InvalidRange,
+    VersionSpec,
+)
+from glare_murano.resolver import Unplannable
+from glare_murano.wire import Release
 from loader.cache.store import Cache
 from loader.counters import Counters
 from loader.errors import (
@@ -19,14 +32,21 @@ from loader.errors import (
     NoSuchClass,
     NoSuchPackage,
     NotFound,
+    RequirementChains,
     UnknownCatalog,
     UnsupportedFormat,
 )
 from loader.fetcher import Fetcher, Progress
+from loader.formats.base import Package
 from loader.loader import PackageLoader
 from loader.lockfile import Lock, LockedCatalog
-from loader.offline import Memory
+from loader.offline import OfflineIndex
 from loader.pins import Pins
+
+if TYPE_CHECKING:
+    from loader.catalogs.directory import DirectoryCatalog
+    from loader.catalogs.glare import GlareCatalog
+    from loader.catalogs.murano import MuranoCatalog
 
 __all__ = [
     "Cache",
@@ -34,20 +54,46 @@ __all__ = [
     "CatalogError",
     "Counters",
     "DigestMismatch",
+    "DirectoryCatalog",
     "Fetcher",
+    "GlareCatalog",
+    "GlareMuranoError",
+    "InvalidArchive",
+    "InvalidName",
+    "InvalidPackage",
     "InvalidPins",
+    "InvalidRange",
     "LoaderError",
     "Lock",
     "LockError",
     "LockedCatalog",
-    "Memory",
+    "MuranoCatalog",
     "NoAnswer",
     "NoSuchClass",
     "NoSuchPackage",
     "NotFound",
+    "OfflineIndex",
+    "Package",
     "PackageLoader",
     "Pins",
     "Progress",
+    "Release",
+    "RequirementChains",
     "UnknownCatalog",
+    "Unplannable",
     "UnsupportedFormat",
+    "VersionSpec",
 ]
+
+# Imported on first use, since they need the libraries of their services.
+_CATALOGS = {
+    "DirectoryCatalog": "loader.catalogs.directory",
+    "GlareCatalog": "loader.catalogs.glare",
+    "MuranoCatalog": "loader.catalogs.murano",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _CATALOGS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_CATALOGS[name]), name)

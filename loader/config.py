@@ -21,7 +21,7 @@ from loader.catalogs.base import Catalog
 from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader
-from loader.offline import Memory
+from loader.offline import OfflineIndex
 from loader.transport import sessions
 from loader.transport.sessions import Scope
 
@@ -97,26 +97,27 @@ def package_loader(
     package_types = PackageTypes(enabled_plugins)
     # Made last: an error after it would leave it open.
     cache = _cache(conf)
+    is_offline_allowed = chosen.use_cache_when_offline
     return PackageLoader(
         catalogs,
         cache,
         package_types=package_types,
         fetcher=Fetcher(cache, chosen.fetch_workers),
-        memory=_memory(catalogs, cache, scope) if chosen.use_cache_when_offline else None,
+        offline_index=_offline_index(catalogs, cache, scope) if is_offline_allowed else None,
     )
 
 
-def _memory(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> Memory | None:
-    """Return the memory of a scope; None if the scope cannot be identified.
+def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> OfflineIndex | None:
+    """Return the offline index of a scope; None if the scope cannot be identified.
 
     The credentials identify the project, since Keystone may not answer either.
     """
     if scope.project_id is not None:
-        return Memory(catalogs, cache, scope.project_id)
+        return OfflineIndex(catalogs, cache, scope.project_id)
     auth = scope.session.auth if scope.session is not None else None
     if not isinstance(auth, BaseIdentityPlugin):
         # Without Keystone there is no project: only public packages are found.
-        return Memory(catalogs, cache, None)
+        return OfflineIndex(catalogs, cache, None)
     credentials = auth.get_cache_id()
     if credentials is None:
         LOG.warning(
@@ -125,7 +126,7 @@ def _memory(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> Memory |
             type(auth).__name__,
         )
         return None
-    return Memory(catalogs, cache, f"credentials {credentials}")
+    return OfflineIndex(catalogs, cache, f"credentials {credentials}")
 
 
 def _own_scope(conf: cfg.ConfigOpts) -> Scope:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What loading has cost so far. It counts; it neither prints nor decides."""
+"""Counters of the costs of loading packages."""
 
 import dataclasses
 import threading
@@ -10,16 +10,21 @@ _guard = threading.Lock()
 
 @dataclasses.dataclass
 class Counters:
-    """Sums since the object was made; any thread may add to them.
+    """Sums over the lifetime of an object, to which any thread may add.
 
-    :param requests: requests made to catalogues, downloads included.
-    :param downloads: archives downloaded.
-    :param bytes: bytes of the archives downloaded.
-    :param hits: packages that lay in the cache already.
-    :param seconds: how long calls took to find, fetch and read packages, waits for
-        others included. Calls of several threads or green threads, and the loaders
-        whose sums are added, each add their own time: where they work at once, the
-        sum is larger than the time that has passed.
+    >>> counters = Counters(requests=1)
+    >>> counters.count(requests=1, seconds=0.5)
+    >>> counters.add(Counters(downloads=2))
+    >>> counters
+    Counters(requests=2, downloads=2, bytes=0, hits=0, seconds=0.5)
+
+    :param requests: requests to catalogues, including downloads.
+    :param downloads: downloaded archives.
+    :param bytes: bytes of the downloaded archives.
+    :param hits: packages that were in the cache.
+    :param seconds: time spent to find, fetch and read packages, including waits. The
+        times of threads, green threads and loaders are added up, so that the sum
+        can exceed the time that has passed.
     """
 
     requests: int = 0
@@ -29,11 +34,11 @@ class Counters:
     seconds: float = 0.0
 
     def add(self, other: "Counters") -> None:
-        """Add another's sums to these."""
+        """Add the sums of other counters."""
         self.count(**vars(other))
 
     def count(self, **sums: float) -> None:
-        """Add to some of the sums, by their names."""
+        """Add to sums, by their names."""
         with _guard:
             for name, value in sums.items():
                 setattr(self, name, getattr(self, name) + value)

@@ -1,48 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can go wrong when a package is loaded, told to whoever deploys.
+"""The errors of the loader. Each message says what is wrong, where, and what to do.
 
-What is wrong with a package itself is in ``glare_murano.package.errors``.
+The errors of a package itself are in ``glare_murano.package.errors``.
 """
 
-from collections.abc import Iterable
+import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec
-from loader.chains import Chains, brief
+from glare_murano.package.errors import quoted
+from glare_murano.resolver import Demand
 
-# How many versions a message tells.
-_MOST_TOLD = 20
-_NO_CHAINS = Chains()
+# Limits of one message, since names and requirements are written by others.
+MAX_CHAINS = 10
+_MAX_STEPS = 10
+_MAX_LISTED = 20
+_MAX_LENGTH = 100
+
+_REMEDY = "that this project can see, or change the range"
 
 
-def listed(texts: Iterable[str]) -> str:
-    """Texts that others wrote, the first ones only."""
-    all_of_them = tuple(texts)
-    told = ", ".join(brief(text) for text in all_of_them[:_MOST_TOLD])
-    others = len(all_of_them) - _MOST_TOLD
-    return f"{told} and {others} more" if others > 0 else told
+@dataclasses.dataclass(frozen=True)
+class RequirementChains:
+    """The requirements on a package, each with the demands that lead to it from a root.
+
+    As a string, a chain is ``org.wiki 1 (1.2.0) -> org.db >=3``, with the version
+    that was chosen for a range in brackets.
+
+    :param shown: the first chains, each from a root down to the package.
+    :param omitted: the number of other chains.
+    """
+
+    shown: tuple[tuple[Demand, ...], ...] = ()
+    omitted: int = 0
+
+    def __str__(self) -> str:
+        others = [f"and {self.omitted} more"] if self.omitted else []
+        return "; ".join([*map(_chain_text, self.shown), *others])
 
 
 class LoaderError(GlareMuranoError):
-    """The root of every error that the loader raises."""
-
-
-# What helps where nothing is found: another project's packages are not seen.
-_PUBLISH = "publish one in the range where this project sees it, or change the range"
+    """The base class of the loader's errors."""
 
 
 class NotFound(LoaderError, LookupError):
-    """No catalogue has what was asked for."""
+    """No catalogue has the package or the class."""
 
 
 class NoSuchPackage(NotFound):
     """No catalogue has the package in the range.
 
-    :ivar fqn: the package that was asked for.
+    :ivar fqn: the name of the package.
     :ivar spec: the range.
-    :ivar available: versions that there are, the newest first.
-    :ivar chains: the requirements upon the package, each from what was asked
-        for down to it, and first the one that could not be met.
+    :ivar available: the versions of the package, the newest first.
+    :ivar chains: the requirements on the package, the unsatisfied one first.
+    :ivar others: the errors for other packages that are missing as well.
     """
 
     def __init__(
@@ -53,36 +67,51 @@ class NoSuchPackage(NotFound):
         catalogs: Iterable[str],
         required_by: str | None = None,
         pinned: Version | None = None,
-        chains: Chains = _NO_CHAINS,
+        chains: RequirementChains | None = None,
     ) -> None:
-        """Say what is missing.
+        """Make the error.
 
-        :param required_by: who asks.
-        :param chains: the requirements upon the package.
+        :param catalogs: the names of the catalogues that were searched.
+        :param required_by: the requiring package, as ``FQN version``.
+        :param pinned: the pinned version, which is missing.
         """
         self.fqn = fqn
         self.spec = spec
         self.available = tuple(available)
-        self.chains = chains
-        asker = f", required by {required_by}," if required_by else ""
-        if pinned is not None:
-            asker += f" which is pinned to {pinned},"
-        versions = listed(map(str, self.available))
-        there = f"there is {versions}" if versions else "there is no version of it at all"
-        mend = "publish that version again, or take the pin out" if pinned else _PUBLISH
-        requirements = f"; the requirements upon it: {chains}" if chains.tell_more else ""
+        self.chains = chains or RequirementChains()
+        self.others: tuple[NoSuchPackage, ...] = ()
+        requirer = f", required by {required_by}" if required_by else ""
+        self._subject = f"{fqn} in the range {spec}{requirer}"
+        pin = f", pinned to {pinned}" if pinned is not None else ""
+        comma = "," if requirer or pin else ""
+        remedy = f"publish a version in the range {_REMEDY}"
+        if pin:
+            remedy = "publish that version again, or remove the pin"
+        # One requirement without a requirer repeats the subject.
+        is_longer = len(self.chains.shown) > 1 or any(len(chain) > 1 for chain in self.chains.shown)
+        requirements = f"; the requirements on it: {self.chains}" if is_longer else ""
         super().__init__(
-            f"no package {fqn} in the range {spec}{asker} was found in {', '.join(catalogs)}: "
-            f"{there}; {mend}{requirements}"
+            f"package {self._subject}{pin}{comma} was not found in {', '.join(catalogs)} "
+            f"(available: {listed(map(str, self.available))}); {remedy}{requirements}"
         )
+
+    @classmethod
+    def combine(cls, errors: Sequence["NoSuchPackage"]) -> "NoSuchPackage":
+        """Return the first of several errors, and name the other packages in its message."""
+        first, *others = errors
+        if others:
+            first.others = tuple(others)
+            names = [f"package {error._subject}" for error in others]
+            first.args = (f"{first}; also missing: {_joined(names, '; ')}",)
+        return first
 
 
 class NoSuchClass(NotFound):
     """No catalogue has a package in the range that defines the class.
 
-    :ivar class_name: the class that was asked for.
+    :ivar class_name: the name of the class.
     :ivar spec: the range.
-    :ivar available: packages that define it, as ``FQN version``.
+    :ivar available: the packages that define the class, as ``FQN version``.
     """
 
     def __init__(
@@ -95,48 +124,76 @@ class NoSuchClass(NotFound):
         self.class_name = class_name
         self.spec = spec
         self.available = tuple(available)
-        defining = listed(self.available)
-        there = f"it is defined by {defining}" if defining else "no package defines it at all"
         super().__init__(
-            f"no package in the range {spec} that defines class {class_name} was found in "
-            f"{', '.join(catalogs)}: {there}; {_PUBLISH}"
+            f"class {class_name} of a package in the range {spec} was not found in "
+            f"{', '.join(catalogs)} (defined by: {listed(self.available)}); "
+            f"publish a package in the range that defines the class, and {_REMEDY}"
         )
 
 
 class CatalogError(LoaderError):
-    """A catalogue could not be asked, or answered what it must not."""
+    """A catalogue cannot be read, refuses a request, or gives an invalid answer."""
 
 
 class NoAnswer(CatalogError):
-    """A catalogue does not answer now, and may do so later: it cannot be reached, or fails.
+    """A catalogue cannot be reached or fails at present; a later attempt may succeed.
 
-    A refusal is an answer.
-
-    :ivar catalog: the catalogue, where that is known.
+    :ivar catalog: the catalogue, if known.
     """
 
     catalog: object = None
 
 
 class UnknownCatalog(LoaderError):
-    """A catalogue was chosen that is not installed, or that cannot be imported."""
+    """A configured catalogue is not installed, or cannot be imported."""
 
 
 class DigestMismatch(LoaderError):
-    """An archive that arrived is not the one that the catalogue promised."""
+    """A downloaded archive has another digest than its catalogue states."""
 
 
 class InvalidPins(LoaderError, ValueError):
-    """A fixation table that is none: not packages, each with a list of versions."""
+    """A fixation table is not a mapping of package names to lists of versions."""
 
 
 class LockError(LoaderError):
-    """A lock file that cannot be read, written or made."""
+    """A lock file cannot be created, read or written."""
 
 
 class CacheError(LoaderError):
-    """The cache folder cannot be used."""
+    """The directory of a cache cannot be used, or the cache is closed."""
 
 
 class UnsupportedFormat(LoaderError):
-    """No installed package type can read a package of this format."""
+    """No installed package type reads the format of a package."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as one string: the first of them, long ones quoted and cut, or ``none``."""
+    return _joined([_brief(name) for name in names], ", ") or "none"
+
+
+def _joined(texts: Sequence[str], separator: str) -> str:
+    others = len(texts) - _MAX_LISTED
+    more = f" and {others} more" if others > 0 else ""
+    return separator.join(texts[:_MAX_LISTED]) + more
+
+
+def _chain_text(chain: Sequence[Demand]) -> str:
+    steps = [
+        f"{_demand_text(demand)} ({_brief(str(following.requirer.version))})"
+        for demand, following in itertools.pairwise(chain)
+        if following.requirer is not None
+    ]
+    if len(steps) > _MAX_STEPS:
+        half = _MAX_STEPS // 2
+        steps[half:-half] = [f"{len(steps) - 2 * half} more"]
+    return " -> ".join([*steps, _demand_text(chain[-1])])
+
+
+def _demand_text(demand: Demand) -> str:
+    return f"{_brief(demand.fqn)} {_brief(str(demand.spec))}"
+
+
+def _brief(text: str) -> str:
+    return text if text.isprintable() and len(text) <= _MAX_LENGTH else quoted(text)

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bringing what was chosen into the cache: several archives at once.
-
-It knows neither ranges nor versions. How one archive travels is the
-catalogue's affair, how it is kept the cache's.
-"""
+"""The fetcher, which downloads the archives of chosen releases into the cache."""
 
 import collections
 import concurrent.futures
@@ -25,18 +21,22 @@ LOG = logging.getLogger(__name__)
 
 DEFAULT_WORKERS = 4
 
-# An archive of no more bytes takes less time than the request for it.
+# Requests for smaller archives take longer than the archives: they are fetched in batches.
 _SMALL = 256 * 1024
-# How many of them travel together, all locked until all are stored.
-_TOGETHER = 50
+# All archives of a batch are locked until it is stored.
+_BATCH_SIZE = 50
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a download is.
+    """The progress of a download.
 
-    :param received: bytes so far.
-    :param total: bytes in all; None if the catalogue does not say.
+    >>> progress = Progress(release, received=1024, total=4096)
+    >>> print(f"{progress.release}: {progress.received / progress.total:.0%}")
+    org.db 1.2.0: 25%
+
+    :param received: the number of bytes that have arrived.
+    :param total: the size of the archive in bytes; None if unknown.
     """
 
     release: Release
@@ -45,7 +45,14 @@ class Progress:
 
 
 class Fetcher:
-    """Fetches archives, several at once."""
+    """Fetch archives into a cache, several at once.
+
+    >>> cache = Cache("cache")
+    >>> fetcher = Fetcher(cache, progress=lambda p: print(p.release))
+    >>> with PackageLoader(DirectoryCatalog("packages"), cache, fetcher=fetcher) as packages:
+    ...     _ = packages.load_package("io.murano")
+    io.murano 0.1.0
+    """
 
     def __init__(
         self,
@@ -55,7 +62,8 @@ class Fetcher:
     ) -> None:
         """Make a fetcher.
 
-        :param workers: how many archives travel at once.
+        :param cache: the cache of the loader.
+        :param workers: the number of archives that are fetched at once.
         :param progress: called for each piece that arrives, from any thread.
         """
         self._cache = cache
@@ -64,96 +72,97 @@ class Fetcher:
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
-        """Fetch what is not in the cache yet; what fails is told when it is loaded."""
-        missing = [choice for choice in choices if not self._is_here(choice)]
+        """Fetch archives that the cache lacks, unless it is just one.
+
+        An archive that fails raises its error in ``source``, when its package is loaded.
+        """
+        missing = [choice for choice in choices if self._is_missing(choice)]
         if len(missing) < 2:
-            # One that is to be loaded at once.
             return
         for catalog, releases in _batches(missing):
-            self._fetch_together(catalog, releases)
-        missing = [choice for choice in missing if not self._is_here(choice)]
-        if not missing:
-            return
+            self._fetch_batch(catalog, releases)
         with concurrent.futures.ThreadPoolExecutor(
-            min(self._workers, len(missing)), thread_name_prefix="fetch"
+            self._workers, thread_name_prefix="fetch"
         ) as pool:
-            list(pool.map(self._try, missing))
+            list(pool.map(self._fetch, filter(self._is_missing, missing)))
 
     def source(self, choice: Choice) -> PackageSource:
-        """The files of a release, whose archive is fetched when one is read, if it must be.
+        """Return the files of a release; its archive is fetched when one of them is read.
 
-        :raises LoaderError: if it was to be fetched before, and could not; or
-            if the catalogue cannot tell which archive it is.
-        :raises InvalidArchive: if it was fetched before, and breaks a rule of safety.
+        :raises LoaderError: if the archive could not be fetched in advance.
+        :raises InvalidArchive: if the archive, fetched in advance, breaks a rule.
         """
-        failure = self._failures.pop(_place(choice), None)
+        failure = self._failures.pop(_key(choice), None)
         if failure is not None:
-            # It was tried often enough; another call tries again.
+            # All its attempts have failed. The next call tries again.
             raise failure
         return self._source(choice)
 
-    def _fetch_together(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
-        """Fetch releases by one request; what does not come so is left out."""
+    def _source(self, choice: Choice) -> PackageSource:
+        release = choice.release
+        directory = choice.catalog.folder(release)
+        if directory is not None:
+            return DirectorySource(directory)
+        receive = functools.partial(self._receive, choice)
+        return ArchiveSource(
+            functools.partial(self._cache.archive, release.digest, receive),
+            functools.partial(self._cache.package, release.digest, receive),
+            self._cache.limits,
+        )
+
+    def _is_missing(self, choice: Choice) -> bool:
+        # A release in a directory has no digest.
+        return bool(choice.release.digest) and not self._cache.has(choice.release.digest)
+
+    def _fetch_batch(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
+        """Fetch archives by one request; those that do not arrive are left for later."""
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
                 for release, archive in catalog.batch([releases[digest] for digest in digests]):
-                    self._tell(release, len(archive))
+                    self._report(release, len(archive))
                     yield release.digest, archive
             except errors.CatalogError as error:
-                LOG.info("%s; what is missing is fetched one by one", error)
+                LOG.info("%s; the other archives are fetched one by one", error)
 
         try:
             self._cache.store(releases, receive)
         except GlareMuranoError as error:
-            # What a catalogue calls a digest may be none, and a disk full.
-            LOG.info("%s; each is tried by itself", error)
+            # A catalogue may give an invalid digest, or the disk may be full.
+            LOG.info("%s; these archives are fetched one by one", error)
 
-    def _is_here(self, choice: Choice) -> bool:
-        return not choice.release.digest or self._cache.has(choice.release.digest)
-
-    def _try(self, choice: Choice) -> None:
+    def _fetch(self, choice: Choice) -> None:
         try:
             self._source(choice).fetch()
         except GlareMuranoError as error:
-            self._failures[_place(choice)] = error
+            self._failures[_key(choice)] = error
 
-    def _source(self, choice: Choice) -> PackageSource:
-        release = choice.release
-        folder = choice.catalog.folder(release)
-        if folder is not None:
-            return DirectorySource(folder)
-        receive = functools.partial(self._receive, choice.catalog, release)
-        archive = functools.partial(self._cache.archive, release.digest, receive)
-        unpacked = functools.partial(self._cache.package, release.digest, receive)
-        return ArchiveSource(archive, unpacked, self._cache.limits)
-
-    def _receive(self, catalog: Catalog, release: Release) -> Iterator[bytes]:
+    def _receive(self, choice: Choice) -> Iterator[bytes]:
         received = 0
-        for chunk in catalog.fetch(release):
-            received += len(chunk)
-            self._tell(release, received)
-            yield chunk
+        for piece in choice.catalog.fetch(choice.release):
+            received += len(piece)
+            self._report(choice.release, received)
+            yield piece
 
-    def _tell(self, release: Release, received: int) -> None:
+    def _report(self, release: Release, received: int) -> None:
         if self._progress is not None:
             self._progress(Progress(release, received, release.size))
 
 
 def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:
-    """What is to travel together: small archives of one catalogue, by their digests."""
-    batches: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
+    """Yield batches of small archives of one catalogue, by their digests."""
+    small: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
     for choice in choices:
         release = choice.release
         if release.size and release.size <= _SMALL:
-            batches[choice.catalog][release.digest] = release
-    for catalog, releases in batches.items():
+            small[choice.catalog][release.digest] = release
+    for catalog, releases in small.items():
         items = list(releases.items())
-        for start in range(0, len(items), _TOGETHER):
-            # Asked each time: a catalogue may find out at the first.
+        for start in range(0, len(items), _BATCH_SIZE):
+            # The first batch may show that the catalogue gives none.
             if catalog.gives_batches:
-                yield catalog, dict(items[start : start + _TOGETHER])
+                yield catalog, dict(items[start : start + _BATCH_SIZE])
 
 
-def _place(choice: Choice) -> tuple[Catalog, str]:
+def _key(choice: Choice) -> tuple[Catalog, str]:
     return choice.catalog, choice.release.id

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The one door for engines: a requirement goes in, a package comes out.
+"""The package loader of one deployment: it returns a package for each requirement.
 
-It keeps what one deployment has loaded and planned, and has the rest resolved
-and fetched. Which release answers a requirement is the resolution's affair,
-where releases are found the catalogues', where they are kept the cache's, what
-they hold the formats'.
+It keeps the packages that the deployment has loaded and planned. Releases are
+chosen in ``resolution``, found in ``catalogs``, fetched by ``fetcher`` into
+``cache``, and read by ``formats``.
 """
 
+import collections
+import contextlib
+import dataclasses
 import logging
+import os
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 import platformdirs
@@ -27,338 +30,386 @@ from loader.counters import Counters
 from loader.fetcher import Fetcher
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
-from loader.offline import Memory
+from loader.offline import OfflineIndex
 from loader.pins import Pins
 from loader.resolution import Choice, Resolution
 
 if TYPE_CHECKING:
-    from keystoneauth1 import session as ksa_session
+    from keystoneauth1.session import Session
 
 LOG = logging.getLogger(__name__)
 
 
 class PackageLoader:
-    """Loads packages for one deployment.
+    """Load packages for one deployment.
 
-    :ivar pins: what the environment was deployed with; set it before the
-        first package is loaded.
+    A range is a string or a ``VersionSpec``; any version is in the default. The
+    loader must be closed at the end: it then releases its packages in the cache,
+    and neither it nor the files of its packages can be used any more.
+
+    >>> with PackageLoader(DirectoryCatalog("packages"), "cache") as packages:
+    ...     packages.load_package("org.db", ">=1,<2")
+    <MuranoPLPackage org.db 1.2.0>
+
+    :ivar pins: the versions that the environment was deployed with; to be set before
+        the first package is loaded.
     """
 
     def __init__(
         self,
-        catalogs: Sequence[Catalog] | None = None,
-        cache: Cache | None = None,
+        catalogs: Catalog | Iterable[Catalog] | None = None,
+        cache: Cache | str | os.PathLike[str] | None = None,
         pins: Pins | None = None,
         package_types: PackageTypes | None = None,
         *,
-        session: "ksa_session.Session | None" = None,
+        session: "Session | None" = None,
         project_id: str | None = None,
         fetcher: Fetcher | None = None,
-        memory: Memory | None = None,
+        offline_index: OfflineIndex | None = None,
     ) -> None:
-        """Make a loader; close it at the end.
+        """Make a loader, to be closed at the end.
 
-        :param catalogs: where to look, in this order; by default in the Glare
-            of a session.
-        :param cache: where packages are kept; by default in the user's folder
-            for caches. It is closed with the loader.
-        :param package_types: which package types may be used; by default all
-            that are installed.
-        :param session: a keystoneauth session that authenticates, for the
-            default of ``catalogs``.
-        :param project_id: whose private packages that Glare may give; by
-            default those of the session's project.
-        :param fetcher: what brings archives into the cache.
-        :param memory: what is asked where a catalogue does not answer; by
-            default nothing is.
+        :param catalogs: one catalogue, or several in the order of preference; by
+            default, the Glare of the session.
+        :param cache: a cache, or the path of its directory; by default, in the user's
+            cache directory. It is closed with the loader.
+        :param package_types: the package types that may be used; by default, all that
+            are installed.
+        :param session: a keystoneauth session, for the default of ``catalogs``.
+        :param project_id: the project whose private packages the default catalogue
+            offers; by default, the project of the session.
+        :param fetcher: fetches archives into the cache.
+        :param offline_index: used when a catalogue cannot be reached.
+        :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
         :raises ValueError: if there are neither catalogues nor a session.
-        :raises CacheError: if the user's folder cannot be used.
+        :raises CacheError: if the directory of the cache cannot be used.
         """
-        self._catalogs = _of_session(session, project_id) if catalogs is None else tuple(catalogs)
-        self._cache = cache or Cache(platformdirs.user_cache_path("glare-murano"))
+        if catalogs is None:
+            catalogs = _default_catalog(session, project_id)
+        self._catalogs = resolution.as_catalogs(catalogs)
+        if not isinstance(cache, Cache):
+            cache = Cache(platformdirs.user_cache_path("glare-murano") if cache is None else cache)
+        self._cache = cache
         self._package_types = package_types or PackageTypes()
-        self._fetcher = fetcher or Fetcher(self._cache)
-        self._memory = memory
+        self._fetcher = fetcher or Fetcher(cache)
+        self._offline_index = offline_index
         self.pins = pins or Pins()
-        self._loaded: dict[str, dict[Version, Package]] = {}
-        # All that was planned so far; it is replaced as a whole, since threads read it.
-        self._resolved = Resolution()
-        self._resolving = threading.Lock()
-        self._of_headers: dict[tuple[str, VersionSpec], Package] = {}
         self._seconds = 0.0
+        self._is_closed = False
+        self._loaded: dict[str, dict[Version, Package]] = {}
+        # The packages of classes whose requested version is missing.
+        self._substitutes: dict[tuple[str, VersionSpec], Package] = {}
+        # Replaced as a whole, since other threads read it.
+        self._planned = Resolution()
+        self._planning = threading.Lock()
+
+    def __repr__(self) -> str:
+        loaded = sorted(f"{fqn} {v}" for fqn, versions in self._loaded.items() for v in versions)
+        state = "closed" if self._is_closed else ", ".join(loaded) or "no package loaded"
+        return f"<PackageLoader from {', '.join(self._catalog_names())}: {state}>"
 
     def close(self) -> None:
-        """Give up the cache: nothing more can be read of what was loaded."""
+        """Close the loader and its cache; every later call raises ``LoaderError``."""
+        self._is_closed = True
         self._cache.close()
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def load_package(self, fqn: str, spec: VersionSpec, required_by: str | None = None) -> Package:
-        """Load a package: a pinned version in the range, one already loaded, or the newest.
+    def load_package(
+        self, fqn: str, range: str | VersionSpec = "*", required_by: str | None = None
+    ) -> Package:
+        """Load a package: the pinned version in a range, else a loaded one, else the newest.
 
-        What it requires in turn is planned, and fetched with it.
+        The closure of its requirements is planned and fetched with it, but not loaded.
 
-        :param required_by: who asks, for messages.
-        :raises InvalidName: if no package can have the name.
-        :raises NoSuchPackage: if there is none.
-        :raises LoaderError: if it cannot be fetched.
-        :raises InvalidPackage: if it is not what a package must be.
+        >>> packages.load_package("org.db", "<1.2")
+        <MuranoPLPackage org.db 1.0.0>
+
+        :param fqn: the fully qualified name of the package.
+        :param range: the range of its versions.
+        :param required_by: the requiring package for messages, as ``FQN version``.
+        :raises InvalidName: if the name is not valid.
+        :raises InvalidRange: if the range is not valid.
+        :raises NoSuchPackage: if no version is in the range.
+        :raises LoaderError: if the package cannot be found or fetched.
+        :raises InvalidPackage: if the package breaks a rule.
         """
+        spec = self._parse_range(range)
         check_required_name(fqn)
         pinned = self.pins.select(fqn, spec)
-        wanted = VersionSpec.exactly(pinned) if pinned is not None else spec
+        wanted = spec if pinned is None else VersionSpec.exactly(pinned)
         loaded = wanted.select(self._loaded.get(fqn, ()))
         if loaded is not None:
             return self._loaded[fqn][loaded]
-        why = "as planned"
-        choice = self._select(fqn, wanted)
-        if choice is None and self._missing(fqn, spec, wanted) is None:
-            why = "the newest"
-            self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
-            choice = self._select(fqn, wanted)
-        if choice is None:
-            missing = self._missing(fqn, spec, wanted)
-            if missing is None:
-                raise self._evasion(f"package {fqn} in the range {wanted}")
-            if required_by is None and missing.demand.requirer is not None:
-                required_by = str(missing.demand.requirer)
-            raise errors.NoSuchPackage(
-                fqn,
-                spec,
-                missing.available,
-                self._catalog_names(),
-                required_by,
-                pinned,
-                self._resolved.upon(fqn, missing.demand.spec, required_by),
-            )
-        wanted_by = f"the range {spec} of {required_by}" if required_by else f"the range {spec}"
-        return self._load(choice, wanted_by, why if pinned is None else "as pinned")
+        found = self._planned.find(fqn, wanted) or self._planned.find_missing(fqn, spec, wanted)
+        reason = "as planned"
+        if found is None:
+            reason = "the newest"
+            planned = self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
+            found = planned.find(fqn, wanted) or planned.find_missing(fqn, wanted)
+        if isinstance(found, Choice):
+            requirer = f" of {required_by}" if required_by else ""
+            reason = reason if pinned is None else "as pinned"
+            return self._load(found, f"the range {spec}{requirer}", reason)
+        if found is None:
+            raise self._unanswered(f"package {fqn} in the range {wanted}")
+        raise self._planned.error(found, self._catalogs, spec, pinned, required_by)
 
-    def load_object_package(self, fqn: str, spec: VersionSpec) -> Package:
-        """Load a package for an object whose header names it.
+    def load_all(self, fqn: str, range: str | VersionSpec = "*") -> list[Package]:
+        """Load a package and all packages that it requires, directly or not.
 
-        One version that the catalogues lack gives way to the newest of the
-        same minor version, else of the same major version (specification
-        "Murano versioning", section "Object version").
+        The closure takes one dependency query, and its archives are fetched together.
 
-        :raises NoSuchPackage: if there is none of these either.
-        :raises LoaderError: if it cannot be fetched.
-        :raises InvalidPackage: if it is not what a package must be.
+        >>> packages.load_all("org.wiki")
+        [<MuranoPLPackage org.wiki 1.1.0>, <MuranoPLPackage io.murano 0.1.0>, <...org.db 1.2.0>]
+
+        :returns: each version of each package once: the package itself first, then
+            the others, ``io.murano`` included, by their distance from it.
+        :raises NoSuchPackage: if packages are missing; the message names all of them.
         """
+        found: dict[resolver.PackageVersion, Package] = {}
+        missing = []
+        queue = collections.deque([resolver.Demand(fqn, self._parse_range(range), None)])
+        while queue:
+            demand = queue.popleft()
+            required_by = str(demand.requirer) if demand.requirer is not None else None
+            try:
+                package = self.load_package(demand.fqn, demand.spec, required_by)
+            except errors.NoSuchPackage as error:
+                missing.append(error)
+                continue
+            release = self._planned.choices[package.full_name][package.version].release
+            if release.key not in found:
+                found[release.key] = package
+                queue.extend(resolver.demands_of(release.key, release.requirements))
+        if missing:
+            raise errors.NoSuchPackage.combine(missing)
+        return list(found.values())
+
+    def load_object_package(self, fqn: str, range: str | VersionSpec = "*") -> Package:
+        """Load the package that the header of an object names.
+
+        A single version that is missing gives way to the newest of the same minor
+        version, else of the same major version (specification "Murano
+        versioning", section "Object version"), with a warning in the log.
+
+        >>> packages.load_object_package("org.db", "1.2.7")
+        <MuranoPLPackage org.db 1.2.0>
+
+        :raises NoSuchPackage: if these are missing as well; other errors are those of
+            ``load_package``.
+        """
+        spec = self._parse_range(range)
         try:
             return self.load_package(fqn, spec)
         except errors.NoSuchPackage as error:
-            near = self._near(fqn, spec, error.available)
-            if near is None:
+            substitute = self._substitute(fqn, spec, error.available)
+            if substitute is None:
                 raise
-        package = self.load_package(fqn, VersionSpec.exactly(near))
-        _tell_fallback(spec, package)
+        package = self.load_package(fqn, VersionSpec.exactly(substitute))
+        _log_substitute(spec, package)
         return package
 
-    def _near(self, fqn: str, spec: VersionSpec, there: Collection[Version]) -> Version | None:
-        """The version in the place of one that is gone: one pinned, else planned, else the newest.
+    def load_class_package(self, class_name: str, range: str | VersionSpec = "*") -> Package:
+        """Load a package that defines a class: a loaded one, else a pinned one, else the newest.
 
-        What is pinned may be gone as well.
+        A missing version is replaced as in ``load_object_package``.
+
+        >>> packages.load_class_package("org.db.Database", "1")
+        <MuranoPLPackage org.db 1.2.0>
+
+        :param range: the range of the package's version.
+        :raises InvalidName: if the name of the class is not valid.
+        :raises NoSuchClass: if no package in the range defines the class; other errors
+            are those of ``load_package``.
         """
-        settled = (self.pins.table.get(fqn, ()), self._resolved.choices.get(fqn, ()))
-        sources = [*(resolver.newest_first(set(there).intersection(s)) for s in settled), there]
-        for wanted in spec.with_fallbacks()[1:]:
-            for versions in sources:
-                near = wanted.select(versions)
-                if near is not None:
-                    return near
-        return None
-
-    def load_class_package(self, class_name: str, spec: VersionSpec) -> Package:
-        """Load a package that defines a class, one already loaded or the newest.
-
-        It is asked for an object's class, so that the rule of
-        ``load_object_package`` holds here, too.
-
-        :param spec: the range that the package's version must be in.
-        :raises InvalidName: if no class can have the name.
-        :raises NoSuchClass: if there is none.
-        :raises LoaderError: if it cannot be fetched.
-        :raises InvalidPackage: if it is not what a package must be.
-        """
+        spec = self._parse_range(range)
         check_full_name(class_name)
-        defining = {
-            version: package
-            for versions in self._loaded.values()
-            for version, package in versions.items()
-            if class_name in package.classes
-        }
+        packages = (p for versions in self._loaded.values() for p in versions.values())
+        defining = {p.version: p for p in packages if class_name in p.classes}
         loaded = spec.select(defining)
         if loaded is not None:
             return defining[loaded]
-        if (class_name, spec) not in self._of_headers:
-            package = self._load_defining(class_name, spec)
-            _tell_fallback(spec, package)
-            self._of_headers[class_name, spec] = package
-        return self._of_headers[class_name, spec]
-
-    def _load_defining(self, class_name: str, spec: VersionSpec) -> Package:
-        wanted = f"class {class_name} in the range {spec}"
-        choice = self._select_defining(class_name, spec, spec.with_fallbacks()[:1])
+        if (class_name, spec) in self._substitutes:
+            return self._substitutes[class_name, spec]
+        choice = self._planned.find_class(class_name, [spec])
         if choice is None:
-            asked = f"a package in the range {spec} that defines class {class_name}"
-            resolved = self._plan(asked, Query(classes=((class_name, spec),)))
-            for undefined in resolved.undefined:
-                raise errors.NoSuchClass(
-                    class_name, spec, undefined.available, self._catalog_names()
-                )
-            choice = self._select_defining(class_name, spec, spec.with_fallbacks())
-        if choice is None:
-            raise self._evasion(wanted)
-        self._tell_unpinned(choice.release, class_name, spec)
-        return self._load(choice, wanted, "the newest")
-
-    def _tell_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
-        """Warn where a class comes from another version than the one that is pinned."""
-        pinned = self.pins.select(release.fqn, spec)
-        is_in_range = spec.match(release.version)
-        if pinned and is_in_range and release.version not in self.pins.table[release.fqn]:
-            LOG.warning(
-                "%s is used for class %s, although %s is pinned: that is gone, or lacks the class",
-                release,
-                class_name,
-                pinned,
-            )
+            choice = self._plan_class(class_name, spec)
+        self._log_unpinned(choice.release, class_name, spec)
+        package = self._load(choice, f"class {class_name} in the range {spec}", "the newest")
+        _log_substitute(spec, package)
+        self._substitutes[class_name, spec] = package
+        return package
 
     @property
     def counters(self) -> Counters:
-        """What loading has cost so far."""
+        """The costs so far, of the catalogues and the cache as well."""
         total = Counters(seconds=self._seconds)
         for part in (self._cache.counters, *(catalog.counters for catalog in self._catalogs)):
             total.add(part)
         return total
 
-    def _resolve(self, query: Query) -> Resolution:
-        if self._memory is not None:
-            return self._memory.ask(query)
-        return resolution.resolve(self._catalogs, query)
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise errors.LoaderError(
+                "the package loader is closed; load packages and read their files before "
+                "close() or within the with statement, or make another loader"
+            )
 
-    def _plan(self, asked: str, query: Query) -> Resolution:
-        """Have a query answered, remember the answer, and fetch what was chosen."""
-        start = time.monotonic()
-        try:
-            resolved = self._resolve(Query(query.requirements, query.classes, self._settled()))
-            if self._memory is not None and self._memory.has_stood_in:
-                # The answer may be out of date, and must not outlive this deployment.
-                self.pins.freeze()
-            with self._resolving:
-                before = self._resolved
-                self._resolved = before.joined(resolved)
+    def _parse_range(self, range: str | VersionSpec) -> VersionSpec:
+        """Return the range of a call, which needs an open loader."""
+        self._check_open()
+        if range is None:
+            raise TypeError("a range must be a string, not None; leave it out for any version")
+        return VersionSpec.of(range)
+
+    def _plan(self, subject: str, query: Query) -> Resolution:
+        """Choose the closure of a query, and fetch its archives."""
+        with self._measured(f"{subject} cannot be found"):
+            resolved = self._resolve(dataclasses.replace(query, pins=self._preferred()))
+            with self._planning:
+                before = self._planned
+                self._planned = before.joined(resolved)
             for fqn, versions in resolved.choices.items():
                 if versions.keys() - before.choices.get(fqn, {}).keys():
-                    self._tell_versions(fqn)
+                    self._log_versions(fqn)
             self._fetcher.prefetch(resolved.chosen)
-            if self._memory is not None:
-                for choice in resolved.chosen:
-                    self._memory.remember(choice)
+            self._record(resolved.chosen)
             return resolved
-        except (errors.CatalogError, resolver.Unplannable) as error:
-            error.args = (f"{asked} cannot be found: {error}",)
-            raise
-        finally:
-            self._seconds += time.monotonic() - start
 
-    def _settled(self) -> Mapping[str, Collection[Version]]:
-        """The versions that are taken wherever they are in a range: pinned or planned."""
-        settled = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
-        for fqn, choices in self._resolved.choices.items():
-            settled.setdefault(fqn, set()).update(choices)
-        return settled
+    def _plan_class(self, class_name: str, spec: VersionSpec) -> Choice:
+        """Choose the package of an object's class with its closure."""
+        subject = f"a package in the range {spec} that defines class {class_name}"
+        for undefined in self._plan(subject, Query(classes=((class_name, spec),))).undefined:
+            names = self._catalog_names()
+            raise errors.NoSuchClass(class_name, spec, undefined.available, names)
+        choice = self._planned.find_class(class_name, spec.with_fallbacks())
+        if choice is None:
+            raise self._unanswered(f"class {class_name} in the range {spec}")
+        return choice
 
-    def _missing(self, fqn: str, *ranges: VersionSpec) -> resolver.Unsatisfied | None:
-        """What was found missing so far; of a pinned package that may be the pinned version."""
-        found = (self._resolved.missing(fqn, spec) for spec in ranges)
-        return next((missing for missing in found if missing is not None), None)
+    def _resolve(self, query: Query) -> Resolution:
+        if self._offline_index is None:
+            return resolution.resolve(self._catalogs, query)
+        resolved = self._offline_index.query(query)
+        if self._offline_index.was_used:
+            # The result may be outdated, and must not outlive this deployment.
+            self.pins.freeze()
+        return resolved
 
-    def _tell_versions(self, fqn: str) -> None:
-        """Say why several versions of a package are used side by side."""
-        versions = self._resolved.choices[fqn]
-        if len(versions) > 1:
-            for version in resolver.newest_first(versions):
-                LOG.info(
-                    "No single version of %s serves: %s is used for %s",
-                    fqn,
-                    version,
-                    self._resolved.chains(versions[version].demands),
-                )
+    def _record(self, choices: Iterable[Choice]) -> None:
+        if self._offline_index is not None:
+            for choice in choices:
+                self._offline_index.record(choice)
 
-    def _select(self, fqn: str, spec: VersionSpec) -> Choice | None:
-        choices = self._resolved.choices.get(fqn, {})
-        version = spec.select(choices)
-        return choices[version] if version is not None else None
+    def _preferred(self) -> Mapping[str, Collection[Version]]:
+        """Return the versions that are chosen wherever they are in a range: pinned or planned."""
+        preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
+        for fqn, choices in self._planned.choices.items():
+            preferred.setdefault(fqn, set()).update(choices)
+        return preferred
 
-    def _select_defining(
-        self, class_name: str, spec: VersionSpec, ranges: Iterable[VersionSpec]
-    ) -> Choice | None:
-        defining = {
-            version: choice
-            for versions in self._resolved.choices.values()
-            for version, choice in versions.items()
-            if class_name in choice.release.classes
-        }
-        selected = (wanted.select(defining) for wanted in ranges)
-        version = next((found for found in selected if found is not None), None)
-        return defining[version] if version is not None else None
+    def _substitute(
+        self, fqn: str, spec: VersionSpec, available: Collection[Version]
+    ) -> Version | None:
+        """Return the version in place of a missing one: pinned, else planned, else the newest."""
+        # A pinned version may be missing as well.
+        preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
+        groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]
+        found = (s.select(versions) for s in spec.with_fallbacks()[1:] for versions in groups)
+        return next((version for version in found if version is not None), None)
 
-    def _load(self, choice: Choice, wanted: str, why: str) -> Package:
+    def _load(self, choice: Choice, requirement: str, reason: str) -> Package:
         release = choice.release
-        start = time.monotonic()
-        try:
+        with self._measured(f"{release} of {choice.catalog.name} cannot be loaded"):
             package = self._package_types.load(self._fetcher.source(choice))
             if (package.full_name, package.version) != (release.fqn, release.version):
                 raise errors.CatalogError(
-                    f"its archive holds {package.full_name} {package.version}"
+                    f"its archive contains {package.full_name} {package.version}"
                 )
-        except (InvalidPackage, errors.LoaderError) as error:
-            error.args = (f"{release} of {choice.catalog.name} cannot be loaded: {error}",)
-            raise
-        finally:
-            self._seconds += time.monotonic() - start
         LOG.info(
-            "Package %s of %s was chosen for %s, %s", release, choice.catalog.name, wanted, why
+            "Package %s of %s was chosen for %s, %s",
+            release,
+            choice.catalog.name,
+            requirement,
+            reason,
         )
-        # Another thread may have loaded it meanwhile: one version is one object.
+        # Another thread may have loaded the version meanwhile, and both return one object.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
-        if self._memory is not None:
-            self._memory.remember(choice)
+        self._record([choice])
         self.pins.use(release.fqn, release.version)
         return package
 
-    def _evasion(self, wanted: str) -> errors.CatalogError:
+    @contextlib.contextmanager
+    def _measured(self, failure: str) -> Iterator[None]:
+        """Count the time of a step, and add the failed step to an error's message."""
+        start = time.monotonic()
+        try:
+            yield
+        except (InvalidPackage, errors.LoaderError, resolver.Unplannable) as error:
+            error.args = (f"{failure}: {error}",)
+            raise
+        finally:
+            self._seconds += time.monotonic() - start
+
+    def _log_versions(self, fqn: str) -> None:
+        """Log the requirements for which several versions of a package are used."""
+        versions = self._planned.choices[fqn]
+        if len(versions) > 1:
+            for version in resolver.newest_first(versions):
+                LOG.info(
+                    "No single version of %s satisfies all requirements: %s is used for %s",
+                    fqn,
+                    version,
+                    self._planned.chains(versions[version].demands),
+                )
+
+    def _log_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
+        """Warn if a class comes from another version than the pinned one."""
+        pinned = self.pins.select(release.fqn, spec)
+        is_in_range = spec.match(release.version)
+        if pinned and is_in_range and release.version not in self.pins.table[release.fqn]:
+            LOG.warning(
+                "%s is used for class %s, although %s is pinned: the pinned version is missing, "
+                "or does not define the class",
+                release,
+                class_name,
+                pinned,
+            )
+
+    def _unanswered(self, subject: str) -> errors.CatalogError:
         return errors.CatalogError(
-            f"{' and '.join(self._catalog_names())} chose no package for {wanted}, "
-            f"and did not say that there is none"
+            f"{' and '.join(self._catalog_names())} returned neither a release for {subject} nor "
+            f"that none exists; report this to the operator of the catalogue"
         )
 
     def _catalog_names(self) -> list[str]:
-        return [catalog.name for catalog in self._catalogs] or ["no catalogue at all"]
+        return [catalog.name for catalog in self._catalogs]
 
 
-def _of_session(
-    session: "ksa_session.Session | None", project_id: str | None
-) -> tuple[Catalog, ...]:
-    """The Glare that a session's service catalogue names."""
-    if session is None:
-        raise ValueError("a loader needs catalogues, or a session for Glare")
-    # Programs that bring catalogues of their own may do without HTTP.
+def _default_catalog(session: "Session | None", project_id: str | None) -> Catalog:
+    """Return the Glare in the service catalogue of a session."""
+    # Programs with catalogues of their own need no HTTP.
+    from keystoneauth1.session import Session
+
     from loader.catalogs.glare import GlareCatalog
 
-    return (GlareCatalog(session, project_id=project_id),)
+    if session is None:
+        raise ValueError("a package loader needs catalogues, or a session for Glare")
+    if not isinstance(session, Session):
+        raise TypeError(f"{session!r} is not a keystoneauth session")
+    return GlareCatalog(session, project_id=project_id)
 
 
-def _tell_fallback(spec: VersionSpec, package: Package) -> None:
+def _log_substitute(spec: VersionSpec, package: Package) -> None:
     if not spec.match(package.version):
         LOG.warning(
-            "%s %s is used in the place of %s, which no catalogue has",
+            "%s %s is used instead of %s, which no catalogue has",
             package.full_name,
             package.version,
             spec,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lock file: a closure, written down so that it can be had again exactly.
+"""The lock file: the releases of a closure, so that exactly these are loaded again.
 
-It holds what was asked for and every release that it came to, with the digest
-of its archive. A locked closure is loaded through ``LockedCatalog``, which needs
-no other catalogue for what lies in the cache. The file is YAML, sorted, so that
-a version control system shows what changed.
+It contains the requirements and every release of their closure with the digest of
+its archive. ``LockedCatalog`` loads from it, without a network if the archives
+are in the cache. The file is sorted YAML, so that a version control system
+shows changes.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -24,175 +24,287 @@ from glare_murano.package.errors import quoted
 from glare_murano.wire import Answer, Query, Release
 from loader import errors, fs, resolution
 from loader.catalogs.base import Catalog, newest_first
+from loader.resolution import as_catalogs
 
 _FORM = 1
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
 _COMMENT = "# The packages of a deployment, exactly. Update it by the program that wrote it.\n"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Lock:
-    """A closure, and what was asked for.
+    """A closure with its requirements.
+
+    >>> lock = Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1"})
+    >>> lock
+    <Lock of org.wiki 1: io.murano 0.1.0, org.db 1.2.0, org.wiki 1.1.0>
+    >>> lock.save("packages.lock")
+    >>> Lock.load("packages.lock") == lock
+    True
 
     :param requirements: FQN -> range.
-    :param releases: all of the closure, sorted by name and version.
+    :param releases: the closure, sorted by name and version.
     """
 
     requirements: Mapping[str, VersionSpec]
     releases: tuple[Release, ...]
 
+    def __repr__(self) -> str:
+        requirements = ", ".join(f"{fqn} {spec}" for fqn, spec in self.requirements.items())
+        return f"<Lock of {requirements}: {', '.join(map(str, self.releases))}>"
+
     @classmethod
-    def create(cls, catalogs: Sequence[Catalog], requirements: Mapping[str, VersionSpec]) -> "Lock":
-        """Lock what requirements come to now.
+    def create(
+        cls, catalogs: Catalog | Iterable[Catalog], requirements: Mapping[str, str | VersionSpec]
+    ) -> "Lock":
+        """Lock the closure of requirements.
 
-        :raises NoSuchPackage: if one of the closure is missing.
-        :raises LockError: if a release has no digest to lock it by, or there is
-            no catalogue.
-        :raises CatalogError: if a catalogue does not answer.
+        >>> Lock.create([DirectoryCatalog("packages")], {"org.db": "<1.2", "io.murano": "*"})
+        <Lock of org.db <1.2, io.murano *: io.murano 0.1.0, org.db 1.0.0>
+
+        :param catalogs: one catalogue, or several in the order of preference.
+        :param requirements: FQN -> range.
+        :raises InvalidRange: if a range is not valid.
+        :raises NoSuchPackage: if packages are missing; the message names all of them.
+        :raises LockError: if a release has no digest, or there is no catalogue.
+        :raises CatalogError: if a catalogue cannot be read.
         """
-        return cls._resolved(catalogs, requirements, {})
+        specs = {fqn: VersionSpec.of(range) for fqn, range in requirements.items()}
+        return cls._resolve(as_catalogs(catalogs), specs, {})
 
-    def update(self, catalogs: Sequence[Catalog], fqns: Collection[str] | None = None) -> "Lock":
-        """The newest that the ranges allow: of some packages, or of all.
+    def update(
+        self, catalogs: Catalog | Iterable[Catalog], fqns: Collection[str] | None = None
+    ) -> "Lock":
+        """Return a lock with the newest versions of some packages, or of all.
 
-        The others stay as they are, where the ranges upon them allow it without
-        a second version. Of what stays, no other archive is accepted than the
-        one that is locked.
+        The other packages keep their versions where the ranges allow it without a
+        second version, and never get another archive of the same version.
 
-        :param fqns: which packages; None means all.
-        :raises LockError: if one of them is not in the lock, or a version that
-            stays is gone, or another archive by now; or as in ``create``.
-        :raises NoSuchPackage: if one of the closure is missing.
-        :raises CatalogError: if a catalogue does not answer.
+        >>> old = Lock.create(DirectoryCatalog("packages"), {"org.db": "1", "org.wiki": "1"})
+        >>> old.update(DirectoryCatalog("packages"), ["org.db"]) == old
+        True
+
+        :param fqns: the packages to update; by default, all.
+        :raises LockError: if a package to update is not in the lock, or the version of
+            another one is missing or has another archive now; also as in ``create``.
+        :raises NoSuchPackage: if packages are missing; the message names all of them.
+        :raises CatalogError: if a catalogue cannot be read.
         """
         if isinstance(fqns, str):
             # It would be read letter by letter.
             raise errors.LockError(
-                f"expected a list of packages to update, such as [{quoted(fqns)}], not one text"
+                f"expected a list of packages to update, such as [{quoted(fqns)}], not a string"
             )
         locked = {release.fqn for release in self.releases}
         if unknown := sorted(set(fqns or ()) - locked):
             raise errors.LockError(
-                f"{', '.join(unknown)}: not in the lock, which holds {', '.join(sorted(locked))}"
+                f"{', '.join(unknown)}: not in the lock, which has {', '.join(sorted(locked))}"
             )
-        staying = [r for r in self.releases if fqns is not None and r.fqn not in fqns]
-        kept: dict[str, list[Version]] = {}
-        for release in staying:
-            kept.setdefault(release.fqn, []).append(release.version)
-        updated = self._resolved(catalogs, self.requirements, kept)
-        updated._check_archives(staying, catalogs)
+        kept = [r for r in self.releases if fqns is not None and r.fqn not in fqns]
+        pins: dict[str, list[Version]] = {}
+        for release in kept:
+            pins.setdefault(release.fqn, []).append(release.version)
+        found = as_catalogs(catalogs)
+        updated = self._resolve(found, self.requirements, pins)
+        updated._check_digests(kept, found)
         return updated
 
-    def _check_archives(self, staying: Collection[Release], catalogs: Sequence[Catalog]) -> None:
-        """Refuse another archive in the place of one that was locked and is to stay."""
-        locked = {(release.fqn, release.version): release.digest for release in staying}
-        for release in self.releases:
-            digest = locked.get((release.fqn, release.version), release.digest)
-            if digest != release.digest:
-                raise errors.LockError(
-                    f"{release} is locked with the SHA-256 {digest}, and in {_names(catalogs)} it "
-                    f"is another archive, with {release.digest}; if that is wanted, update "
-                    f"{release.fqn} as well"
-                )
-
     @classmethod
-    def _resolved(
-        cls,
-        catalogs: Sequence[Catalog],
-        requirements: Mapping[str, VersionSpec],
-        pins: Mapping[str, Collection[Version]],
-    ) -> "Lock":
-        if not catalogs:
-            raise errors.LockError("there is no catalogue to find packages in; give one at least")
-        resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
-        for missing in resolved.unsatisfied:
-            raise _missing(missing, resolved, catalogs, pins)
-        for choice in resolved.chosen:
-            if not choice.release.digest:
-                raise errors.LockError(
-                    f"{choice.release} lies in {choice.catalog.folder(choice.release)} and has no "
-                    f"archive whose digest could be locked; take it from a catalogue of archives"
-                )
-        # A lock does not say where a release was found.
-        locked = (
-            dataclasses.replace(c.release, id=c.release.digest, owner=None, visibility=None)
-            for c in resolved.chosen
-        )
-        return cls(dict(requirements), tuple(sorted(locked, key=_order)))._closed()
-
-    def _closed(self) -> "Lock":
-        """The same without what is not loaded from it.
-
-        A version that is kept in an update may stand beside a newer one that
-        others need, and that serves for both.
-        """
-        query = Query(tuple(self.requirements.items()))
-        planned = resolution.resolve([LockedCatalog(self)], query).choices
-        left = tuple(r for r in self.releases if r.version in planned.get(r.fqn, ()))
-        return self if left == self.releases else Lock(self.requirements, left)._closed()
-
-    @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "Lock":
+    def load(cls, path: str | os.PathLike[str]) -> "Lock":
         """Read a lock file.
 
-        :raises LockError: if it cannot be read, or is not a valid lock file.
+        >>> lock = Lock.load("packages.lock")
+
+        :raises LockError: if the file cannot be read, or is not a valid lock file.
         """
         file = pathlib.Path(path)
         try:
             with file.open("rb") as stream:
                 data = stream.read(safe_yaml.MAX_SIZE + 1)
-            return cls._parse(data, file.name)
+            requirements, releases = _parse(data, file.name)
         except OSError as error:
             raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
         except ValueError as error:
             raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
+        return cls(requirements, _sorted(releases))
 
-    @classmethod
-    def _parse(cls, data: bytes, name: str) -> "Lock":
-        root = safe_yaml.compose(data, name)
-        if root is None:
-            raise ValueError("it is empty")
-        content = wire.mapping(_plain(root))
-        if "form" not in content:
-            raise ValueError("form is missing")
-        if content["form"] != str(_FORM):
-            raise ValueError(
-                f"it has the form {quoted(str(content['form']))}, and only {_FORM} is known; a "
-                f"newer release of the loader may know it"
-            )
-        for key in ("requirements", "releases"):
-            if key not in content:
-                raise ValueError(f"{key} is missing")
-        with _at("requirements"):
-            requirements = wire.ranges_from_json(content["requirements"])
-        with _at("releases"):
-            items = wire.sequence(content["releases"])
-        return cls(requirements, tuple(sorted(_read_releases(items), key=_order)))
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the lock file, completely or not at all.
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the lock file, as a whole or not at all.
+        >>> lock.save("packages.lock")
 
-        :raises LockError: if it cannot be written.
+        :raises LockError: if the file cannot be written.
         """
         file = pathlib.Path(path)
+        releases = (dataclasses.replace(release, id="") for release in self.releases)
         content = {
             "form": _FORM,
             "requirements": wire.ranges_to_json(self.requirements.items()),
-            "releases": [
-                wire.release_to_json(dataclasses.replace(release, id=""))
-                for release in self.releases
-            ],
+            "releases": list(map(wire.release_to_json, releases)),
         }
         text = yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
         data = f"{_COMMENT}{text}".encode()
         if len(data) > safe_yaml.MAX_SIZE:
             raise errors.LockError(
-                f"the lock file {file} would be larger than {safe_yaml.MAX_SIZE} bytes"
+                f"the lock file {file} would exceed {safe_yaml.MAX_SIZE} bytes; lock fewer packages"
             )
         try:
             fs.replace(file, data)
         except OSError as error:
             raise errors.LockError(f"cannot write the lock file {file}: {error}") from error
+
+    @classmethod
+    def _resolve(
+        cls,
+        catalogs: Collection[Catalog],
+        requirements: Mapping[str, VersionSpec],
+        pins: Mapping[str, Collection[Version]],
+    ) -> "Lock":
+        if not catalogs:
+            raise errors.LockError("there is no catalogue to find packages in; pass at least one")
+        query = Query(tuple(requirements.items()), pins=pins)
+        resolved = resolution.resolve(tuple(catalogs), query)
+        _check_found(resolved, catalogs, pins)
+        for choice in resolved.chosen:
+            if not choice.release.digest:
+                raise errors.LockError(
+                    f"{choice.release} in {choice.catalog.folder(choice.release)} has no archive "
+                    f"whose digest could be locked; use a catalogue of archives"
+                )
+        # Where a release was found is not locked.
+        releases = (
+            dataclasses.replace(c.release, id=c.release.digest, owner=None, visibility=None)
+            for c in resolved.chosen
+        )
+        return cls(dict(requirements), _sorted(releases))._without_unused()
+
+    def _without_unused(self) -> "Lock":
+        """Return this lock without releases that are not loaded from it.
+
+        Beside a version that an update keeps, others may need a newer one that
+        satisfies all requirements.
+        """
+        query = Query(tuple(self.requirements.items()))
+        chosen = resolution.resolve([LockedCatalog(self)], query).choices
+        used = tuple(r for r in self.releases if r.version in chosen.get(r.fqn, ()))
+        return self if used == self.releases else Lock(self.requirements, used)._without_unused()
+
+    def _check_digests(self, kept: Iterable[Release], catalogs: Iterable[Catalog]) -> None:
+        """Check that the releases to keep still have the same archives."""
+        locked = {release.key: release.digest for release in kept}
+        for release in self.releases:
+            digest = locked.get(release.key, release.digest)
+            if digest != release.digest:
+                raise errors.LockError(
+                    f"{release} is locked with the SHA-256 {digest}, but is another archive in "
+                    f"{_names(catalogs)}, with {release.digest}; if that is intended, update "
+                    f"{release.fqn} as well"
+                )
+
+
+class LockedCatalog(Catalog):
+    """A catalogue of the releases of a lock.
+
+    >>> locked = LockedCatalog(lock, DirectoryCatalog("packages"))
+    >>> with PackageLoader(locked, "cache") as packages:
+    ...     packages.load_package("org.db")
+    <MuranoPLPackage org.db 1.2.0>
+    """
+
+    def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
+        """Make a catalogue.
+
+        :param catalogs: where archives that are not in the cache are fetched; only
+            archives with the locked digests.
+        """
+        super().__init__("the lock file")
+        self._lock = lock
+        self._catalogs = as_catalogs(catalogs)
+
+    def releases(self, fqn: str) -> list[Release]:
+        """Return the locked releases of a package, the newest first."""
+        return [release for release in reversed(self._lock.releases) if release.fqn == fqn]
+
+    def releases_defining(self, class_name: str) -> list[Release]:
+        """Return the locked releases that define a class, the newest first."""
+        return newest_first(r for r in self._lock.releases if class_name in r.classes)
+
+    def resolve(self, query: Query) -> Answer:
+        """Return the closure of a query, as if all locked versions were pinned.
+
+        Each range gets its newest locked version. The fewest versions of each package
+        could be another closure than the locked one.
+        """
+        pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
+        for release in self._lock.releases:
+            pins.setdefault(release.fqn, []).append(release.version)
+        resolved = resolution.by_level([self], dataclasses.replace(query, pins=pins))
+        releases = tuple((choice.release, choice.demands) for choice in resolved.chosen)
+        return Answer(releases, resolved.unsatisfied, resolved.undefined)
+
+    def fetch(self, release: Release) -> Iterable[bytes]:
+        """Fetch an archive with the locked digest from one of the other catalogues.
+
+        :raises CatalogError: if none has it, also in the middle.
+        """
+        found = []
+        for catalog in self._catalogs:
+            for candidate in catalog.releases(release.fqn):
+                if candidate.version == release.version:
+                    if candidate.digest == release.digest:
+                        return catalog.fetch(candidate)
+                    found.append(f"{catalog.name} has it with {candidate.digest or 'no digest'}")
+        failure = (
+            f"was not found in {_names(self._catalogs)}"
+            if self._catalogs
+            else "cannot be fetched, since the lock file is used without other catalogues"
+        )
+        raise errors.CatalogError(
+            f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
+            + "; ".join([failure, *found])
+        )
+
+
+def _check_found(
+    resolved: resolution.Resolution,
+    catalogs: Collection[Catalog],
+    pins: Mapping[str, Collection[Version]],
+) -> None:
+    """Check that no package is missing, neither of a range nor of a locked version."""
+    missing = [resolved.error(unsatisfied, catalogs) for unsatisfied in resolved.unsatisfied]
+    for error in missing:
+        locked = error.spec.select(pins.get(error.fqn, ()))
+        if locked is not None:
+            raise errors.LockError(
+                f"{error.fqn} is locked to {locked}, which {_names(catalogs)} no longer has "
+                f"(available: {errors.listed(map(str, error.available))}); update {error.fqn} as "
+                f"well; the requirements on it: {error.chains}"
+            )
+    if missing:
+        raise errors.NoSuchPackage.combine(missing)
+
+
+def _parse(data: bytes, name: str) -> tuple[dict[str, VersionSpec], list[Release]]:
+    """Parse the requirements and releases of a lock file."""
+    root = safe_yaml.compose(data, name)
+    if root is None:
+        raise ValueError("it is empty")
+    content = wire.mapping(_plain(root))
+    if "form" not in content:
+        raise ValueError("form is missing")
+    if content["form"] != str(_FORM):
+        raise ValueError(
+            f"it has the form {quoted(str(content['form']))}, but only {_FORM} is supported; use "
+            f"a newer release of the loader"
+        )
+    for key in ("requirements", "releases"):
+        if key not in content:
+            raise ValueError(f"{key} is missing")
+    with _at("requirements"):
+        requirements = wire.ranges_from_json(content["requirements"])
+    with _at("releases"):
+        items = wire.sequence(content["releases"])
+    return requirements, list(_read_releases(items))
 
 
 def _plain(node: yaml.Node) -> Any:
@@ -243,89 +355,9 @@ def _at(where: str) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from error
 
 
-class LockedCatalog(Catalog):
-    """The releases of a lock, and nothing else."""
-
-    def __init__(self, lock: Lock, catalogs: Sequence[Catalog] = ()) -> None:
-        """Make a catalogue.
-
-        :param catalogs: where an archive is fetched that is not in the cache;
-            only one with the digest of the lock.
-        """
-        super().__init__("the lock file")
-        self._lock = lock
-        self._catalogs = tuple(catalogs)
-
-    def releases(self, fqn: str) -> list[Release]:
-        """See the interface."""
-        return [release for release in reversed(self._lock.releases) if release.fqn == fqn]
-
-    def resolve(self, query: Query) -> Answer:
-        """The closure of a query, as if all that is locked were pinned.
-
-        Each range takes the newest version in it that is locked. To look for
-        fewer ones, as among all that there are, would come to another closure
-        than the one that was locked.
-        """
-        pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
-        for release in self._lock.releases:
-            pins.setdefault(release.fqn, []).append(release.version)
-        resolved = resolution.by_level([self], dataclasses.replace(query, pins=pins))
-        return Answer(
-            tuple((choice.release, choice.demands) for choice in resolved.chosen),
-            resolved.unsatisfied,
-            resolved.undefined,
-        )
-
-    def releases_defining(self, class_name: str) -> list[Release]:
-        """See the interface."""
-        found = [release for release in self._lock.releases if class_name in release.classes]
-        return newest_first(found)
-
-    def fetch(self, release: Release) -> Iterable[bytes]:
-        """See the interface."""
-        found = []
-        for catalog in self._catalogs:
-            for candidate in catalog.releases(release.fqn):
-                if candidate.version == release.version:
-                    if candidate.digest == release.digest:
-                        return catalog.fetch(candidate)
-                    found.append(f"{catalog.name} has one with {candidate.digest or 'no digest'}")
-        sought = (
-            f"was not found in {_names(self._catalogs)}"
-            if self._catalogs
-            else "cannot be fetched, since the lock file is used without other catalogues"
-        )
-        raise errors.CatalogError(
-            f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
-            f"{sought}" + "".join(f"; {text}" for text in found)
-        )
-
-
-def _missing(
-    missing: resolver.Unsatisfied,
-    resolved: resolution.Resolution,
-    catalogs: Sequence[Catalog],
-    pins: Mapping[str, Collection[Version]],
-) -> errors.LoaderError:
-    """What to say of a range that no version is in, or that the one is gone that was locked."""
-    fqn, spec, requirer = missing.demand.fqn, missing.demand.spec, missing.demand.requirer
-    required_by = str(requirer) if requirer is not None else None
-    chains = resolved.upon(fqn, spec, required_by)
-    gone = spec.select(pins.get(fqn, ()))
-    if gone is None:
-        names = [catalog.name for catalog in catalogs]
-        return errors.NoSuchPackage(fqn, spec, missing.available, names, required_by, chains=chains)
-    there = errors.listed(map(str, missing.available)) or "no version of it at all"
-    return errors.LockError(
-        f"{fqn} is locked to {gone}, which {_names(catalogs)} no longer has: there is {there}; "
-        f"update {fqn} as well; the requirements upon it: {chains}"
-    )
-
-
 def _names(catalogs: Iterable[Catalog]) -> str:
     return ", ".join(catalog.name for catalog in catalogs)
 
 
-def _order(release: Release) -> Any:
-    return release.fqn, release.version.precedence_key, str(release.version)
+def _sorted(releases: Iterable[Release]) -> tuple[Release, ...]:
+    return tuple(sorted(releases, key=lambda r: (r.fqn, r.version.precedence_key, str(r.version))))

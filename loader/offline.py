@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was resolved before, for when no catalogue answers.
+"""The offline index: releases that catalogues returned before, for when none can be reached.
 
-Each release that was chosen for a project is remembered below the cache's
-folder, once its archive lies in the cache. Only where the operator has opted in
-is it asked for: it may be out of date, and what it answers changes no pin.
+Each release that was chosen for a project is recorded in the cache's directory,
+once its archive is in the cache. The operator has to enable the index: it may
+be outdated, so that nothing from it changes a pin.
 """
 
 import contextlib
@@ -13,126 +13,131 @@ import hashlib
 import json
 import logging
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from glare_murano import wire
 from glare_murano.wire import Query, Release
 from loader import errors, fs
 from loader.cache.store import Cache
 from loader.catalogs.base import Catalog, newest_first
-from loader.resolution import Choice, Resolution, by_level, resolve
+from loader.resolution import Choice, Resolution, as_catalogs, by_level, resolve
 
 LOG = logging.getLogger(__name__)
 
 _DAMAGED = (ValueError, RecursionError)
 
 
-class Memory(Catalog):
-    """What catalogues have answered for one project.
+class OfflineIndex(Catalog):
+    """The releases of a cache that catalogues returned before for one project.
 
-    :ivar has_stood_in: whether it has answered for a catalogue that did not.
+    >>> catalogs, cache = [DirectoryCatalog("packages")], Cache("cache")
+    >>> index = OfflineIndex(catalogs, cache, "my-project")
+    >>> packages = PackageLoader(catalogs, cache, offline_index=index)
+
+    :ivar was_used: whether it has replaced a catalogue that could not be reached.
     """
 
-    def __init__(self, catalogs: Sequence[Catalog], cache: Cache, project_id: str | None) -> None:
-        """Make a memory; nothing is read yet.
+    def __init__(
+        self, catalogs: Catalog | Iterable[Catalog], cache: Cache, project_id: str | None
+    ) -> None:
+        """Open an index, which reads no file yet.
 
-        :param project_id: whose answers are remembered; no other project is
-            told of them. None only where the catalogues give what is public.
+        :param project_id: the project; other projects do not see its releases. None only
+            if all packages of the catalogues are public.
         """
-        super().__init__("what was resolved before")
-        self.has_stood_in = False
-        # What did not answer in this deployment, and how it failed.
-        self._silent: dict[object, str] = {}
-        self._catalogs = tuple(catalogs)
+        super().__init__("the offline index")
+        self.was_used = False
+        self._catalogs = as_catalogs(catalogs)
+        # Catalogues that could not be reached in this deployment, and their errors.
+        self._unreachable: dict[object, str] = {}
         self._cache = cache
-        scope = json.dumps([project_id, [catalog.name for catalog in catalogs]])
-        self._folder = cache.folder / "resolved" / hashlib.sha256(scope.encode()).hexdigest()
+        scope = json.dumps([project_id, [catalog.name for catalog in self._catalogs]])
+        self._directory = cache.folder / "resolved" / hashlib.sha256(scope.encode()).hexdigest()
 
-    def ask(self, query: Query) -> Resolution:
-        """Ask the catalogues, or, if one does not answer, what they said before.
+    def query(self, query: Query) -> Resolution:
+        """Query the catalogues, with the index in place of one that cannot be reached.
 
-        One that did not answer has been tried several times, with waits, and is
-        asked again only for what is not remembered.
+        A catalogue that could not be reached, after all its attempts, is queried
+        again only for packages that the index lacks.
 
-        :raises CatalogError: if one refuses, or does not answer, and what was
-            asked for is not remembered.
+        :raises CatalogError: if a catalogue refuses the query, or cannot be reached
+            while the index lacks a package.
         """
-        resolved = self._stand_in(query) if self._silent else None
+        resolved = self._fallback(query) if self._unreachable else None
         if resolved is None:
             try:
                 resolved = resolve(self._catalogs, query)
-                self._silent.clear()
+                self._unreachable.clear()
                 return resolved
             except errors.NoAnswer as error:
-                self._hear_nothing(error)
-                resolved = self._stand_in(query)
+                self._add_unreachable(error)
+                resolved = self._fallback(query)
                 if resolved is None:
                     raise
-        failures = "; ".join(self._silent.values())
+        failures = "; ".join(self._unreachable.values())
         LOG.warning("%s; packages are taken from %s instead", failures, self.name)
-        self.has_stood_in = True
+        self.was_used = True
         return resolved
 
-    def _stand_in(self, query: Query) -> Resolution | None:
-        """Plan from the catalogues that answer, such as folders, and from the memory.
-
-        :returns: None if they lack what the query asks for itself.
-        """
-        while True:
-            answering = [catalog for catalog in self._catalogs if catalog not in self._silent]
-            try:
-                resolved = by_level([*answering, self], query)
-            except errors.NoAnswer as error:
-                self._hear_nothing(error)
-                continue
-            lacks = resolved.undefined or any(
-                missing.demand.requirer is None for missing in resolved.unsatisfied
-            )
-            # What is lacking deep down may be there: it is asked for when it is loaded.
-            return None if lacks else dataclasses.replace(resolved, unsatisfied=())
-
-    def _hear_nothing(self, error: errors.NoAnswer) -> None:
-        """Note which catalogue does not answer; fail where it cannot be told."""
-        if error.catalog not in self._catalogs:
-            raise error
-        # The last to fail is told last.
-        self._silent.pop(error.catalog, None)
-        self._silent[error.catalog] = str(error)
-
-    def remember(self, choice: Choice) -> None:
-        """Remember a release, if its archive is in the cache."""
+    def record(self, choice: Choice) -> None:
+        """Record a release, if its archive is in the cache."""
         release = choice.release
-        path = self._folder / f"{release.digest}.json"
+        path = self._directory / f"{release.digest}.json"
         if choice.catalog is self or not self._cache.has(release.digest) or path.exists():
             return
         content = wire.release_to_json(dataclasses.replace(release, id=""))
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             fs.replace(path, json.dumps(content).encode())
         except OSError as error:
-            LOG.warning("%s is not remembered for when no catalogue answers: %s", release, error)
+            LOG.warning("Cannot record %s in %s: %s", release, self.name, error)
 
     def releases(self, fqn: str) -> list[Release]:
-        """See the interface."""
-        return newest_first(release for release in self._all() if release.fqn == fqn)
+        """Return the recorded releases of a package whose archives are in the cache."""
+        return newest_first(release for release in self._recorded() if release.fqn == fqn)
 
     def releases_defining(self, class_name: str) -> list[Release]:
-        """See the interface."""
-        return newest_first(release for release in self._all() if class_name in release.classes)
+        """Return the recorded releases that define a class and are in the cache."""
+        return newest_first(r for r in self._recorded() if class_name in r.classes)
 
     def fetch(self, release: Release) -> Iterable[bytes]:
-        """Not possible: only what is in the cache is found here."""
-        raise errors.CatalogError(f"{release} is not in the cache any more")
+        """Fail, since a release whose archive is not in the cache cannot be had."""
+        raise errors.CatalogError(f"{release} is no longer in the cache")
 
-    def _all(self) -> Iterator[Release]:
-        for path in sorted(self._folder.glob("*.json")):
+    def _fallback(self, query: Query) -> Resolution | None:
+        """Choose from the reachable catalogues, such as directories, and from the index.
+
+        :returns: None if they lack a root of the query.
+        """
+        while True:
+            reachable = [catalog for catalog in self._catalogs if catalog not in self._unreachable]
+            try:
+                resolved = by_level([*reachable, self], query)
+            except errors.NoAnswer as error:
+                self._add_unreachable(error)
+                continue
+            is_root_missing = any(m.demand.requirer is None for m in resolved.unsatisfied)
+            if resolved.undefined or is_root_missing:
+                return None
+            # A catalogue may have what is missing below: it is queried when that is loaded.
+            return dataclasses.replace(resolved, unsatisfied=())
+
+    def _add_unreachable(self, error: errors.NoAnswer) -> None:
+        if error.catalog not in self._catalogs:
+            raise error
+        # The latest error comes last in messages.
+        self._unreachable.pop(error.catalog, None)
+        self._unreachable[error.catalog] = str(error)
+
+    def _recorded(self) -> Iterator[Release]:
+        for path in sorted(self._directory.glob("*.json")):
             if self._cache.has(path.stem):
                 try:
                     yield _read(path)
                 except (OSError, *_DAMAGED) as error:
-                    LOG.warning("Left out what %s remembers: %s", path, error)
+                    LOG.warning("Left out the damaged file %s of %s: %s", path, self.name, error)
                     if isinstance(error, _DAMAGED):
-                        # So that it is remembered anew.
+                        # The release can then be recorded again.
                         with contextlib.suppress(OSError):
                             path.unlink(missing_ok=True)
 

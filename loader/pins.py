@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fixation table: which versions an environment was deployed with.
+"""The fixation table: the versions that an environment was deployed with.
 
-A pinned version is used wherever it is in the range asked for, although a
-newer one may exist; so what is deployed stays as it is until it is asked to
-change. The table's form is that of Murano's object model
-(``SystemData.Packages``).
+A pinned version is used wherever it is in a range, even if a newer one exists, so
+that an environment changes only on request. The table has the form of Murano's
+object model (``SystemData.Packages``).
 """
 
 import collections
@@ -18,26 +17,50 @@ from loader import errors
 
 
 class Pins:
-    """Versions that are pinned, and those of them that were used."""
+    """The pinned versions of packages, and those of them that were used.
 
-    def __init__(self) -> None:
+    >>> pins = Pins({"org.db": ["1.0.0"]})
+    >>> with PackageLoader(DirectoryCatalog("packages"), "cache", pins) as packages:
+    ...     packages.load_package("org.db")
+    <MuranoPLPackage org.db 1.0.0>
+    """
+
+    def __init__(self, table: Mapping[str, Iterable[str]] | None = None) -> None:
+        """Make pins.
+
+        :param table: FQN -> versions; by default, nothing is pinned.
+        :raises InvalidPins: if the table is not valid.
+        """
         self._pinned: dict[str, set[Version]] = collections.defaultdict(set)
         self._used: dict[str, set[Version]] = collections.defaultdict(set)
         self._frozen = False
+        if table is not None:
+            self.load(table)
+
+    def __repr__(self) -> str:
+        return f"Pins({self.dump()})"
 
     def load(self, table: Mapping[str, Iterable[str]]) -> None:
         """Replace the pins by those of a table.
 
+        >>> pins.load({"org.db": ["1.2.0"]})
+        >>> pins
+        Pins({'org.db': ['1.2.0']})
+
         :param table: FQN -> versions.
-        :raises InvalidPins: if it is no such table; the pins stay as they were.
+        :raises InvalidPins: if the table is not valid; the pins stay as they were.
         """
         if not isinstance(table, Mapping):
             raise errors.InvalidPins(f"expected packages with their versions, not {_shown(table)}")
-        read = {fqn: _read(fqn, texts) for fqn, texts in table.items()}
+        read = {fqn: _read(fqn, versions) for fqn, versions in table.items()}
         self._pinned = collections.defaultdict(set, read)
 
     def dump(self) -> dict[str, list[str]]:
-        """The pins as a table: FQN -> versions, both sorted."""
+        """Return the pins as a table: FQN -> versions, both sorted.
+
+        >>> pins.dump()
+        {'org.db': ['1.2.0']}
+        """
         return {
             fqn: [str(version) for version in sorted(versions, key=lambda v: v.precedence_key)]
             for fqn, versions in sorted(self._pinned.items())
@@ -46,54 +69,71 @@ class Pins:
 
     @property
     def table(self) -> Mapping[str, Collection[Version]]:
-        """FQN -> the versions that are pinned."""
+        """The pinned versions, by FQN."""
         return self._pinned
 
     def select(self, fqn: str, spec: VersionSpec) -> Version | None:
-        """The newest pinned version of a package in a range, or None."""
+        """Return the newest pinned version of a package in a range, or None.
+
+        >>> pins.select("org.db", VersionSpec.of("1"))
+        Version('1.2.0')
+        """
         return spec.select(resolver.newest_first(self._pinned.get(fqn, ())))
 
-    def freeze(self) -> None:
-        """Let nothing change the pins any more, neither use nor compaction."""
-        self._frozen = True
-
     def use(self, fqn: str, version: Version) -> None:
-        """Pin a version, since it is used from now on."""
-        if self._frozen:
-            return
-        self._pinned[fqn].add(version)
-        self._used[fqn].add(version)
+        """Pin a version, and note that it is used.
+
+        >>> pins.use("org.wiki", Version("1.1.0"))
+        """
+        if not self._frozen:
+            self._pinned[fqn].add(version)
+            self._used[fqn].add(version)
 
     def compact(self) -> None:
-        """Drop the pins that nothing has used."""
-        if self._frozen:
-            return
-        self._pinned = collections.defaultdict(
-            set, {fqn: set(versions) for fqn, versions in self._used.items()}
-        )
+        """Remove the pins that were not used.
+
+        >>> pins.compact()
+        >>> pins
+        Pins({'org.wiki': ['1.1.0']})
+        """
+        if not self._frozen:
+            self._pinned = collections.defaultdict(
+                set, {fqn: set(versions) for fqn, versions in self._used.items()}
+            )
+
+    def freeze(self) -> None:
+        """Let neither ``use`` nor ``compact`` change the pins from now on.
+
+        >>> pins.freeze()
+        >>> pins.use("org.db", Version("1.0.0"))
+        >>> pins
+        Pins({'org.wiki': ['1.1.0']})
+        """
+        self._frozen = True
 
 
-def _read(fqn: object, texts: object) -> set[Version]:
-    """The pins of one package, which must be told apart from a mistake.
+def _read(fqn: object, versions: object) -> set[Version]:
+    """Read the pins of a package.
 
-    A pin that is left out would bring another version into an environment,
-    unasked.
+    A pin that were ignored would let another version into an environment.
     """
     if not isinstance(fqn, str):
         raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")
-    # A text would be read letter by letter.
-    if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
-        raise errors.InvalidPins(f"{quoted(fqn)}: expected a list of versions, not {_shown(texts)}")
-    versions = set()
-    for text in texts:
+    # A string would be read letter by letter.
+    if isinstance(versions, str | Mapping) or not isinstance(versions, Iterable):
+        raise errors.InvalidPins(
+            f"{quoted(fqn)}: expected a list of versions, not {_shown(versions)}"
+        )
+    read = set()
+    for version in versions:
         # A number may have lost digits: YAML and JSON read 1.10 as 1.1.
-        if not isinstance(text, str):
-            raise errors.InvalidPins(f"{quoted(fqn)}: expected a version, not {_shown(text)}")
+        if not isinstance(version, str):
+            raise errors.InvalidPins(f"{quoted(fqn)}: expected a version, not {_shown(version)}")
         try:
-            versions.add(parse_version(text))
+            read.add(parse_version(version))
         except InvalidVersion as error:
             raise errors.InvalidPins(f"{quoted(fqn)}: {error}") from error
-    return versions
+    return read
 
 
 def _shown(value: object) -> str:

@@ -1,37 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requirements go in, releases come out: the closure, before anything is fetched.
+"""The closure of requirements, chosen from catalogues before any archive is fetched.
 
-It asks the catalogues and knows nothing of archives. Where there is one
-catalogue that can tell the closure by itself, one question is asked; else one
-for each level of the graph and each catalogue. Both come to the same, since both
-plan by ``glare_murano.resolver``. A version that several catalogues have
-is the first one's; where several versions do equally well, the first
-catalogue's are taken.
+A single catalogue may answer a dependency query by itself, in one request. Otherwise
+each catalogue is queried once for each level of the graph. Both ways choose by
+``glare_murano.resolver`` and give the same result. A version that several
+catalogues have is taken from the first of them. Where several versions satisfy
+the requirements equally well, those of the first catalogue are chosen.
 """
 
 import collections
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeVar
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Answer, Query, Release, Undefined
 from loader import errors
-from loader.catalogs.base import Catalog
-from loader.chains import Chains
-
-_T = TypeVar("_T")
+from loader.catalogs.base import Catalog, newest_first
+from loader.errors import RequirementChains
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A release that was chosen.
+    """A chosen release.
 
-    :param catalog: where it was found, and is fetched from.
-    :param demands: the ranges that it answers, and whose they are.
+    :param catalog: the catalogue that has it.
+    :param demands: the ranges that it satisfies, with their requirers.
     """
 
     catalog: Catalog
@@ -39,105 +38,172 @@ class Choice:
     demands: tuple[resolver.Demand, ...]
 
     def joined(self, later: "Choice") -> "Choice":
-        """The same release, as it was chosen in a later query."""
+        """Return the choice of a later query, with the demands of both."""
         demands = dict.fromkeys((*self.demands, *later.demands))
         return dataclasses.replace(later, demands=tuple(demands))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Resolution:
-    """What a query comes to, or several, one after the other.
+    """The result of one query, or of several in turn.
 
-    :param choices: FQN -> version -> what was chosen.
+    :param choices: FQN -> version -> choice.
+    :param unsatisfied: ranges without any version.
+    :param undefined: classes that no package in the range defines.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
     unsatisfied: tuple[resolver.Unsatisfied, ...] = ()
     undefined: tuple[Undefined, ...] = ()
 
+    def __repr__(self) -> str:
+        releases = ", ".join(str(choice.release) for choice in self.chosen)
+        missing = ", ".join(str(missing.demand) for missing in self.unsatisfied)
+        return f"<Resolution: {releases or 'nothing'}{missing and f'; missing: {missing}'}>"
+
     @property
     def chosen(self) -> list[Choice]:
-        """All that was chosen."""
+        """All choices."""
         return [choice for versions in self.choices.values() for choice in versions.values()]
 
-    def missing(self, fqn: str, spec: VersionSpec) -> resolver.Unsatisfied | None:
-        """What is known of a range upon a package that no version is in; else None."""
-        of_range = (m for m in self.unsatisfied if (m.demand.fqn, m.demand.spec) == (fqn, spec))
-        return next(of_range, None)
+    def find(self, fqn: str, spec: VersionSpec) -> Choice | None:
+        """Return the newest choice in a range."""
+        choices = self.choices.get(fqn, {})
+        version = spec.select(choices)
+        return choices[version] if version is not None else None
 
-    def upon(self, fqn: str, spec: VersionSpec, required_by: str | None = None) -> Chains:
-        """All requirements upon a package, each with its chain.
+    def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
+        """Return the newest choice that defines a class, in the first range that has one."""
+        defining = {
+            choice.release.version: choice
+            for choice in self.chosen
+            if class_name in choice.release.classes
+        }
+        versions = (spec.select(defining) for spec in specs)
+        return next((defining[version] for version in versions if version is not None), None)
 
-        What nothing answers comes first, then what the newest version does; in
-        each of these, what is nearest to the roots.
+    def find_missing(self, fqn: str, *specs: VersionSpec) -> resolver.Unsatisfied | None:
+        """Return the first of some ranges that is known to be without any version."""
+        found = (m for spec in specs for m in self.unsatisfied if m.demand.spec == spec)
+        return next((missing for missing in found if missing.demand.fqn == fqn), None)
 
-        :param spec: the range whose requirements are told before all others.
-        :param required_by: whose of them is told before the others of that range.
+    def error(
+        self,
+        missing: resolver.Unsatisfied,
+        catalogs: Iterable[Catalog],
+        spec: VersionSpec | None = None,
+        pinned: Version | None = None,
+        required_by: str | None = None,
+    ) -> errors.NoSuchPackage:
+        """Return the error for a range without any version.
+
+        :param catalogs: the catalogues that were searched.
+        :param spec: the range in the message; by default, the missing one.
+        :param required_by: the requirer in the message; by default, the demand's.
         """
-        demands = [m.demand for m in self.unsatisfied if m.demand.fqn == fqn]
-        of_package = self.choices.get(fqn, {})
-        for version in resolver.newest_first(of_package):
-            demands += of_package[version].demands
-        demands.sort(key=lambda d: (d.spec != spec, str(d.requirer) != required_by))
-        return self.chains(demands)
+        demand = missing.demand
+        if required_by is None and demand.requirer is not None:
+            required_by = str(demand.requirer)
+        return errors.NoSuchPackage(
+            demand.fqn,
+            spec or demand.spec,
+            missing.available,
+            [catalog.name for catalog in catalogs],
+            required_by,
+            pinned,
+            self._chains_on(demand, required_by),
+        )
 
-    def chains(self, demands: Sequence[resolver.Demand]) -> Chains:
-        """Requirements of this closure, each with its chain."""
-        return Chains.of(demands, self._reached_by)
+    def chains(self, demands: Sequence[resolver.Demand]) -> RequirementChains:
+        """Return the chains of demands, from the roots of this closure."""
+        shown = demands[: errors.MAX_CHAINS]
+        chains = tuple(resolver.chain_of(demand, self._reached_by) for demand in shown)
+        return RequirementChains(chains, len(demands) - len(shown))
 
     def joined(self, later: "Resolution") -> "Resolution":
-        """The same with what a later query came to.
+        """Return this result with the result of a later query.
 
-        How a release was reached first stays so.
+        The demand by which a release was reached first stays the first.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
-        for fqn, versions in later.choices.items():
-            known = choices.setdefault(fqn, {})
-            for version, choice in versions.items():
-                known[version] = known[version].joined(choice) if version in known else choice
+        for choice in later.chosen:
+            known = choices.setdefault(choice.release.fqn, {})
+            before = known.get(choice.release.version)
+            known[choice.release.version] = before.joined(choice) if before else choice
         unsatisfied = {m.demand: m for m in (*self.unsatisfied, *later.unsatisfied)}
-        return Resolution(
-            choices,
-            tuple(unsatisfied.values()),
-            tuple(dict.fromkeys((*self.undefined, *later.undefined))),
-        )
+        undefined = dict.fromkeys((*self.undefined, *later.undefined))
+        return Resolution(choices, tuple(unsatisfied.values()), tuple(undefined))
+
+    def _chains_on(self, demand: resolver.Demand, required_by: str | None) -> RequirementChains:
+        """Return all requirements on a package, those like an unsatisfied demand first.
+
+        Then come other unsatisfied ones, and those of the newest version; among
+        these, those that are nearest to the roots.
+        """
+        demands = [m.demand for m in self.unsatisfied if m.demand.fqn == demand.fqn]
+        choices = self.choices.get(demand.fqn, {})
+        for version in resolver.newest_first(choices):
+            demands += choices[version].demands
+        demands.sort(key=lambda d: (d.spec != demand.spec, str(d.requirer) != required_by))
+        return self.chains(demands)
 
     def _reached_by(self, release: resolver.PackageVersion) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
         return choice.demands[0] if choice is not None and choice.demands else None
 
 
-def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
-    """Plan the closure of a query.
+def as_catalogs(catalogs: Catalog | Iterable[Catalog]) -> tuple[Catalog, ...]:
+    """Return one catalogue or several as a tuple.
 
-    :param catalogs: in the operator's order.
-    :raises CatalogError: if a catalogue does not answer.
-    :raises Unplannable: if that would take too long.
+    :raises TypeError: if an item is not a catalogue.
+    """
+    found: tuple[Any, ...] = (catalogs,)
+    if not isinstance(catalogs, Catalog | str) and isinstance(catalogs, Iterable):
+        found = tuple(catalogs)
+    for item in found:
+        if not isinstance(item, Catalog):
+            is_path = isinstance(item, str | os.PathLike)
+            hint = f"DirectoryCatalog({str(item)!r})" if is_path else "GlareCatalog(session)"
+            raise TypeError(f"{item!r} is not a catalogue; use a catalogue such as {hint}")
+    return found
+
+
+def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
+    """Choose the closure of a query.
+
+    :param catalogs: in the order of preference.
+    :raises CatalogError: if a catalogue cannot be read.
+    :raises Unplannable: if the closure exceeds a limit.
     """
     if len(catalogs) == 1:
-        answer = _asked(catalogs[0], lambda: catalogs[0].resolve(query))
+        with _naming(catalogs[0]):
+            answer = catalogs[0].resolve(query)
         if answer is not None:
             return _resolution(answer, lambda release: catalogs[0])
     return by_level(catalogs, query)
 
 
 def by_level(catalogs: Sequence[Catalog], query: Query) -> Resolution:
-    """Plan the closure of a query from what catalogues know, a level at a time."""
-    source = _Source(catalogs)
-    roots, undefined = _classes(catalogs, query)
+    """Choose the closure of a query from the catalogues' releases, a level at a time.
+
+    :raises CatalogError: if a catalogue cannot be read.
+    :raises Unplannable: if the closure exceeds a limit.
+    """
+    source = _Releases(catalogs)
+    roots, undefined = _class_roots(catalogs, query)
     planned = resolver.plan([*roots, *query.requirements], query.pins, source)
     answer = Answer(
         tuple((source.found[key][1], demands) for key, demands in planned.releases.items()),
         planned.unsatisfied,
         undefined,
     )
-    return _resolution(answer, source.catalog_of)
+    return _resolution(answer, lambda release: source.found[release.key][0])
 
 
-class _Source:
-    """What a closure is planned from.
+class _Releases:
+    """The releases of several catalogues, as a source of the resolver.
 
-    :ivar found: release -> the catalogue that has it, and what it says of it.
+    :ivar found: the first catalogue that has a release, and the release there.
     """
 
     def __init__(self, catalogs: Sequence[Catalog]) -> None:
@@ -145,57 +211,49 @@ class _Source:
         self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """See the protocol ``Source``."""
+        """Return the versions of packages, those of the first catalogue first."""
         versions: dict[str, dict[Version, None]] = {fqn: {} for fqn in fqns}
         for catalog in self._catalogs:
-            known = _known(catalog, fqns)
-            # A database may compare names without regard to case.
-            asked = (release for release in known if release.fqn in versions)
-            for release in sorted(asked, key=lambda r: r.version.precedence_key, reverse=True):
-                self.found.setdefault(release.key, (catalog, release))
-                versions[release.fqn][release.version] = None
+            with _naming(catalog):
+                known = newest_first(catalog.known(fqns))
+            for release in known:
+                # A database may compare names without regard to case.
+                if release.fqn in versions:
+                    self.found.setdefault(release.key, (catalog, release))
+                    versions[release.fqn][release.version] = None
         return {fqn: tuple(found) for fqn, found in versions.items()}
 
     def requirements(
         self, releases: Collection[resolver.PackageVersion]
     ) -> Mapping[resolver.PackageVersion, resolver.Requirements]:
-        """See the protocol ``Source``."""
+        """Return the requirements of releases whose versions were returned."""
         return {release: self.found[release][1].requirements for release in releases}
 
-    def catalog_of(self, release: Release) -> Catalog:
-        """The catalogue that a release was found in."""
-        return self.found[release.key][0]
 
-
-def _classes(
+def _class_roots(
     catalogs: Sequence[Catalog], query: Query
 ) -> tuple[list[tuple[str, VersionSpec]], tuple[Undefined, ...]]:
-    """The packages that define classes, each as a root; and what none defines."""
+    """Return the packages that define a query's classes, and the classes without any."""
     roots, undefined = [], []
     for class_name, spec in query.classes:
-        defining = [
-            [release.key for release in _defining(catalog, class_name)] for catalog in catalogs
-        ]
+        defining = []
+        for catalog in catalogs:
+            with _naming(catalog):
+                defining.append([r.key for r in catalog.releases_defining(class_name)])
         root = resolver.choose_defining(defining, spec, query.pins)
         if root is not None:
             roots.append(root)
         else:
-            there = resolver.one_of_each(itertools.chain(*defining))
-            undefined.append(Undefined(class_name, spec, tuple(map(str, there))))
+            available = resolver.one_of_each(itertools.chain(*defining))
+            undefined.append(Undefined(class_name, spec, tuple(map(str, available))))
     return roots, tuple(undefined)
 
 
-def _known(catalog: Catalog, fqns: Collection[str]) -> list[Release]:
-    return _asked(catalog, lambda: list(catalog.known(fqns)))
-
-
-def _defining(catalog: Catalog, class_name: str) -> list[Release]:
-    return _asked(catalog, lambda: list(catalog.releases_defining(class_name)))
-
-
-def _asked(catalog: Catalog, ask: Callable[[], _T]) -> _T:
+@contextlib.contextmanager
+def _naming(catalog: Catalog) -> Iterator[None]:
+    """Note in an error which catalogue cannot be reached."""
     try:
-        return ask()
+        yield
     except errors.NoAnswer as error:
         error.catalog = catalog
         raise

@@ -85,8 +85,8 @@ class VersionSpec:
     _targets: frozenset[_Number] = dataclasses.field(compare=False)
 
     @classmethod
-    def of(cls, text: str | None) -> "VersionSpec":
-        """Parse a range.
+    def of(cls, text: "str | VersionSpec | None") -> "VersionSpec":
+        """Parse a range; return it as it is if it is parsed already.
 
         :param text: a partial or full version, or clauses (``==``, ``=``,
             ``!=``, ``<``, ``<=``, ``>``, ``>=`` and the engine's ``~``, ``^``,
@@ -94,6 +94,13 @@ class VersionSpec:
             ``0``, that is 0.x.
         :raises InvalidRange: if the engine would also refuse it.
         """
+        if isinstance(text, VersionSpec):
+            return text
+        if text is not None and not isinstance(text, str):
+            # A number may have lost digits: YAML and JSON read 1.10 as 1.1.
+            raise InvalidRange(
+                f"{quoted(repr(text))} is not a valid range: expected a string such as '1.10'"
+            )
         return _parse(text or "0")
 
     @classmethod

@@ -40,6 +40,9 @@ class Package(abc.ABC):
             else DirectorySource(pathlib.Path(source_directory))
         )
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.full_name} {self.version}>"
+
     @property
     def format_name(self) -> str:
         """The name part of the format."""

@@ -251,7 +251,7 @@ def test_the_example_loads_a_closure(
     assert f"{db} 1.2.0" in run(db).stdout
     failed = run(wiki, "2")
     assert failed.returncode == 1
-    assert "there is 1.0.0" in failed.stderr
+    assert "(available: 1.0.0)" in failed.stderr
     assert "Traceback" not in failed.stderr
 
 

@@ -23,8 +23,6 @@ _PROGRAM = """
     import json, sys, time
     from keystoneauth1 import session, token_endpoint
     import loader
-    from examples.load import load_all
-    from glare_murano.package import VersionSpec
     from loader.catalogs.glare import GlareCatalog
 
     url, token, project, folder, threads, *roots = sys.argv[1:]
@@ -41,7 +39,7 @@ _PROGRAM = """
         catalog = GlareCatalog(auth, project_id=project, endpoint=url)
         start = time.monotonic()
         with loader.PackageLoader([catalog], loader.Cache(folder)) as package_loader:
-            found = load_all(package_loader, root, VersionSpec.of("1"))
+            found = package_loader.load_all(root, "1")
             counters = package_loader.counters
             return {
                 "packages": [
@@ -77,10 +75,13 @@ def _closures(glare: Client, name: str) -> tuple[dict[str, list[str]], list[byte
         archives.append(packages.package(fqn, version, Require=required))
         glare.publish(fqn, version, archives[-1])
     loaded = {"wiki": ["wiki", "db", "web", "base"], "shop": ["shop", "db", "base"]}
-    return {
+    closures = {
         f"{name}.{root}": [f"{name}.{part} {some[f'{name}.{part}'][0]}" for part in parts]
         for root, parts in loaded.items()
-    }, archives
+    }
+    for closure in closures.values():
+        closure.insert(1, f"{CORE} {CORE_VERSION}")
+    return closures, archives
 
 
 def _run(*arguments: object) -> Any:

@@ -269,7 +269,7 @@ def test_what_is_missing_is_told_with_all_that_there_is(
         assert word in str(no_package.value)
     for word in (f"{name}.Thing", "range 4", f"{name} 2.0.0"):
         assert word in str(no_class.value)
-    assert "no version of it at all" in str(nothing.value)
+    assert "(available: none)" in str(nothing.value)
 
 
 def test_a_class_is_found_in_the_newest_package_that_defines_it(

@@ -35,8 +35,8 @@ class _Switched:
         )
         # The catalogue is the same one, whether it answers or not.
         catalog.name = "Glare"
-        memory = loader.Memory([catalog], self._cache, self._project) if opted_in else None
-        return loader.PackageLoader([catalog], self._cache, self.pins, memory=memory)
+        index = loader.OfflineIndex([catalog], self._cache, self._project) if opted_in else None
+        return loader.PackageLoader([catalog], self._cache, self.pins, offline_index=index)
 
     def go_down(self) -> None:
         self.endpoint = "http://127.0.0.1:9"
@@ -70,7 +70,7 @@ def test_what_was_loaded_before_is_loaded_again_with_a_warning(
     assert str(package_loader.load_package("org.db", VersionSpec.of("1.0")).version) == "1.0.0"
     assert package_loader.load_class_package("org.wiki.Thing", VersionSpec.of("1")) is package
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert any("taken from what was resolved before" in text for text in warnings)
+    assert any("taken from the offline index" in text for text in warnings)
 
 
 def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
@@ -82,8 +82,8 @@ def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
     glare.publish("org.log", "1.1.0", packages.package("org.log", "1.1.0"))
     catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=2)
     catalog.name = "Glare"
-    memory = loader.Memory([catalog], cache, project)
-    package_loader = loader.PackageLoader([catalog], cache, memory=memory)
+    index = loader.OfflineIndex([catalog], cache, project)
+    package_loader = loader.PackageLoader([catalog], cache, offline_index=index)
     requests = []
 
     def load(fqn: str, text: str) -> str:
@@ -117,8 +117,8 @@ def test_what_is_not_remembered_deep_down_is_asked_for(
     catalog.name = "Glare"
     catalog._client.endpoint_override = "http://127.0.0.1:9"
     another = loader.Cache(cache.folder)
-    memory = loader.Memory([catalog], another, project)
-    package_loader = loader.PackageLoader([catalog], another, memory=memory)
+    index = loader.OfflineIndex([catalog], another, project)
+    package_loader = loader.PackageLoader([catalog], another, offline_index=index)
 
     package_loader.load_package("org.wiki", VersionSpec.of("1"))
     with pytest.raises(loader.NoAnswer, match=r"org\.db .*did not answer"):
@@ -168,8 +168,8 @@ def test_another_region_does_not_stand_in(glare: Client, project: str, cache: lo
     def load(url: str, region: str) -> str:
         session = Client(url, glare.token).session()
         catalog = GlareCatalog(session, project_id=project, region_name=region, attempts=1)
-        memory = loader.Memory([catalog], cache, project)
-        package_loader = loader.PackageLoader([catalog], cache, memory=memory)
+        index = loader.OfflineIndex([catalog], cache, project)
+        package_loader = loader.PackageLoader([catalog], cache, offline_index=index)
         return str(package_loader.load_package("org.db", VersionSpec.of("1")).version)
 
     load(glare.url, "north")
@@ -198,8 +198,9 @@ def test_folders_are_asked_as_ever(
             glare.session(), project_id=project, endpoint=endpoint, attempts=1
         )
         glare_catalog.name = "Glare"
-        memory = loader.Memory([folder, glare_catalog], cache, project)
-        package_loader = loader.PackageLoader([folder, glare_catalog], cache, pins, memory=memory)
+        index = loader.OfflineIndex([folder, glare_catalog], cache, project)
+        catalogs = [folder, glare_catalog]
+        package_loader = loader.PackageLoader(catalogs, cache, pins, offline_index=index)
         names = ("org.wiki", "org.local")
         return [package_loader.load_package(n, VersionSpec.of("1")).full_name for n in names]
 

@@ -13,6 +13,7 @@ from keystoneauth1 import exceptions as ksa_exceptions
 
 from benchmarks import catalogue
 from glare_murano.package import Version, VersionSpec
+from glare_murano.resolver import Demand, Unsatisfied
 from glare_murano.wire import Query
 from loader import errors, resolution
 from loader.catalogs.glare import GlareCatalog
@@ -45,6 +46,12 @@ def _publish(state_dir: pathlib.Path, project: str, found: Packages) -> None:
     catalogue.load(state_dir / "glare.sqlite", artifacts)
 
 
+def _chains(resolved: resolution.Resolution, fqn: str) -> errors.RequirementChains:
+    """Return all requirements on a package."""
+    demand = Demand(fqn, VersionSpec.of("1"), None)
+    return resolved.error(Unsatisfied(demand, (demand,), ()), []).chains
+
+
 def _shown(resolved: resolution.Resolution) -> object:
     """All that a resolution says, as it can be compared."""
     return (
@@ -62,7 +69,7 @@ def _shown(resolved: resolution.Resolution) -> object:
         },
         [(missing.demand, missing.chain, missing.available) for missing in resolved.unsatisfied],
         set(resolved.undefined),
-        [resolved.upon(fqn, VersionSpec.of("1")) for fqn in NAMES],
+        [_chains(resolved, fqn) for fqn in NAMES],
     )
 
 

@@ -237,5 +237,5 @@ def test_an_archive_that_holds_another_package_is_refused(
 
         assert package_loader.pins.dump() == {}
     assert str(refusal.value) == (
-        f"org.app 1.0.0 of a batcher cannot be loaded: its archive holds {name} {version}"
+        f"org.app 1.0.0 of a batcher cannot be loaded: its archive contains {name} {version}"
     )

@@ -269,14 +269,14 @@ def test_a_locked_version_that_is_gone_is_told() -> None:
 
     with pytest.raises(loader.LockError) as refusal:
         lock.update([now], ["org.log"])
-    with pytest.raises(loader.LockError, match="there is no version of it at all; update"):
+    with pytest.raises(loader.LockError, match=r"\(available: none\); update"):
         lock.update([catalog(required)], ["org.log"])
     with pytest.raises(loader.NoSuchPackage):
         lock.update([catalog(required)], ["org.db"])
 
     assert str(refusal.value) == (
-        "org.db is locked to 1.0.0, which the shelf no longer has: there is 2.0.0, 1.3.0; update "
-        "org.db as well; the requirements upon it: org.wiki * (1.0.0) -> org.db 1"
+        "org.db is locked to 1.0.0, which the shelf no longer has (available: 2.0.0, 1.3.0); "
+        "update org.db as well; the requirements on it: org.wiki * (1.0.0) -> org.db 1"
     )
     updated = lock.update([now], ["org.log", "org.db"])
     assert "org.db 1.3.0" in map(str, updated.releases)
@@ -290,15 +290,15 @@ def test_a_release_without_an_archive_cannot_be_locked(tmp_path: pathlib.Path) -
     with pytest.raises(loader.LockError) as refusal:
         loader.Lock.create([archives, directories], ranges({"org.wiki": "1"}))
 
-    assert str(refusal.value).startswith(f"org.db 1.0.0 lies in {tmp_path / 'org.db'} and has no ")
+    assert str(refusal.value).startswith(f"org.db 1.0.0 in {tmp_path / 'org.db'} has no ")
     locked = loader.Lock.create(
         [archives, catalog({"org.db": {"1.0.0": {}}})], ranges({"org.wiki": "1"})
     )
-    with pytest.raises(loader.LockError, match=r"org\.db 1\.0\.0 lies in "):
+    with pytest.raises(loader.LockError, match=r"org\.db 1\.0\.0 in .* has no archive"):
         locked.update([archives, directories])
 
 
-def test_the_first_of_two_missing_packages_is_reported_with_its_own_requirements() -> None:
+def test_all_missing_packages_are_reported() -> None:
     found = catalog(
         {
             "org.wiki": {"1.0.0": {"org.db": ">=3", "org.log": ">=3"}},
@@ -312,14 +312,19 @@ def test_the_first_of_two_missing_packages_is_reported_with_its_own_requirements
 
     assert missing.value.fqn == "org.db"
     assert missing.value.available == (Version("1.0.0"),)
-    assert str(missing.value).endswith("upon it: org.wiki 1 (1.0.0) -> org.db >=3")
+    (other,) = missing.value.others
+    assert (other.fqn, other.available) == ("org.log", (Version("2.0.0"),))
+    assert str(missing.value).endswith(
+        "on it: org.wiki 1 (1.0.0) -> org.db >=3; also missing: package org.log in the range "
+        ">=3, required by org.wiki 1.0.0"
+    )
 
 
 def test_one_text_is_no_list_of_packages_to_update() -> None:
     found: Packages = {"a": {"1.0.0": {}}}
     lock = _lock(found, {"a": "*"})
 
-    with pytest.raises(loader.LockError, match=r"such as \['a'\], not one text"):
+    with pytest.raises(loader.LockError, match=r"such as \['a'\], not a string"):
         lock.update([catalog(found)], "a")
 
 

@@ -62,7 +62,7 @@ def test_versions_side_by_side_are_no_mistake(tmp_path: pathlib.Path) -> None:
 
 _WRONG = [
     ("form: 1\n", "", "form is missing"),
-    ("form: 1", "form: true", "it has the form 'true', and only 1 is known"),
+    ("form: 1", "form: true", "it has the form 'true', but only 1 is supported"),
     ("form: 1", "form: 1\nform: 1", "line 2: 'form' is written twice"),
     ("form: 1", "form: 1\n<<: {a: b}", "merge keys are not supported"),
     ("form: 1", "form: 1\n[a]: b", "line 2: a key is a sequence, not a string"),
