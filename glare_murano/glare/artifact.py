@@ -109,13 +109,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             description="Fully qualified name (FQN) of the package.",
         ),
         "version": field_types.declare_version(),
-        # Like Glare's own field, with elements that can be filtered.
-        "metadata": field_types.DictField.init(
-            field_types.Element,
-            required_on_activate=False,
-            element_validators=[validators.MinStrLen(1)],
-            description="Free text of the publisher, by key.",
-        ),
+        "metadata": field_types.declare_metadata(),
         **{field.name: field_types.declare(field) for field in table.FIELDS},
         table.ARCHIVE: field_types.BlobField.init(
             max_blob_size=DEFAULT_LIMITS.archive_size,
@@ -170,8 +164,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         marker: str | None = None,
         limit: int | None = None,
         sort: Any = None,
-        latest: bool = False,
-        list_all_artifacts: bool = False,
+        *options: bool,
     ) -> Any:
         """List artifacts.
 
@@ -183,7 +176,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
                 message="pages cannot be sorted by activated_at, which drafts lack; sort by "
                 "created_at or updated_at"
             )
-        return super().list(context, filters, marker, limit, sort, latest, list_all_artifacts)
+        return super().list(context, filters, marker, limit, sort, *options)
 
     @classmethod
     def _parse_filter_values(cls, filters: Any) -> Any:

@@ -32,7 +32,7 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 _BLOB_SCHEMA = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_SCHEMA)
 
 
-class Element(ovo_fields.String):
+class _Element(ovo_fields.String):
     """A string in a list or dict.
 
     Glare's parser of filters calls ``coerce`` on the class, where
@@ -45,26 +45,6 @@ class Element(ovo_fields.String):
         if not isinstance(value, str | int | float):
             raise ValueError(f"expected a string, found a {type(value).__name__}")
         return str(value)
-
-
-class _StringOperators:
-    """The filter operators of strings, which Glare looks up by the exact class."""
-
-    @staticmethod
-    def get_allowed_filter_ops(field: Any) -> list[str]:
-        return list(wrappers.Field.get_allowed_filter_ops(ovo_fields.String))
-
-    @staticmethod
-    def get_default_filter_ops(field: Any) -> list[str]:
-        return list(wrappers.Field.get_default_filter_ops(ovo_fields.String))
-
-
-class ListField(_StringOperators, wrappers.ListField):  # type: ignore[misc]
-    """A list of strings, with filters."""
-
-
-class DictField(_StringOperators, wrappers.DictField):  # type: ignore[misc]
-    """A dict of strings, with filters."""
 
 
 class _Distinct(validators.Unique):  # type: ignore[misc]
@@ -112,8 +92,26 @@ def declare(field: table.Field) -> Any:
         return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
     common.update(max_size=filter_limits.ELEMENTS, element_validators=[length])
     if field.kind == "list":
-        return ListField.init(Element, validators=[_Distinct()], **common)
-    return DictField.init(Element, **common)
+        return _filtered(wrappers.ListField.init(_Element, validators=[_Distinct()], **common))
+    return _filtered(wrappers.DictField.init(_Element, **common))
+
+
+def declare_metadata() -> Any:
+    """Return the declaration of Glare's field ``metadata``, with filters."""
+    return _filtered(
+        wrappers.DictField.init(
+            _Element,
+            required_on_activate=False,
+            element_validators=[validators.MinStrLen(1)],
+            description="Free text of the publisher, by key.",
+        )
+    )
+
+
+def _filtered(field: Any) -> Any:
+    """Add the filter operators of strings, which Glare looks up by the element's exact class."""
+    field.filter_ops = list(wrappers.Field.get_default_filter_ops(ovo_fields.String))
+    return field
 
 
 def declare_version() -> Any:

@@ -9,14 +9,13 @@ both pass.
 """
 
 import collections
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from glare.common import exception
 from oslo_config import cfg
 from oslo_log import log as logging
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
 from glare_murano.glare import metrics, policies, request_state
@@ -64,41 +63,6 @@ OPTIONS = [
 _MAX_NAMED = 10
 
 
-@dataclasses.dataclass(frozen=True)
-class _Candidate:
-    """A candidate for a requirement."""
-
-    name: str
-    version: Version
-    owner: str
-    visibility: str
-    status: str
-
-    @property
-    def is_public(self) -> bool:
-        return self.visibility == "public" and self.status == "active"
-
-    def is_usable_by(self, project_id: str) -> bool:
-        return self.is_public or self.owner == project_id
-
-
-@dataclasses.dataclass(frozen=True)
-class _Dependents:
-    """Active packages of a project and visibility, with the same range for a requirement."""
-
-    range: str
-    owner: str
-    visibility: str
-
-    def accept(self, candidate: _Candidate, replaced: Artifact) -> bool:
-        """Return whether a candidate satisfies them in place of an artifact."""
-        if self.visibility == "public" and replaced.visibility == "public":
-            is_usable = candidate.is_public
-        else:
-            is_usable = candidate.is_usable_by(self.owner)
-        return is_usable and VersionSpec.of(self.range).match(candidate.version)
-
-
 def check_activation(context: RequestContext, af: Artifact) -> None:
     """Check the requirements of a package before its activation.
 
@@ -106,7 +70,7 @@ def check_activation(context: RequestContext, af: Artifact) -> None:
     """
 
     def find_problem() -> str:
-        return _unsatisfied(af, lambda found: found.is_usable_by(af.owner), "package", "upload")
+        return _unsatisfied(af, lambda row: _is_usable(row, af.owner), "package", "upload")
 
     _enforce(context, "check_requirements", Rule.REQUIREMENT_MISSING, find_problem)
 
@@ -118,7 +82,7 @@ def check_publication(context: RequestContext, af: Artifact) -> None:
     """
 
     def find_problem() -> str:
-        return _unsatisfied(af, lambda found: found.is_public, "public package", "publish")
+        return _unsatisfied(af, _is_public, "public package", "publish")
 
     _enforce(context, "check_public_requirements", Rule.REQUIREMENT_PRIVATE, find_problem)
 
@@ -153,16 +117,14 @@ def _enforce(
     LOG.warning("Accepted, since %s: %s [%s]", reason, problem, rule)
 
 
-def _unsatisfied(
-    af: Artifact, is_usable: Callable[[_Candidate], bool], kind: str, remedy: str
-) -> str:
+def _unsatisfied(af: Artifact, is_usable: Callable[[Row], bool], kind: str, remedy: str) -> str:
     """Return a message with the unsatisfied requirements; empty if there are none."""
     # The engine takes the package itself for its requirement on itself.
     requirements = {fqn: text for fqn, text in af.requirements.items() if fqn != af.name}
     available: dict[str, set[Version]] = collections.defaultdict(set)
     with queries.snapshot() as connection:
-        for candidate in filter(is_usable, _candidates(connection, requirements)):
-            available[candidate.name].add(candidate.version)
+        for row in filter(is_usable, queries.find_candidates(connection, requirements)):
+            available[row.name].add(queries.version_of(row))
     missing = [
         f"{fqn} in the range {text} "
         f"(available: {_join(map(str, newest_first(available[fqn]))) or 'none'})"
@@ -185,18 +147,16 @@ def _dependent(context: RequestContext, af: Artifact) -> str:
     with queries.snapshot() as connection:
         # Some databases ignore case.
         others = [
-            each for each in _candidates(connection, [af.name], af.id) if each.name == af.name
-        ]
-        dependents = [
-            _Dependents(row.string_value, row.owner, row.visibility)
-            for row in queries.find_dependents(connection, af.name, owner)
-            if row.key_name == af.name
+            row
+            for row in queries.find_candidates(connection, [af.name], except_id=af.id)
+            if row.name == af.name
         ]
         left = [
             group
-            for group in dependents
-            if VersionSpec.of(group.range).match(version)
-            and not any(group.accept(other, af) for other in others)
+            for group in queries.find_dependents(connection, af.name, owner)
+            if group.key_name == af.name
+            and VersionSpec.of(group.string_value).match(version)
+            and not any(_satisfies(row, group, af) for row in others)
         ]
         if not left:
             return ""
@@ -212,24 +172,33 @@ def _dependent(context: RequestContext, af: Artifact) -> str:
     )
 
 
+def _satisfies(candidate: Row, group: Row, replaced: Artifact) -> bool:
+    """Return whether a candidate can replace an artifact for a group of dependents."""
+    if group.visibility == "public" and replaced.visibility == "public":
+        is_usable = _is_public(candidate)
+    else:
+        is_usable = _is_usable(candidate, group.owner)
+    return is_usable and VersionSpec.of(group.string_value).match(queries.version_of(candidate))
+
+
+def _is_usable(candidate: Row, project_id: str) -> bool:
+    return _is_public(candidate) or candidate.owner == project_id
+
+
+def _is_public(candidate: Row) -> bool:
+    return bool(candidate.visibility == "public" and candidate.status == "active")
+
+
 def _visible_names(
-    connection: Connection, af: Artifact, group: _Dependents, viewer: policies.Viewer
+    connection: Connection, af: Artifact, group: Row, viewer: policies.Viewer
 ) -> Iterator[str]:
     """Yield the packages of a group with their requirement, if visible to the caller."""
     if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
+        range_ = group.string_value
         for row in queries.find_requiring(
-            connection, af.name, group.range, group.owner, group.visibility, _MAX_NAMED + 1
+            connection, af.name, range_, group.owner, group.visibility, _MAX_NAMED + 1
         ):
-            yield f"{row.name} {queries.version_of(row)} ({af.name} {group.range})"
-
-
-def _candidates(
-    connection: Connection, names: Iterable[str], except_id: str = ""
-) -> list[_Candidate]:
-    return [
-        _Candidate(row.name, queries.version_of(row), row.owner, row.visibility, row.status)
-        for row in queries.find_candidates(connection, names, except_id)
-    ]
+            yield f"{row.name} {queries.version_of(row)} ({af.name} {range_})"
 
 
 def _join(names: Iterable[str]) -> str:
