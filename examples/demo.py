@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The whole of glare-murano in one run: publish, deploy, upgrade.
+"""A tour of glare-murano: publish, deploy, upgrade.
 
-It starts the embedded Glare, publishes Murano's core library and the example
-packages there, and deploys environments in the real Murano engine, which
-loads every class from Glare. The engine runs in this process as
+The demo starts the development server, and publishes Murano's core library and
+the example packages there. Then it deploys environments in the Murano engine,
+which loads every class from Glare. The engine runs in this process as
 ``murano-glare-engine`` runs it for each task, without the message queue.
 """
 
@@ -39,11 +39,11 @@ SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LIBRARY = "org.example.db"
 NEWER = PACKAGES / LIBRARY / "1.3.0"
 
-# The embedded Glare takes a token at its word: user, project, roles. The one
-# who publishes is an administrator, since the packages are for every project.
+# The development server trusts any token of the form user:project:roles. Packages
+# for every project need an administrator.
 PUBLISHER_TOKEN = "admin:admin:admin"
 
-# Who deploys: a project that is not the one that publishes.
+# A project other than the publisher's deploys.
 PROJECT = "demo"
 USER_TOKEN = f"alice:{PROJECT}:member"
 
@@ -69,19 +69,19 @@ APPLICATIONS = {
 
 
 class DemoError(Exception):
-    """Something did not go as it must."""
+    """A step with another result than expected."""
 
 
 @dataclasses.dataclass
 class Environment:
-    """An environment, as Murano's API would keep it between two tasks."""
+    """An environment, as Murano's API keeps it between two tasks."""
 
     name: str
     model: dict[str, Any]
 
     @classmethod
     def new(cls, name: str) -> "Environment":
-        """An environment with one of each application, not deployed yet."""
+        """Return an environment with each application, before its deployment."""
         applications = [
             {
                 "?": {"id": f"{name}-{key}", "type": class_name, "classVersion": "1"},
@@ -101,7 +101,10 @@ class Environment:
         )
 
     def run(self, object_id: str, method: str) -> Any:
-        """Let the engine run a method, and keep the model that it returns."""
+        """Run a method in the engine, keep the new model, and return the result.
+
+        :raises DemoError: if the method fails.
+        """
         task = {
             "id": self.name,
             "action": {"object_id": object_id, "method": method, "args": {}},
@@ -121,21 +124,21 @@ class Environment:
         self.run(self.name, "deploy")
 
     def library_versions(self) -> dict[str, str]:
-        """Ask each application's action which version of the library it uses."""
+        """Return the version of the library for each application, by its action."""
         return {
             key: self.run(f"{self.name}-{key}", "status")["uses"][LIBRARY] for key in APPLICATIONS
         }
 
     @property
     def pins(self) -> Mapping[str, list[str]]:
-        """The versions that the environment is pinned to."""
+        """The pinned versions by package."""
         pins: Mapping[str, list[str]] = self.model["SystemData"]["Packages"]
         return pins
 
 
 @dataclasses.dataclass
 class Step:
-    """One row of the closing table."""
+    """A row of the table at the end."""
 
     name: str
     packages: str
@@ -143,7 +146,7 @@ class Step:
     seconds: float
 
     def row(self) -> list[str]:
-        """The cells of the row."""
+        """Return the cells of the row."""
         return [
             self.name,
             self.packages,
@@ -153,14 +156,17 @@ class Step:
         ]
 
 
-class Measured:
-    """Runs the steps, and remembers what each has cost."""
+class Steps:
+    """The steps so far, with the cost of each."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
     def run(self, name: str, action: Callable[[], str]) -> None:
-        """Run a step; the action returns what to say of its packages."""
+        """Run a step.
+
+        :param action: returns the text of the column of packages.
+        """
         before = dataclasses.replace(adapter.totals)
         start = time.monotonic()
         packages = action()
@@ -171,19 +177,19 @@ class Measured:
         self.steps.append(Step(name, packages, Counters(**cost), time.monotonic() - start))
 
     def print_table(self) -> None:
-        """Print the rows, and their sums."""
+        """Print the steps and their sum."""
         total = Counters()
         for step in self.steps:
             total.add(step.counters)
-        everything = Step("all", "", total, sum(step.seconds for step in self.steps))
+        all_steps = Step("all", "", total, sum(step.seconds for step in self.steps))
         print_table(
             ["step", "packages and versions", "loader's requests", "bytes fetched", "seconds"],
-            [step.row() for step in [*self.steps, everything]],
+            [step.row() for step in [*self.steps, all_steps]],
         )
 
 
 def print_table(header: list[str], rows: list[list[str]]) -> None:
-    """Print a table whose columns are as wide as they need to be."""
+    """Print a table with columns as wide as their cells."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, ["-" * width for width in widths], *rows]:
         print(
@@ -191,8 +197,8 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
         )
 
 
-class EmbeddedGlare:
-    """``glare-murano-server`` in a process of its own; enter it for its URL."""
+class DevelopmentServer:
+    """``glare-murano-server`` in a process of its own; ``with`` gives its URL."""
 
     def __init__(self, work: pathlib.Path) -> None:
         self._command = [sys.executable, "-W", "ignore", "-m", "glare_murano.glare.server"]
@@ -205,21 +211,21 @@ class EmbeddedGlare:
         found = re.search(r"http://\S+", line)
         if found is None:
             self.stop()
-            raise DemoError("the embedded Glare did not start")
+            raise DemoError("the development server did not start")
         return found[0]
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """End the server, if it was started."""
+        """Stop the server, if it runs."""
         if self._server is not None:
             self._server.terminate()
             self._server.wait(timeout=30)
 
 
 def configure_engine(work: pathlib.Path, url: str) -> None:
-    """Configure the engine as an operator does, by a file."""
+    """Configure the engine by a file, as an operator does."""
     file = work / "murano.conf"
     file.write_text(MURANO_CONF.format(work=work, url=url))
     murano_config.parse_args(args=["--config-file", str(file)])
@@ -227,9 +233,9 @@ def configure_engine(work: pathlib.Path, url: str) -> None:
     patches.install()
 
 
-def publish_all(glare: Any, folders: Iterable[pathlib.Path]) -> str:
-    """Publish folders for every project."""
-    artifacts = publish.publish(glare, folders, public=True)
+def publish_all(glare: Any, directories: Iterable[pathlib.Path]) -> str:
+    """Publish directories for every project."""
+    artifacts = publish.publish(glare, directories, public=True)
     for artifact in artifacts:
         print(f"    {artifact['name']} {artifact['version']}")
     return f"{len(artifacts)} published"
@@ -238,13 +244,13 @@ def publish_all(glare: Any, folders: Iterable[pathlib.Path]) -> str:
 def main() -> int:
     """Run the demo."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("core_library", type=pathlib.Path, help="the folder 'meta' of Murano")
+    parser.add_argument("core_library", type=pathlib.Path, help="Murano's directory 'meta'")
     arguments = parser.parse_args()
     start = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="demo-") as folder:
-            work = pathlib.Path(folder)
-            glare = EmbeddedGlare(work)
+        with tempfile.TemporaryDirectory(prefix="demo-") as directory:
+            work = pathlib.Path(directory)
+            glare = DevelopmentServer(work)
             end_on_signals(glare, work)
             with glare as url:
                 demonstrate(arguments.core_library, work, url)
@@ -255,11 +261,10 @@ def main() -> int:
     return 0
 
 
-def end_on_signals(glare: EmbeddedGlare, work: pathlib.Path) -> None:
-    """Clean up and end at once when interrupted.
+def end_on_signals(glare: DevelopmentServer, work: pathlib.Path) -> None:
+    """Clean up and exit on a signal, without an exception.
 
-    No exception is raised for it: the engine collects garbage all the time,
-    and Python drops what is raised in a finalizer.
+    The engine collects garbage often, and Python drops exceptions in a finalizer.
     """
 
     def end(number: int, _: object) -> None:
@@ -275,40 +280,40 @@ def end_on_signals(glare: EmbeddedGlare, work: pathlib.Path) -> None:
 
 def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> None:
     """Publish, deploy, publish a newer version, deploy again."""
-    print(f"The embedded Glare listens on {url}.")
+    print(f"The development server listens on {url}.")
     configure_engine(work, url)
     auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
     glare = publish.client(ksa_session.Session(auth=auth), url)
-    measured = Measured()
+    steps = Steps()
     first, second = Environment.new("first"), Environment.new("second")
 
     print("\nPublishing the core library and the examples:")
     core = sorted(core_library.glob("io.murano*"))
     if not core:
-        raise DemoError(f"there is no core library in {core_library}; 'make demo' fetches it")
-    folders = [folder for folder in [*core, *sorted(PACKAGES.glob("*/*/"))] if folder != NEWER]
-    measured.run("publish", lambda: publish_all(glare, folders))
+        raise DemoError(f"the core library is not in {core_library}: run 'make core-library'")
+    directories = [path for path in [*core, *sorted(PACKAGES.glob("*/*/"))] if path != NEWER]
+    steps.run("publish", lambda: publish_all(glare, directories))
 
     print("\nDeploying the environment 'first', a wiki and a shop, every class from Glare.")
-    measured.run("deploy first", lambda: _deploy(first))
+    steps.run("deploy first", lambda: _deploy(first))
     before = first.library_versions()
     status = first.run("first-wiki", "status")
-    print(f"    the wiki's action 'status' answers {json.dumps(status)}")
+    print(f"    the wiki's action 'status' returns {json.dumps(status)}")
     print(f"    side by side: the wiki uses {LIBRARY} {before['wiki']}, the shop {before['shop']}")
 
     print(f"\nPublishing a newer version of the library, {LIBRARY} {NEWER.name}:")
-    measured.run("publish newer", lambda: publish_all(glare, [NEWER]))
+    steps.run("publish newer", lambda: publish_all(glare, [NEWER]))
 
     print("\nDeploying 'first' once more, and a new environment 'second'.")
-    measured.run("deploy first again", lambda: _deploy(first))
-    measured.run("deploy second", lambda: _deploy(second))
+    steps.run("deploy first again", lambda: _deploy(first))
+    steps.run("deploy second", lambda: _deploy(second))
     after, fresh = first.library_versions(), second.library_versions()
     print(f"    first keeps its pins: the wiki uses {LIBRARY} {after['wiki']} as before")
     print(f"    second takes the new version: the wiki uses {LIBRARY} {fresh['wiki']}")
     _check(before, after, fresh)
 
     print()
-    measured.print_table()
+    steps.print_table()
 
 
 def _deploy(environment: Environment) -> str:
@@ -326,7 +331,7 @@ def _check(before: Mapping[str, str], after: Mapping[str, str], fresh: Mapping[s
     if fresh["wiki"] != NEWER.name:
         raise DemoError(f"the second environment did not take {NEWER.name}: {fresh}")
     if before["wiki"] == before["shop"]:
-        raise DemoError(f"there are no two versions side by side: {before}")
+        raise DemoError(f"both applications use the same version: {before}")
 
 
 if __name__ == "__main__":

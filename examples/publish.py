@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Publish packages in Glare: folders go in, active artifacts come out.
+"""Publish packages from directories in Glare.
 
-    python -m examples.publish --cloud glare-murano --public FOLDER [FOLDER ...]
+    python -m examples.publish --cloud glare-murano --public DIRECTORY [DIRECTORY ...]
 
-It shows the whole of what a client has to do: create an artifact with the
-name and the version, upload the archive, activate it. Everything else is read
-from the archive by the server.
+A client creates an artifact with the name and the version, uploads the archive,
+and activates the artifact. The server reads everything else from the archive.
 """
 
 import argparse
@@ -28,29 +27,29 @@ ARTIFACTS = f"/artifacts/{fields.TYPE_NAME}"
 
 
 def client(session: Any, endpoint: str | None = None) -> adapter.Adapter:
-    """A client of Glare over a keystoneauth session."""
+    """Return a client of Glare over a keystoneauth session."""
     return adapter.Adapter(session, service_type="artifact", endpoint_override=endpoint)
 
 
 class PublishError(Exception):
-    """A package that cannot be published; the message names its folder."""
+    """A failure to publish a package; the message names its directory."""
 
 
-def publish(glare: adapter.Adapter, folders: Iterable[pathlib.Path], public: bool) -> list[Any]:
-    """Publish the packages in folders, and return the artifacts.
+def publish(glare: adapter.Adapter, directories: Iterable[pathlib.Path], public: bool) -> list[Any]:
+    """Publish the packages in directories, and return the artifacts.
 
-    All are uploaded, then all are activated, so that they may require each
-    other; they become public in the order in which they require each other.
+    All packages are uploaded before any is activated, so that they may require each
+    other. Required packages become public first.
 
-    :raises PublishError: if Glare refuses one; those that did not become
-        active are deleted again.
+    :raises PublishError: if Glare refuses a package; all packages that are not yet
+        active are deleted.
     """
     drafts: list[Any] = []
     active: list[Any] = []
     try:
-        for folder in folders:
-            with _named(folder):
-                _upload(glare, folder, drafts)
+        for directory in directories:
+            with _named(directory):
+                _upload(glare, directory, drafts)
         while drafts:
             with _named(drafts[0]["name"]):
                 active.append(_set(glare, drafts[0], "status", "active"))
@@ -68,23 +67,26 @@ def publish(glare: adapter.Adapter, folders: Iterable[pathlib.Path], public: boo
     return published
 
 
-def _upload(glare: adapter.Adapter, folder: pathlib.Path, drafts: list[Any]) -> None:
-    """Make a draft of the package in a folder, and add it to those that there are."""
-    with package.Archive.open(folder) as archive, tempfile.TemporaryFile() as packed:
+def _upload(glare: adapter.Adapter, directory: pathlib.Path, drafts: list[Any]) -> None:
+    """Upload the package in a directory, and add its artifact to the drafts."""
+    with package.Archive.open(directory) as archive, tempfile.TemporaryFile() as packed:
         manifest = package.read_manifest(archive)
         for warning in manifest.warnings:
-            print(f"{folder}: {warning}", file=sys.stderr)
+            print(f"{directory}: {warning}", file=sys.stderr)
         archive.pack(packed)
         packed.seek(0)
-        claim = {"name": manifest.full_name, "version": str(manifest.version)}
-        drafts.append(glare.post(ARTIFACTS, json=claim).json())
+        artifact = {"name": manifest.full_name, "version": str(manifest.version)}
+        drafts.append(glare.post(ARTIFACTS, json=artifact).json())
         headers = {"Content-Type": "application/octet-stream"}
         path = f"{_path(drafts[-1])}/{fields.ARCHIVE}"
         drafts[-1] = glare.put(path, data=packed, headers=headers).json()
 
 
 def _required_first(artifacts: Iterable[Any]) -> Iterable[Any]:
-    """Artifacts so that what another requires comes before it."""
+    """Sort artifacts so that required packages come first.
+
+    :raises PublishError: if packages require each other in a cycle.
+    """
     versions = collections.defaultdict(list)
     for artifact in artifacts:
         versions[artifact["name"]].append(artifact)
@@ -95,19 +97,20 @@ def _required_first(artifacts: Iterable[Any]) -> Iterable[Any]:
     try:
         order = list(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
-        circle = " requires ".join(reversed(error.args[1]))
+        cycle = " requires ".join(reversed(error.args[1]))
         raise PublishError(
-            f"{circle}: an administrator makes these public, overriding the checks"
+            f"dependency cycle: {cycle}; only an administrator can publish these packages, "
+            "with the header X-Murano-Override-Checks"
         ) from error
     return [artifact for name in order for artifact in versions[name]]
 
 
 @contextlib.contextmanager
-def _named(what: object) -> Iterator[None]:
+def _named(package_name: object) -> Iterator[None]:
     try:
         yield
     except (exceptions.ClientException, package.InvalidPackage, OSError) as error:
-        raise PublishError(f"{what}: {error}") from error
+        raise PublishError(f"{package_name}: {error}") from error
 
 
 def _path(artifact: Any) -> str:
@@ -121,16 +124,16 @@ def _set(glare: adapter.Adapter, artifact: Any, field: str, value: str) -> Any:
 
 
 def main() -> int:
-    """Publish every folder that is named."""
+    """Publish the directories of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("directories", nargs="+", type=pathlib.Path, metavar="DIRECTORY")
     parser.add_argument("--cloud", help="the entry in clouds.yaml")
     parser.add_argument("--public", action="store_true", help="for every project")
     arguments = parser.parse_args()
     cloud = openstack.config.OpenStackConfig().get_one(cloud=arguments.cloud)
     glare = client(cloud.get_session(), cloud.get_endpoint("artifact"))
     try:
-        for artifact in publish(glare, arguments.folders, arguments.public):
+        for artifact in publish(glare, arguments.directories, arguments.public):
             print(f"{artifact['name']} {artifact['version']} is active as {artifact['id']}")
     except PublishError as error:
         print(f"publish: {error}", file=sys.stderr)

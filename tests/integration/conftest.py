@@ -26,7 +26,7 @@ def core_library() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with demo.EmbeddedGlare(tmp_path_factory.mktemp("state")) as url:
+    with demo.DevelopmentServer(tmp_path_factory.mktemp("state")) as url:
         yield url
 
 

@@ -45,7 +45,7 @@ def test_the_demo_shows_what_the_whole_is_for(
 
     assert finished.returncode == 0, finished.stderr
     for line in (
-        r"'status' answers .*\"uses\": \{\"org.example.db\": \"1.2.0\"\}",
+        r"'status' returns .*\"uses\": \{\"org.example.db\": \"1.2.0\"\}",
         r"side by side: the wiki uses org.example.db 1.2.0, the shop 2.0.0",
         r"first keeps its pins: the wiki uses org.example.db 1.2.0",
         r"second takes the new version: the wiki uses org.example.db 1.3.0",
