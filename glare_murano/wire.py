@@ -43,6 +43,11 @@ class Malformed(GlareMuranoError, ValueError):
 class Release:
     """A version of a package, as a catalogue knows it.
 
+    >>> for release in catalog.releases("org.wiki"):
+    ...     print(release, release.requirements["org.db"])
+    org.wiki 1.1.0 >=1,<2
+    org.wiki 1.0.0 >=1,<2
+
     :param fqn: the package's fully qualified name.
     :param requirements: FQN -> range, the implicit ones included.
     :param classes: names of the classes that it defines.

@@ -32,7 +32,6 @@ from loader.errors import (
     NoSuchClass,
     NoSuchPackage,
     NotFound,
-    RequirementChains,
     UnknownCatalog,
     UnsupportedFormat,
 )
@@ -78,7 +77,6 @@ __all__ = [
     "Pins",
     "Progress",
     "Release",
-    "RequirementChains",
     "UnknownCatalog",
     "Unplannable",
     "UnsupportedFormat",

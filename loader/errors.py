@@ -52,6 +52,14 @@ class NotFound(LoaderError, LookupError):
 class NoSuchPackage(NotFound):
     """No catalogue has the package in the range.
 
+    >>> try:
+    ...     packages.load_package("org.db", ">=3")
+    ... except NoSuchPackage as error:
+    ...     print(error)
+    package org.db in the range >=3 was not found in the directory ...packages (available:
+    2.0.0, 1.2.0, 1.0.0); publish a version in the range that this project can see, or
+    change the range
+
     :ivar fqn: the name of the package.
     :ivar spec: the range.
     :ivar available: the versions of the package, the newest first.

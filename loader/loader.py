@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 import platformdirs
 
 from glare_murano import resolver
-from glare_murano.package import InvalidPackage, Version, VersionSpec
+from glare_murano.package import InvalidPackage, InvalidRange, Version, VersionSpec
 from glare_murano.package.manifest import check_full_name, check_required_name
 from glare_murano.wire import Query, Release
 from loader import errors, resolution
@@ -109,7 +109,15 @@ class PackageLoader:
         return f"<PackageLoader from {', '.join(self._catalog_names())}: {state}>"
 
     def close(self) -> None:
-        """Close the loader and its cache; every later call raises ``LoaderError``."""
+        """Close the loader and its cache.
+
+        Every later call raises ``LoaderError``, as does reading files of packages from
+        archives. Counters and pins stay readable.
+
+        >>> packages.close()
+        >>> packages
+        <PackageLoader from the directory ...packages: closed>
+        """
         self._is_closed = True
         self._cache.close()
 
@@ -165,15 +173,18 @@ class PackageLoader:
 
         The closure takes one dependency query, and its archives are fetched together.
 
-        >>> packages.load_all("org.wiki")
-        [<MuranoPLPackage org.wiki 1.1.0>, <MuranoPLPackage io.murano 0.1.0>, <...org.db 1.2.0>]
+        >>> for package in packages.load_all("org.wiki"):
+        ...     print(package.full_name, package.version)
+        org.wiki 1.1.0
+        io.murano 0.1.0
+        org.db 1.2.0
 
         :returns: each version of each package once: the package itself first, then
             the others, ``io.murano`` included, by their distance from it.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         """
         found: dict[resolver.PackageVersion, Package] = {}
-        missing = []
+        missing: dict[tuple[str, VersionSpec], errors.NoSuchPackage] = {}
         queue = collections.deque([resolver.Demand(fqn, self._parse_range(range), None)])
         while queue:
             demand = queue.popleft()
@@ -181,14 +192,14 @@ class PackageLoader:
             try:
                 package = self.load_package(demand.fqn, demand.spec, required_by)
             except errors.NoSuchPackage as error:
-                missing.append(error)
+                missing.setdefault((demand.fqn, demand.spec), error)
                 continue
             release = self._planned.choices[package.full_name][package.version].release
             if release.key not in found:
                 found[release.key] = package
                 queue.extend(resolver.demands_of(release.key, release.requirements))
         if missing:
-            raise errors.NoSuchPackage.combine(missing)
+            raise errors.NoSuchPackage.combine(list(missing.values()))
         return list(found.values())
 
     def load_object_package(self, fqn: str, range: str | VersionSpec = "*") -> Package:
@@ -248,7 +259,12 @@ class PackageLoader:
 
     @property
     def counters(self) -> Counters:
-        """The costs so far, of the catalogues and the cache as well."""
+        """The costs so far, of the catalogues and the cache as well.
+
+        >>> _ = packages.load_all("org.wiki")
+        >>> packages.counters.downloads
+        3
+        """
         total = Counters(seconds=self._seconds)
         for part in (self._cache.counters, *(catalog.counters for catalog in self._catalogs)):
             total.add(part)
@@ -265,7 +281,7 @@ class PackageLoader:
         """Return the range of a call, which needs an open loader."""
         self._check_open()
         if range is None:
-            raise TypeError("a range must be a string, not None; leave it out for any version")
+            raise InvalidRange("None is not a valid range: leave it out for any version")
         return VersionSpec.of(range)
 
     def _plan(self, subject: str, query: Query) -> Resolution:

@@ -43,9 +43,9 @@ class Pins:
     def load(self, table: Mapping[str, Iterable[str]]) -> None:
         """Replace the pins by those of a table.
 
-        >>> pins.load({"org.db": ["1.2.0"]})
+        >>> pins.load({"org.db": ["2.0.0"]})
         >>> pins
-        Pins({'org.db': ['1.2.0']})
+        Pins({'org.db': ['2.0.0']})
 
         :param table: FQN -> versions.
         :raises InvalidPins: if the table is not valid; the pins stay as they were.
@@ -83,7 +83,9 @@ class Pins:
     def use(self, fqn: str, version: Version) -> None:
         """Pin a version, and note that it is used.
 
-        >>> pins.use("org.wiki", Version("1.1.0"))
+        >>> pins.use("org.db", Version("1.0.0"))
+        >>> pins
+        Pins({'org.db': ['1.0.0', '1.2.0']})
         """
         if not self._frozen:
             self._pinned[fqn].add(version)
@@ -92,6 +94,7 @@ class Pins:
     def compact(self) -> None:
         """Remove the pins that were not used.
 
+        >>> pins.use("org.wiki", Version("1.1.0"))
         >>> pins.compact()
         >>> pins
         Pins({'org.wiki': ['1.1.0']})
@@ -105,9 +108,9 @@ class Pins:
         """Let neither ``use`` nor ``compact`` change the pins from now on.
 
         >>> pins.freeze()
-        >>> pins.use("org.db", Version("1.0.0"))
+        >>> pins.compact()
         >>> pins
-        Pins({'org.wiki': ['1.1.0']})
+        Pins({'org.db': ['1.2.0']})
         """
         self._frozen = True
 

@@ -351,10 +351,10 @@ def _with_implicit_requirements(
 
 
 def _checked_name(text: str, pattern: re.Pattern[str], characters: str) -> str:
-    if len(text) > _MAX_NAME or not pattern.match(text):
+    if not isinstance(text, str) or len(text) > _MAX_NAME or not pattern.match(text):
         raise InvalidName(
-            f"{quoted(text)} is not a valid name: expected {characters} joined by single dots, "
-            f"at most {_MAX_NAME} characters"
+            f"{quoted(str(text))} is not a valid name: expected {characters} joined by single "
+            f"dots, at most {_MAX_NAME} characters"
         )
     return text
 

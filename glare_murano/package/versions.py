@@ -68,6 +68,10 @@ class VersionSpec:
 
     Immutable and hashable. Ranges with the same clauses are equal.
 
+    >>> spec = VersionSpec.of(">=1.2,<2")
+    >>> spec.match(Version("1.10.0"))
+    True
+
     :ivar text: the range as written.
     :ivar canonical: the clauses with full versions, in a fixed order.
     """

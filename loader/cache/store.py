@@ -102,6 +102,11 @@ class Cache:
 
     After ``close``, every method raises ``CacheError``.
 
+    >>> with Cache("cache", max_size=2**30) as cache:
+    ...     archive = cache.archive(release.digest, lambda: catalog.fetch(release))
+    >>> cache.counters.downloads
+    1
+
     :ivar folder: the absolute path of the directory.
     :ivar limits: the limits for an archive.
     :ivar counters: the number of downloads and hits.

@@ -57,7 +57,14 @@ _CHUNK = 128 * 1024
 
 
 class DirectoryCatalog(base.Catalog):
-    """The packages below a directory, which may change at any time."""
+    """The packages below a directory, which may change at any time.
+
+    >>> catalog = DirectoryCatalog("packages")
+    >>> for release in catalog.releases("org.wiki"):
+    ...     print(release)
+    org.wiki 1.1.0
+    org.wiki 1.0.0
+    """
 
     def __init__(self, directory: "str | os.PathLike[str]") -> None:
         """Make a catalogue; nothing is read yet."""

@@ -44,7 +44,10 @@ _Filters = list[tuple[str, str]]
 
 
 class GlareCatalog(ServiceCatalog):
-    """The packages in a Glare that a project can use."""
+    """The packages in a Glare that a project can use.
+
+    >>> catalog = GlareCatalog(session, project_id="my-project", region_name="north")
+    """
 
     title = "Glare"
     service_type = "artifact"

@@ -36,7 +36,10 @@ _PAGE = 100
 
 
 class MuranoCatalog(ServiceCatalog):
-    """The packages in a Murano API that a project can use: its own and public ones."""
+    """The packages in a Murano API that a project can use: its own and public ones.
+
+    >>> catalog = MuranoCatalog(session, region_name="north")
+    """
 
     title = "Murano's API"
     service_type = "application-catalog"

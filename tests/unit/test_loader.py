@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The public door: arguments of several kinds, whole closures, and closed loaders."""
+
+import pathlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from keystoneauth1 import session as ksa_session
+
+import loader
+from glare_murano.package import Version, VersionSpec
+from glare_murano.wire import Answer, Query, Release
+from loader import resolution
+from tests import packages
+from tests.unit.published import Packages, Shelf
+
+_FOUND: Packages = {
+    "io.murano": {"0.1.0": {}},
+    "org.db": {version: {"io.murano": "*"} for version in ("1.0.0", "1.2.0", "2.0.0")},
+    "org.log": {"1.0.0": {"io.murano": "*"}},
+    "org.shop": {"1.0.0": {"io.murano": "*", "org.db": "2"}},
+    "org.wiki": {"1.0.0": {"io.murano": "*", "org.db": ">=1,<2", "org.shop": "*"}},
+}
+
+
+@pytest.fixture
+def directory(tmp_path: pathlib.Path) -> loader.DirectoryCatalog:
+    """A directory of archives."""
+    for fqn, versions in _FOUND.items():
+        for version, required in versions.items():
+            file = tmp_path / "packages" / f"{fqn}-{version}.zip"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(packages.package(fqn, version, Require=required))
+    return loader.DirectoryCatalog(tmp_path / "packages")
+
+
+@pytest.mark.parametrize(
+    ("ranges", "version"), [((), "2.0.0"), (("<2",), "1.2.0"), ((VersionSpec.of("<2"),), "1.2.0")]
+)
+def test_a_range_is_a_string_or_a_range_or_any(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path, ranges: Any, version: str
+) -> None:
+    def open_loader() -> loader.PackageLoader:
+        return loader.PackageLoader(directory, tmp_path / "cache")
+
+    found = [
+        open_loader().load_package("org.db", *ranges),
+        open_loader().load_object_package("org.db", *ranges),
+        open_loader().load_class_package("org.db.Thing", *ranges),
+        open_loader().load_all("org.db", *ranges)[0],
+    ]
+
+    assert [str(package.version) for package in found] == [version] * 4
+
+
+def test_one_catalogue_stands_for_a_list_and_a_path_for_a_cache(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> None:
+    for cache in (tmp_path / "cache", str(tmp_path / "cache"), loader.Cache(tmp_path / "cache")):
+        for catalogs in (directory, [directory], iter([directory])):
+            with loader.PackageLoader(catalogs, cache) as package_loader:
+                assert package_loader.load_package("org.log")
+            cache = tmp_path / "cache"
+    assert (tmp_path / "cache" / "archives").is_dir()
+    lock = loader.Lock.create(directory, {"org.log": "*"})
+    assert loader.Lock.create([directory], {"org.log": VersionSpec.of("*")}) == lock
+    assert list(loader.LockedCatalog(lock, directory).fetch(lock.releases[1]))
+
+
+@pytest.fixture
+def package_loader(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> Iterator[loader.PackageLoader]:
+    with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
+        yield package_loader
+
+
+def _titles(found: Iterable[loader.Package]) -> list[str]:
+    return [f"{package.full_name} {package.version}" for package in found]
+
+
+def test_load_all_returns_each_version_of_the_closure_once(
+    package_loader: loader.PackageLoader,
+) -> None:
+    found = package_loader.load_all("org.wiki", "1")
+
+    assert _titles(found) == [
+        "org.wiki 1.0.0",
+        "io.murano 0.1.0",
+        "org.db 1.2.0",
+        "org.shop 1.0.0",
+        "org.db 2.0.0",
+    ]
+    assert package_loader.load_all("org.wiki", "1") == found
+    assert package_loader.load_package("org.db", "1") is found[2]
+    assert package_loader.pins.dump()["org.db"] == ["1.2.0", "2.0.0"]
+
+
+class _Counting(Shelf):
+    """A catalogue that answers dependency queries, and counts requests."""
+
+    gives_batches = True
+    queries = batches = 0
+    archives: Mapping[str, bytes]
+
+    def resolve(self, query: Query) -> Answer | None:
+        self.queries += 1
+        resolved = resolution.by_level([Shelf(self._releases)], query)
+        releases = tuple((choice.release, choice.demands) for choice in resolved.chosen)
+        return Answer(releases, resolved.unsatisfied, resolved.undefined)
+
+    def batch(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
+        self.batches += 1
+        for release in releases:
+            yield release, self.archives[release.digest]
+
+
+def test_load_all_takes_one_query_and_one_batch(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> None:
+    counting = _Counting(directory.known(_FOUND))
+    counting.archives = {r.digest: b"".join(directory.fetch(r)) for r in counting._releases}
+
+    with loader.PackageLoader(counting, tmp_path / "cache") as package_loader:
+        assert len(package_loader.load_all("org.wiki")) == 5
+        assert package_loader.counters.downloads == 5
+    assert (counting.queries, counting.batches) == (1, 1)
+
+
+def test_load_all_follows_a_requirement_on_another_version_of_the_same_package(
+    tmp_path: pathlib.Path,
+) -> None:
+    for version, required in {"1.0.0": "*", "2.0.0": "1"}.items():
+        content = packages.files(packages.manifest("org.db", version, Require={"org.db": required}))
+        packages.write(tmp_path / "packages" / version, content)
+    content = packages.files(packages.manifest("io.murano", "0.1.0"))
+    packages.write(tmp_path / "packages" / "core", content)
+    directory = loader.DirectoryCatalog(tmp_path / "packages")
+
+    with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
+        found = package_loader.load_all("org.db", "2")
+
+    assert _titles(found) == ["org.db 2.0.0", "io.murano 0.1.0", "org.db 1.0.0"]
+
+
+def test_load_all_reports_every_missing_package(tmp_path: pathlib.Path) -> None:
+    some = {
+        "org.wiki": {"org.db": ">=3", "org.log": ">=3", "org.shop": "*"},
+        "org.shop": {"org.db": ">=3", "org.none": "1"},
+        "org.db": {"io.murano": "0"},
+    }
+    for fqn, required in some.items():
+        content = packages.files(packages.manifest(fqn, Require={"io.murano": "*", **required}))
+        packages.write(tmp_path / fqn, content)
+    directory = loader.DirectoryCatalog(tmp_path)
+
+    with (
+        loader.PackageLoader(directory, tmp_path / "cache") as package_loader,
+        pytest.raises(loader.NoSuchPackage) as missing,
+    ):
+        package_loader.load_all("org.wiki")
+
+    assert missing.value.fqn == "io.murano"
+    assert [other.fqn for other in missing.value.others] == ["org.db", "org.log", "org.none"]
+    assert str(missing.value).endswith(
+        "; also missing: package org.db in the range >=3, required by org.wiki 1.0.0; "
+        "package org.log in the range >=3, required by org.wiki 1.0.0; "
+        "package org.none in the range 1, required by org.shop 1.0.0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("catalogs", "message"),
+    [
+        ("/packages", r"'/packages' is not a catalogue.* DirectoryCatalog\('/packages'\)"),
+        (pathlib.Path("/packages"), r"not a catalogue.* DirectoryCatalog\('/packages'\)"),
+        (["/packages"], r"'/packages' is not a catalogue.* DirectoryCatalog\('/packages'\)"),
+        (ksa_session.Session(), r"Session object .* is not a catalogue.* GlareCatalog\(session\)"),
+        (7, "7 is not a catalogue"),
+    ],
+)
+def test_a_wrong_catalogue_is_refused(tmp_path: pathlib.Path, catalogs: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        loader.PackageLoader(catalogs, tmp_path / "cache")
+    with pytest.raises(TypeError, match=message):
+        loader.Lock.create(catalogs, {"org.db": "1"})
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_wrong_session_or_cache_is_refused(directory: loader.DirectoryCatalog) -> None:
+    wrong: Any = "token"
+    with pytest.raises(TypeError, match="'token' is not a keystoneauth session"):
+        loader.PackageLoader(session=wrong)
+    with pytest.raises(ValueError, match="needs catalogues, or a session"):
+        loader.PackageLoader()
+    wrong = 7
+    with pytest.raises(TypeError, match="cache must be a path, not 7"):
+        loader.PackageLoader(directory, wrong)
+
+
+@pytest.mark.parametrize("name", ["", "org db", None, 7])
+def test_a_wrong_name_is_refused(package_loader: loader.PackageLoader, name: Any) -> None:
+    for method in (
+        package_loader.load_package,
+        package_loader.load_all,
+        package_loader.load_object_package,
+        package_loader.load_class_package,
+    ):
+        with pytest.raises(loader.InvalidName, match="is not a valid name: expected"):
+            method(name)
+
+
+@pytest.mark.parametrize("wrong", [1, 1.1, None, Version("1.0.0"), "1..2", ["1"]])
+def test_a_wrong_range_is_refused(package_loader: loader.PackageLoader, wrong: Any) -> None:
+    for call in (
+        lambda: package_loader.load_package("org.db", wrong),
+        lambda: package_loader.load_all("org.db", wrong),
+        lambda: package_loader.load_object_package("org.db", wrong),
+        lambda: package_loader.load_class_package("org.db.Thing", wrong),
+    ):
+        with pytest.raises(loader.InvalidRange, match="is not a valid range"):
+            call()
+
+
+def test_a_closed_loader_says_so(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> None:
+    with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
+        package = package_loader.load_package("org.log")
+        assert package.get_class("org.log.Thing")
+
+    package_loader.close()
+    for call in (
+        lambda: package_loader.load_package("org.log"),
+        lambda: package_loader.load_all("org.log"),
+        lambda: package_loader.load_object_package("org.log"),
+        lambda: package_loader.load_class_package("org.log.Thing"),
+        package_loader.__enter__,
+        lambda: package.get_class("org.log.Thing"),
+        lambda: package.get_resource("text"),
+        lambda: package.logo,
+    ):
+        with pytest.raises(loader.LoaderError, match="closed"):
+            call()
+    assert package_loader.counters.downloads == 2
+    assert package_loader.pins.dump() == {"org.log": ["1.0.0"]}
+
+
+def test_what_users_hold_says_what_it_is(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> None:
+    lock = loader.Lock.create(directory, {"org.log": "1"})
+    query = Query((("org.log", VersionSpec.of("1")), ("org.none", VersionSpec.of("2"))))
+    with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
+        assert repr(package_loader).endswith("packages: no package loaded>")
+        package = package_loader.load_package("org.log")
+
+        assert repr(package_loader) == f"<PackageLoader from {directory.name}: org.log 1.0.0>"
+        assert repr(package) == "<MuranoPLPackage org.log 1.0.0>"
+    assert repr(package_loader).endswith("packages: closed>")
+    assert repr(package_loader.pins) == "Pins({'org.log': ['1.0.0']})"
+    assert repr(lock) == "<Lock of org.log 1: io.murano 0.1.0, org.log 1.0.0>"
+    resolved = resolution.resolve([directory], query)
+    assert repr(resolved) == ("<Resolution: io.murano 0.1.0, org.log 1.0.0; missing: org.none 2>")
+    assert repr(resolution.Resolution()) == "<Resolution: nothing>"
+    assert repr(loader.Counters(hits=2)).startswith("Counters(requests=0, downloads=0, bytes=0, h")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert loader.GlareCatalog.__name__ == "GlareCatalog"
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        loader.Nothing  # noqa: B018
