@@ -2,9 +2,6 @@
 
 """What an operator watches: the health check, the counters and the log."""
 
-import configparser
-import importlib
-import operator
 import pathlib
 import re
 from collections.abc import Callable
@@ -14,24 +11,8 @@ import requests
 import sqlalchemy as sa
 from glare.db.sqlalchemy import api as database
 
-from tests import packages, processes
+from tests import packages
 from tests.functional.client import Client
-
-
-def test_the_factories_of_the_sample_paste_file_exist() -> None:
-    sample = configparser.ConfigParser()
-    assert sample.read(processes.ROOT / "etc/glare-murano/glare-paste.ini")
-    names = [
-        value
-        for section in sample.values()
-        for key, value in section.items()
-        if key.startswith("paste.") and value.startswith("glare_murano.")
-    ]
-
-    assert len(names) == 3
-    for name in names:
-        module, path = name.split(":")
-        assert callable(operator.attrgetter(path)(importlib.import_module(module)))
 
 
 def test_the_health_check_needs_no_token(glare_url: str) -> None:
