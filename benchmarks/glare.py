@@ -110,7 +110,7 @@ def _loaded(size: int) -> Iterator[server.Server]:
 
 
 def _closure(client: Client, pins: dict[str, list[str]] | None = None) -> None:
-    answer = client.ask(requirements={APPLICATION: "1"}, pins=pins or {}).json()
+    answer = client.resolve(requirements={APPLICATION: "1"}, pins=pins or {}).json()
     assert len({release["name"] for release in answer["releases"]}) == catalogue.APPLICATION_SIZE
     assert not answer["unsatisfied"]
 

@@ -255,7 +255,6 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Refuse an invalid name, and characters that Glare cannot store."""
-        super().pre_create_hook(context, af)
         try:
             check_full_name(af.name)
         except ValueError as error:
@@ -265,7 +264,6 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
         """Refuse changes of the name, the version, and the contents of the package."""
-        super().pre_update_hook_with_patch(context, af, json_patch)
         _check_characters(list(json_patch))
         consistency.check_patch(af, json_patch)
         af._before_patch = af.to_dict()
@@ -287,13 +285,11 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the requirements."""
-        super().pre_activate_hook(context, af)
         integrity.check_activation(context, af)
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the requirements again."""
-        super().pre_reactivate_hook(context, af)
         integrity.check_activation(context, af)
         if af.visibility == "public":
             integrity.check_publication(context, af)
@@ -301,21 +297,15 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the requirements among public packages."""
-        super().pre_publish_hook(context, af)
         if af.visibility != "public":
             integrity.check_publication(context, af)
 
     @classmethod
     def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the dependents."""
-        super().pre_deactivate_hook(context, af)
         integrity.check_removal(context, af)
 
-    @classmethod
-    def pre_delete_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the dependents."""
-        super().pre_delete_hook(context, af)
-        integrity.check_removal(context, af)
+    pre_delete_hook = pre_deactivate_hook
 
     @classmethod
     def pre_add_location_hook(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A client of Glare that says what was sent and shows what came back."""
+"""A client of Glare, and the checks of its answers against the API's description."""
 
 import dataclasses
 import http.client
@@ -42,8 +42,8 @@ class Client:
         return self._http.request(method, f"{self._artifacts}{path}", timeout=60, **kwargs)
 
     def create(self, name: str, version: str | None = "1.0.0", **fields: Any) -> requests.Response:
-        claim = {"name": name, "version": version, **fields}
-        return self.request("POST", "", json={k: v for k, v in claim.items() if v is not None})
+        sent = {"name": name, "version": version, **fields}
+        return self.request("POST", "", json={k: v for k, v in sent.items() if v is not None})
 
     def upload(
         self, artifact_id: str, data: bytes | Iterable[bytes], blob: str = "archive"
@@ -51,7 +51,7 @@ class Client:
         headers = {"Content-Type": "application/octet-stream"}
         return self.request("PUT", f"/{artifact_id}/{blob}", data=data, headers=headers)
 
-    def ask(self, **body: Any) -> requests.Response:
+    def resolve(self, **body: Any) -> requests.Response:
         """Send a dependency query."""
         return self.post(DEPENDENCIES, body)
 
@@ -60,11 +60,11 @@ class Client:
         return self.post(ARCHIVES, {"artifacts": ids})
 
     def post(self, path: str, body: Any) -> requests.Response:
-        """Ask for what lies beside Glare's own API."""
+        """Send a request to a path beside Glare's own API."""
         return _validated(self._http.post(f"{self.url}{path}", json=body, timeout=60))
 
     def query(self, path: str, parameters: dict[str, Any]) -> requests.Response:
-        """Ask for what lies beside Glare's own API."""
+        """Send a request to a path beside Glare's own API."""
         return _validated(self._http.get(f"{self.url}{path}", params=parameters, timeout=60))
 
     def set(self, artifact_id: str, field: str, value: Any) -> requests.Response:
@@ -82,7 +82,7 @@ class Client:
         return sorted((found["name"], found["version"]) for found in answer.json()["artifacts"])
 
     def publish(self, name: str, version: str, data: bytes, public: bool = False) -> Any:
-        """Create, upload, activate, and publish if asked; returns the artifact."""
+        """Create, upload, activate, and publish it if ``public``; return the artifact."""
         created = self.create(name, version)
         assert created.status_code == 201, created.text
         artifact_id = created.json()["id"]
@@ -132,7 +132,7 @@ class Wire:
     ) -> Answer:
         """Send a request.
 
-        :param target: path and query; only what ends it, such as a space, is encoded.
+        :param target: path and query; only characters that would end it are encoded.
         """
         sent = {"X-Auth-Token": self._token, **(headers or {})}
         self._http.request(method, urllib.parse.quote(target, safe=_WRITTEN), body, sent)

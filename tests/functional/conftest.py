@@ -35,7 +35,7 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def application(state_dir: pathlib.Path) -> Iterator[Any]:
-    """Glare's WSGI application, for what no client can send through the server."""
+    """Glare's WSGI application, for requests that no client can send through the server."""
     with server.prepared(state_dir) as application:
         yield application
 
@@ -115,5 +115,5 @@ def wire(glare: Client) -> Iterator[Wire]:
 
 @pytest.fixture
 def admin(glare_url: str) -> Client:
-    """A client of an administrator, who belongs to another project."""
+    """A client of an administrator of another project."""
     return Client(glare_url, server.TOKEN)

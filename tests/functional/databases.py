@@ -2,7 +2,7 @@
 
 """Databases of a test's own, in the servers that run on this host.
 
-Each is made as the documentation tells, under a name that nothing else uses, and
+Each is created as the documentation describes, under a unique name, and
 dropped at the end.
 """
 
@@ -42,7 +42,7 @@ def postgresql(folder: pathlib.Path) -> Iterator[str]:
 
 
 def settle(url: str) -> None:
-    """Do to Glare's new tables what the documentation tells to do."""
+    """Change Glare's new tables as the documentation describes."""
     engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
     if engine.dialect.name == "mysql":
         with engine.connect() as connection:

@@ -3,7 +3,7 @@
 """Sites: one Glare each, made of a database, a store, and API processes.
 
 The API processes are Glare's own command ``glare-api``, configured as the
-documentation tells operators to; a site of one host is the embedded server.
+documentation describes; a site of one host is the development server.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ class Site:
         return Client(self.urls[process % len(self.urls)], f"user:{project}:{role}")
 
     def leftovers(self) -> dict[str, set[str]]:
-        """What no request that has ended leaves behind; what there is nothing of is not told."""
+        """Return remains of requests by kind, without empty kinds; an idle site has none."""
         named = self._column("SELECT url FROM glare_artifact_blobs")
         stored = self.store.contents()
         found = {
@@ -78,7 +78,7 @@ class Site:
             "named, but not stored": named - stored,
             "temporary files": self.temporary_files(),
         }
-        return {what: things for what, things in found.items() if things}
+        return {kind: things for kind, things in found.items() if things}
 
     def temporary_files(self) -> set[str]:
         """The files in the spool, and those that are open there but have no name."""
@@ -121,8 +121,8 @@ def _api(folder: pathlib.Path, index: int) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def embedded(folder: pathlib.Path) -> Iterator[Site]:
-    """The embedded server, which has SQLite and a folder of files."""
+def development(folder: pathlib.Path) -> Iterator[Site]:
+    """The development server, with SQLite and a directory of files."""
     port = processes.free_port()
     command = (*_PYTHON, "glare_murano.glare.server", "--state-dir", folder, "--port", port)
     with (

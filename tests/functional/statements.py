@@ -28,7 +28,7 @@ def recorded() -> Iterator[list[Statement]]:
 
 
 def of_artifacts(statements: Iterable[Statement]) -> int:
-    """How many of the statements ask for artifacts, or what belongs to them."""
+    """Return how many of the statements read artifacts or their fields."""
     return sum("glare_artifact" in text for text, _ in statements)
 
 

@@ -13,7 +13,7 @@ class Store:
     """A store that Glare can use.
 
     :param options: those of the group ``[glance_store]``.
-    :param contents: tells the URLs of what lies in it.
+    :param contents: returns the URLs of all stored blobs.
     """
 
     options: str
@@ -22,7 +22,7 @@ class Store:
 
 @contextlib.contextmanager
 def files(folder: pathlib.Path) -> Iterator[Store]:
-    """A folder of files."""
+    """A directory of files."""
     blobs = folder / "blobs"
     blobs.mkdir(exist_ok=True)
     yield Store(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Batches: the archives of several artifacts in one answer, asked of the real Glare."""
+"""Batches: the archives of several artifacts in one answer, from the real Glare."""
 
 import copy
 import http.client
@@ -155,8 +155,8 @@ def test_a_rule_on_visibility_decides_within_a_project(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often rules are asked for, and whole artifacts read."""
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count decisions of rules, and whole artifacts read."""
     counts: Counter[str] = Counter()
     authorize, show = glare_policy.authorize, MuranoPackageArtifact.show
 
@@ -185,12 +185,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         ("project_id:%(owner)s or not 'nobody':%(author)s", 3, 2),
     ],
 )
-def test_a_rule_is_asked_as_often_as_it_has_to_be(
+def test_a_rule_decides_once_for_each_kind_of_artifacts(
     glare: Client,
     admin: Client,
     name: str,
     policy: Callable[[str, str], None],
-    asked: Counter[str],
+    counts: Counter[str],
     rule: str | None,
     decisions: int,
     read: int,
@@ -201,16 +201,16 @@ def test_a_rule_is_asked_as_often_as_it_has_to_be(
         ids.append(admin.publish(fqn, "1.0.0", packages.package(fqn), public=True)["id"])
     if rule is not None:
         policy("artifact:download", rule)
-    asked.clear()
+    counts.clear()
 
     assert list(_archives(glare.batch(ids))) == ids
 
-    assert asked["artifact:download"] == decisions
-    assert asked["show"] == read
+    assert counts["artifact:download"] == decisions
+    assert counts["show"] == read
 
 
 class _Judge(http.server.BaseHTTPRequestHandler):
-    """A service that rules of the policy ask; it refuses what is not for it."""
+    """A service that decides for rules of the policy."""
 
     targets: ClassVar[list[Any]] = []
 
@@ -228,8 +228,8 @@ class _Judge(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_a_service_that_decides_is_told_of_whole_artifacts(
-    glare: Client, name: str, policy: Callable[[str, str], None], asked: Counter[str]
+def test_a_service_that_decides_receives_whole_artifacts(
+    glare: Client, name: str, policy: Callable[[str, str], None], counts: Counter[str]
 ) -> None:
     ids = [
         glare.publish(
@@ -245,7 +245,7 @@ def test_a_service_that_decides_is_told_of_whole_artifacts(
         answers = [glare.request("GET", f"/{one}/archive").status_code for one in ids]
         expected = list(_Judge.targets)
         _Judge.targets.clear()
-        asked.clear()
+        counts.clear()
         found = _archives(glare.batch(ids))
         server.shutdown()
 
@@ -254,7 +254,7 @@ def test_a_service_that_decides_is_told_of_whole_artifacts(
     assert [target["id"] for target in _Judge.targets] == ids
     # The very same as for downloads one by one.
     assert _Judge.targets == expected
-    assert asked["show"] == len(ids)
+    assert counts["show"] == len(ids)
 
 
 class _Copying(oslo_policy.Check):
@@ -348,9 +348,9 @@ def test_an_artifact_is_given_once(glare: Client, name: str) -> None:
     assert list(_archives(glare.batch([second, first, second, third]))) == [second, first, third]
 
 
-def test_a_loader_asks_for_no_more_than_is_given() -> None:
-    assert fetcher._TOGETHER <= wire.MAX_ARCHIVES
-    assert fetcher._TOGETHER * fetcher._SMALL <= archives.MAX_SIZE
+def test_a_loader_requests_no_more_than_a_batch_holds() -> None:
+    assert fetcher._BATCH_SIZE <= wire.MAX_ARCHIVES
+    assert fetcher._BATCH_SIZE * fetcher._SMALL <= archives.MAX_SIZE
 
 
 @pytest.mark.parametrize("change", [lambda data: data + b"more", lambda data: data[:-1]])
@@ -459,9 +459,9 @@ def test_a_connection_serves_one_batch_after_the_other(glare: Client, name: str)
 
 def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathlib.Path) -> None:
     _chain(glare, name, 10)
-    told: list[loader.Progress] = []
+    reported: list[loader.Progress] = []
     with loader.Cache(tmp_path) as cache:
-        fetcher = loader.Fetcher(cache, progress=told.append)
+        fetcher = loader.Fetcher(cache, progress=reported.append)
         packages_ = loader.PackageLoader([_catalog(glare)], cache, fetcher=fetcher)
 
         for number in range(10):
@@ -469,9 +469,9 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
 
         assert packages_.counters.requests == 2
         assert packages_.counters.downloads == 11
-        assert packages_.counters.bytes == sum(progress.received for progress in told)
-    assert {progress.release.fqn for progress in told} >= {f"{name}{n}" for n in range(10)}
-    assert all(progress.received == progress.total for progress in told)
+        assert packages_.counters.bytes == sum(progress.received for progress in reported)
+    assert {progress.release.fqn for progress in reported} >= {f"{name}{n}" for n in range(10)}
+    assert all(progress.received == progress.total for progress in reported)
     assert list((tmp_path / "staging").iterdir()) == []
 
 
@@ -496,7 +496,7 @@ def test_a_large_archive_travels_by_itself(
 def test_a_batch_that_breaks_off_leaves_the_rest_to_be_fetched(
     glare: Client, name: str, state_dir: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """The store has only a part of one archive: it is told, and the others are loaded."""
+    """The store has only a part of one archive: the others are loaded."""
     _chain(glare, name, 10)
     damaged = f"{name}9"
     catalog = _catalog(glare)

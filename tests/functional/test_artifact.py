@@ -232,14 +232,14 @@ def test_an_odd_name_or_version_is_refused_at_creation(
     assert glare.names(owner=project) == []
 
 
-def test_name_and_version_are_claimed_at_creation(glare: Client, name: str) -> None:
+def test_creation_reserves_name_and_version(glare: Client, name: str) -> None:
     assert glare.create(name, "1.0.0").status_code == 201
     assert glare.create(name, "1.0.0").status_code == 409
     assert glare.create(name, "1.0.1").status_code == 201
 
 
 @pytest.mark.parametrize(("field", "value"), [("name", "org.test.stolen"), ("version", "9.0.0")])
-def test_what_was_claimed_cannot_change(glare: Client, name: str, field: str, value: str) -> None:
+def test_name_and_version_cannot_change(glare: Client, name: str, field: str, value: str) -> None:
     artifact_id = _draft(glare, name)
     glare.upload(artifact_id, packages.package(name))
 
@@ -382,44 +382,44 @@ _CONTRADICTIONS = [
 _MUTABLE = ("display_name", "description", "keywords", "tags")
 
 
-@pytest.mark.parametrize(("field", "claimed", "said"), _CONTRADICTIONS)
+@pytest.mark.parametrize(("field", "sent", "packaged"), _CONTRADICTIONS)
 def test_what_contradicts_the_package_is_refused_with_both_values(
-    glare: Client, name: str, field: str, claimed: object, said: object
+    glare: Client, name: str, field: str, sent: object, packaged: object
 ) -> None:
-    artifact_id = glare.create(name, **{field: claimed}).json()["id"]
+    artifact_id = glare.create(name, **{field: sent}).json()["id"]
 
     answer = glare.upload(artifact_id, packages.package(name))
 
     assert answer.status_code == 400
     assert "[manifest-mismatch]" in message(answer)
     assert f"created with {field} " in message(answer)
-    assert _told(claimed) in message(answer)
-    assert _told(said).replace("{name}", name) in message(answer)
+    assert _as_quoted(sent) in message(answer)
+    assert _as_quoted(packaged).replace("{name}", name) in message(answer)
     assert glare.show(artifact_id)["archive"] is None
-    assert glare.set(artifact_id, field, _with_name(said, name)).status_code == 200
+    assert glare.set(artifact_id, field, _with_name(packaged, name)).status_code == 200
     assert glare.upload(artifact_id, packages.package(name)).status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("field", "claimed", "said"),
+    ("field", "sent", "packaged"),
     [case for case in _CONTRADICTIONS if case[0] not in _MUTABLE],
 )
 def test_an_uploaded_package_is_contradicted_by_no_patch(
-    glare: Client, name: str, field: str, claimed: object, said: object
+    glare: Client, name: str, field: str, sent: object, packaged: object
 ) -> None:
     artifact_id = _draft(glare, name)
     glare.upload(artifact_id, packages.package(name))
 
-    answer = glare.set(artifact_id, field, claimed)
+    answer = glare.set(artifact_id, field, sent)
 
     assert answer.status_code == 403
     assert field in message(answer)
-    assert _told(claimed) in message(answer)
-    assert _told(said).replace("{name}", name) in message(answer)
-    assert glare.set(artifact_id, field, _with_name(said, name)).status_code == 200
+    assert _as_quoted(sent) in message(answer)
+    assert _as_quoted(packaged).replace("{name}", name) in message(answer)
+    assert glare.set(artifact_id, field, _with_name(packaged, name)).status_code == 200
 
 
-def _told(value: object) -> str:
+def _as_quoted(value: object) -> str:
     return repr(value if isinstance(value, str) else json.dumps(value))
 
 
@@ -428,8 +428,8 @@ def _with_name(value: object, name: str) -> object:
 
 
 def test_what_agrees_with_the_package_may_be_sent(glare: Client, name: str) -> None:
-    claims = {"author": "Alice", "tags": ["web", "wiki"], "type": "Application"}
-    artifact_id = glare.create(name, **claims, categories=["Web"]).json()["id"]
+    fields = {"author": "Alice", "tags": ["web", "wiki"], "type": "Application"}
+    artifact_id = glare.create(name, **fields, categories=["Web"]).json()["id"]
     data = packages.package(name, Author="Alice", Tags=["wiki", "web"], Type="Application")
 
     answer = glare.upload(artifact_id, data)

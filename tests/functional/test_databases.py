@@ -128,7 +128,7 @@ def test_names_that_differ_in_case_are_two_packages(glare: Client, name: str) ->
     assert glare.names(name=name) == [(name, "1.0.0")]
     assert glare.names(name=second) == [(second, "1.0.0")]
     for asked, expected in ((name, {name}), (second, {name, second})):
-        answer = glare.ask(requirements={asked: "1"}).json()
+        answer = glare.resolve(requirements={asked: "1"}).json()
         assert {found["name"] for found in answer["releases"]} - {"io.murano"} == expected
         assert answer["unsatisfied"] == []
 
@@ -138,7 +138,7 @@ def test_a_closure_is_planned(glare: Client, name: str) -> None:
         _publish(glare, f"{name}.db", version)
     _publish(glare, name, Require={f"{name}.db": "<2"})
 
-    answer = glare.ask(
+    answer = glare.resolve(
         objects=[{"class": f"{name}.Thing", "version": "1"}], prereleases=False
     ).json()
 
@@ -199,8 +199,8 @@ def test_what_some_database_cannot_hold_is_refused(
         glare.set(artifact_id, "tags", [text]),
         glare.set(artifact_id, "metadata", {text: "value"}),
         glare.create(f"{name}.other", description=text),
-        glare.ask(requirements={text: "1"}),
-        glare.ask(objects=[{"class": text}]),
+        glare.resolve(requirements={text: "1"}),
+        glare.resolve(objects=[{"class": text}]),
     ):
         assert answer.status_code == 400, answer.text
 

@@ -22,7 +22,7 @@ from tests.functional.client import DEPENDENCIES, SUBCLASSES, Client, message
 
 def _closure(client: Client, **body: Any) -> dict[str, list[str]]:
     """FQN -> versions of the answer, the newest first; nothing may be missing."""
-    answer = client.ask(**body)
+    answer = client.resolve(**body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["unsatisfied"] == []
     found: dict[str, list[str]] = {}
@@ -63,13 +63,13 @@ def test_the_whole_closure_comes_in_one_answer(glare: Client, publish: Callable[
     }
 
 
-def test_a_release_is_told_with_all_that_a_loader_needs(
+def test_a_release_has_all_keys_that_a_loader_needs(
     glare: Client, project: str, publish: Callable[..., Any]
 ) -> None:
     published = publish("org.db", "1.2.0")
     publish("org.wiki", org__db="1")
 
-    releases = glare.ask(requirements={"org.wiki": "1"}).json()["releases"]
+    releases = glare.resolve(requirements={"org.wiki": "1"}).json()["releases"]
 
     (db,) = [release for release in releases if release["name"] == "org.db"]
     assert db == {
@@ -97,9 +97,7 @@ def test_pins_come_first(glare: Client, publish: Callable[..., Any]) -> None:
     assert found["org.db"] == ["1.0.0"]
 
 
-def test_pre_releases_count_unless_told_otherwise(
-    glare: Client, publish: Callable[..., Any]
-) -> None:
+def test_pre_releases_count_by_default(glare: Client, publish: Callable[..., Any]) -> None:
     for version in ("1.0.0", "1.1.0-rc.1"):
         publish("org.db", version)
 
@@ -115,7 +113,7 @@ def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
         publish("org.db", version)
     wanted = [{"class": "org.db.Thing", "version": "1.2.7"}, {"class": "org.db.Thing"}]
 
-    answer = glare.ask(objects=wanted).json()
+    answer = glare.resolve(objects=wanted).json()
 
     assert [r["version"] for r in answer["releases"] if r["name"] == "org.db"] == ["1.2.0"]
     (missing,) = answer["undefined"]
@@ -130,11 +128,11 @@ def test_a_draft_is_asked_about_by_its_id(
     publish("org.db", "1.2.0")
     draft = glare.create("org.wiki", "2.0.0").json()["id"]
 
-    unread = glare.ask(package=draft)
+    unread = glare.resolve(package=draft)
     assert unread.status_code == 409
     assert "org.wiki 2.0.0 has no archive yet" in message(unread)
     assert glare.set(draft, "requirements", {"org.db": "no range"}).status_code == 200
-    assert glare.ask(package=draft).status_code == 409
+    assert glare.resolve(package=draft).status_code == 409
     assert glare.set(draft, "requirements", {}).status_code == 200
 
     data = packages.package("org.wiki", "2.0.0", Require={"org.db": "1"})
@@ -144,9 +142,9 @@ def test_a_draft_is_asked_about_by_its_id(
         "org.db": ["1.2.0"],
         "org.wiki": ["2.0.0"],
     }
-    # A draft is there only for who asks about it.
-    assert glare.ask(requirements={"org.wiki": "2"}).json()["releases"] == []
-    assert as_user("strangers").ask(package=draft).status_code == 404
+    # Only a query for the draft itself finds it.
+    assert glare.resolve(requirements={"org.wiki": "2"}).json()["releases"] == []
+    assert as_user("strangers").resolve(package=draft).status_code == 404
 
 
 def test_just_the_package_that_is_asked_about_is_taken(
@@ -156,7 +154,7 @@ def test_just_the_package_that_is_asked_about_is_taken(
     publish(name, "1.0.0-rc.1")
     publish(name, "1.0.0")
 
-    answer = glare.ask(package=public["id"], prereleases=False).json()
+    answer = glare.resolve(package=public["id"], prereleases=False).json()
 
     taken = [release["id"] for release in answer["releases"] if release["name"] == name]
     assert taken == [public["id"]]
@@ -164,21 +162,21 @@ def test_just_the_package_that_is_asked_about_is_taken(
 
 
 @pytest.mark.parametrize("package", ["", "nonsense", "0" * 8])
-def test_a_package_that_is_not_there_is_told(glare: Client, package: str) -> None:
-    answer = glare.ask(package=package)
+def test_a_missing_package_is_not_found(glare: Client, package: str) -> None:
+    answer = glare.resolve(package=package)
 
     assert answer.status_code == 404
     assert "not found" in message(answer)
 
 
-def test_what_is_missing_is_told_with_its_chain(
+def test_an_unsatisfied_range_has_its_chain(
     glare: Client, publish: Callable[..., Any], set_option: Callable[[str, str], None]
 ) -> None:
     set_option("check_requirements", "off")
     publish("org.db", "1.0.0")
     publish("org.wiki", org__db=">=3")
 
-    (missing,) = glare.ask(requirements={"org.wiki": "*"}).json()["unsatisfied"]
+    (missing,) = glare.resolve(requirements={"org.wiki": "*"}).json()["unsatisfied"]
 
     assert (missing["name"], missing["range"]) == ("org.db", ">=3")
     assert missing["available"] == ["1.0.0"]
@@ -194,7 +192,7 @@ def test_a_caller_sees_what_a_list_call_would_show(
     glare.publish(name, "1.0.0", packages.package(name))
 
     def versions(client: Client, **more: Any) -> list[str]:
-        releases = client.ask(requirements={name: "1"}, **more).json()["releases"]
+        releases = client.resolve(requirements={name: "1"}, **more).json()["releases"]
         return [release["version"] for release in releases if release["name"] == name]
 
     assert versions(glare) == ["1.0.0"]
@@ -215,9 +213,9 @@ def test_the_policy_of_a_list_call_rules_queries(
 
     policy("artifact:list", "not project_id:auditors")
     assert auditor.request("GET", "").status_code == 403
-    assert auditor.ask(requirements={name: "1"}).status_code == 403
+    assert auditor.resolve(requirements={name: "1"}).status_code == 403
     assert auditor.query(SUBCLASSES, {"class": name}).status_code == 403
-    assert glare.ask(requirements={name: "1"}).status_code == 200
+    assert glare.resolve(requirements={name: "1"}).status_code == 200
 
 
 def test_the_project_own_package_comes_before_a_public_one(
@@ -226,7 +224,7 @@ def test_the_project_own_package_comes_before_a_public_one(
     admin.publish(name, "1.0.0", packages.package(name, Author="public"), public=True)
     own = glare.publish(name, "1.0.0", packages.package(name, Author="own"))
 
-    releases = glare.ask(requirements={name: "1"}).json()["releases"]
+    releases = glare.resolve(requirements={name: "1"}).json()["releases"]
 
     assert [r["id"] for r in releases if r["name"] == name] == [own["id"]]
 
@@ -260,7 +258,7 @@ def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
     assert requests.post(glare_url + DEPENDENCIES, json={}, timeout=60).status_code == 401
 
 
-def test_a_release_is_told_by_the_artifact_that_is_chosen_in_the_end(
+def test_a_release_is_the_artifact_that_is_chosen_in_the_end(
     glare: Client, admin: Client, name: str, publish: Callable[..., Any]
 ) -> None:
     """A public one is found by its class, and the project's own of the same version later."""
@@ -275,7 +273,7 @@ def test_a_release_is_told_by_the_artifact_that_is_chosen_in_the_end(
     requiring = packages.package(root, "2.0.0", Require={one: ">=1", other: "1"}, **defining)
     glare.publish(root, "2.0.0", requiring)
 
-    releases = glare.ask(objects=[{"class": shared, "version": ">=1"}]).json()["releases"]
+    releases = glare.resolve(objects=[{"class": shared, "version": ">=1"}]).json()["releases"]
 
     (chosen,) = [release for release in releases if release["name"] == both]
     assert chosen["id"] == own["id"]
@@ -287,7 +285,7 @@ def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
     source._cache.clear()
     with statements.recorded() as found:
-        assert client.ask(**body).status_code == 200
+        assert client.resolve(**body).status_code == 200
     return found
 
 
@@ -426,7 +424,7 @@ def _queries(name: str) -> list[dict[str, Any]]:
 
 
 def _answer(client: Client, query: dict[str, Any]) -> Any:
-    answer = client.ask(**query)
+    answer = client.resolve(**query)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

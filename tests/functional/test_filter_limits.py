@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every filter of the artifact type, as the document "artifact" tells them, in the real Glare."""
+"""Every filter of ``doc/source/user/artifact.rst`` in the real Glare."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -142,7 +142,7 @@ def test_a_filter_finds_what_it_says(reader: Client, query: str, found: list[str
     assert sorted(_found(reader, pairs)) == found  # type: ignore[arg-type]
 
 
-# Range -> the filters that the document tells for it.
+# Range -> the filters in the documentation.
 RANGES: dict[str, list[str]] = {
     "1": ["gte:1.0.0", "lt:2.0.0-0"],
     "1.2": ["gte:1.2.0", "lt:1.3.0-0"],

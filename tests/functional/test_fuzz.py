@@ -71,10 +71,10 @@ def _check(answer: Answer) -> None:
     assert b"Traceback" not in answer.content
     if answer.status_code >= 400:
         assert answer.headers["Content-Type"].startswith("application/json")
-        told = answer.json()
-        assert told["code"] == answer.status_code
-        assert isinstance(told["error"]["message"], str)
-        assert told["error"]["message"]
+        error = answer.json()
+        assert error["code"] == answer.status_code
+        assert isinstance(error["error"]["message"], str)
+        assert error["error"]["message"]
 
 
 # What is likely to be wrong somewhere. Surrogates are left in.
@@ -203,9 +203,9 @@ IDS = st.one_of(
 
 
 @fuzz
-@given(asked=st.one_of(VALUES, st.lists(IDS, max_size=20)), more=st.dictionaries(TEXTS, VALUES))
-def test_batches(wire: Wire, marker: str, asked: Any, more: dict[str, Any]) -> None:
-    body = json.dumps({**more, "artifacts": asked}).replace('"ID"', f'"{marker}"').encode()
+@given(ids=st.one_of(VALUES, st.lists(IDS, max_size=20)), more=st.dictionaries(TEXTS, VALUES))
+def test_batches(wire: Wire, marker: str, ids: Any, more: dict[str, Any]) -> None:
+    body = json.dumps({**more, "artifacts": ids}).replace('"ID"', f'"{marker}"').encode()
 
     _check(wire.send("POST", ARCHIVES, body, {"Content-Type": "application/json"}))
 

@@ -29,7 +29,7 @@ SENT = CASES if effort.FULL else {case.rule: case for case in CASES}.values()
 
 @pytest.fixture
 def scratch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """The folder for temporary files of this process, in which the server runs."""
+    """The directory for temporary files of this process, in which the server runs."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -179,8 +179,8 @@ def test_a_body_that_is_too_large_is_refused(
     answer = _put(application, glare, draft["id"], body, length)
 
     assert answer.status_code == 413
-    told = answer.json["error"]["message"]
-    assert told == "the archive is larger than 100000 bytes [archive-size]"
+    text = answer.json["error"]["message"]
+    assert text == "the archive is larger than 100000 bytes [archive-size]"
     assert body.sent <= read
     assert _is_untouched(glare, draft)
 

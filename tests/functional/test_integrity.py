@@ -87,13 +87,13 @@ def test_every_missing_requirement_is_reported_in_the_order_of_names(glare: Clie
 def test_packages_that_require_each_other_are_uploaded_and_then_activated(glare: Client) -> None:
     one = _draft(glare, "org.one", org__two="1")
     assert _activate(glare, one).status_code == 409
-    claimed: str = glare.create("org.two", "1.0.0").json()["id"]
+    two: str = glare.create("org.two", "1.0.0").json()["id"]
     _refused(_activate(glare, one), "requirement-missing")
     data = packages.package("org.two", Require={"org.one": "1"})
-    assert glare.upload(claimed, data).status_code == 200
+    assert glare.upload(two, data).status_code == 200
 
     assert _activate(glare, one).status_code == 200
-    assert _activate(glare, claimed).status_code == 200
+    assert _activate(glare, two).status_code == 200
 
 
 def test_another_project_counts_only_what_is_public(

@@ -26,7 +26,7 @@ CLIENTS = 50
 @pytest.fixture(
     scope="module",
     params=[
-        "embedded",
+        "development",
         pytest.param("mariadb", marks=pytest.mark.services),
         pytest.param("postgresql", marks=pytest.mark.services),
     ],
@@ -34,10 +34,10 @@ CLIENTS = 50
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    """One embedded server, or two API processes over a database that can be shared."""
+    """One development server, or two API processes over a database that can be shared."""
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "embedded":
-        with sites.embedded(folder) as site:
+    if request.param == "development":
+        with sites.development(folder) as site:
             yield site
     else:
         with (

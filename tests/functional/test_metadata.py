@@ -27,7 +27,7 @@ def _application(client: Client, name: str) -> list[Any]:
 
 def _releases(client: Client, name: str) -> dict[str, Any]:
     """FQN -> release of the closure of a package."""
-    answer = client.ask(requirements={name: "1"})
+    answer = client.resolve(requirements={name: "1"})
     assert answer.status_code == 200, answer.text
     return {release["name"]: release for release in answer.json()["releases"]}
 
@@ -43,7 +43,7 @@ def test_what_was_read_is_not_read_again(glare: Client, name: str) -> None:
 
     assert found_each_time[0] == found_each_time[1]
     assert len(found_each_time[0]) == 3
-    # Versions are asked for each time: the application's, and those of what it requires.
+    # Versions are read each time: those of the application, and of its requirements.
     assert counts == [4, 2]
 
 
@@ -75,7 +75,7 @@ def test_a_draft_is_read_each_time(glare: Client, name: str) -> None:
     draft = glare.create(name).json()["id"]
 
     def classes() -> list[str]:
-        releases = glare.ask(package=draft).json()["releases"]
+        releases = glare.resolve(package=draft).json()["releases"]
         (found,) = [release for release in releases if release["id"] == draft]
         named: list[str] = found["class_definitions"]
         return named

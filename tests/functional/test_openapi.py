@@ -2,7 +2,7 @@
 
 """The API's document and the real answers: that neither says what the other does not.
 
-Every answer that ``Client.ask`` and ``Client.query`` get in these tests is held
+Every answer that ``Client.resolve`` and ``Client.query`` get in these tests is held
 against the document; here is that this would notice, and that the rest agrees.
 """
 
@@ -43,7 +43,7 @@ def test_the_document_tells_every_path_and_its_method() -> None:
 @pytest.mark.parametrize("field", ["sha256", "required_by", "visibility"])
 def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, field: str) -> None:
     glare.publish(name, "1.0.0", packages.package(name))
-    answer = glare.ask(requirements={name: "1"})
+    answer = glare.resolve(requirements={name: "1"})
     body = answer.json()
     del body["releases"][0][field]
     short = requests.Response()

@@ -55,7 +55,7 @@ def _counter(url: str, name: str) -> float:
         ),
         (
             'glare_murano_query_seconds_count{query="/murano/v1/dependencies"}',
-            lambda client, draft: client.ask(requirements={}),
+            lambda client, draft: client.resolve(requirements={}),
         ),
         (
             'glare_murano_query_seconds_count{query="/murano/v1/subclasses"}',

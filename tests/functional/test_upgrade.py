@@ -5,7 +5,7 @@
 ``data/version-1.0`` holds the rows of Glare's tables (SQLite) and the blobs that
 version 1.0 stored: a public package, a private one with everything in it, a
 draft with an archive and one without. It is never made anew: a change of the
-fields that cannot read it must bring what converts it.
+fields that cannot read it must bring a conversion.
 """
 
 import hashlib
@@ -79,7 +79,7 @@ def test_artifacts_of_the_first_version_are_found(reader: Client) -> None:
 
 
 def test_artifacts_of_the_first_version_are_planned_with(reader: Client) -> None:
-    answer = reader.ask(requirements={"org.first.wiki": "*"}).json()
+    answer = reader.resolve(requirements={"org.first.wiki": "*"}).json()
 
     found = [(release["name"], release["version"]) for release in answer["releases"]]
     assert ("org.first.core", "0.1.0") in found
@@ -97,7 +97,7 @@ def test_drafts_of_the_first_version_go_on(reader: Client) -> None:
 
 
 def test_a_change_of_the_fields_takes_a_new_version() -> None:
-    """Where this fails, raise VERSION, and tell in "Upgrades" what becomes of what is stored."""
+    """Where this fails, raise VERSION, and describe the conversion in "Upgrades"."""
     declared = {
         name: {key: value for key, value in schema.items() if key != "description"}
         for name, schema in MuranoPackageArtifact.gen_schemas()["properties"].items()

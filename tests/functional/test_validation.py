@@ -24,16 +24,16 @@ Refused = Callable[[Any, int, str], None]
 
 @pytest.fixture
 def refused(state_dir: pathlib.Path) -> Refused:
-    """Check that an answer refuses, in Glare's form, and that no log tells more than a line."""
+    """Check that an answer refuses, in Glare's form, and takes a single line of the log."""
     log = state_dir / "glare.log"
     start = log.stat().st_size
 
     def check(answer: Any, status: int, words: str) -> None:
         assert answer.status_code == status, answer.content
         assert answer.headers["Content-Type"].startswith(JSON)
-        told = answer.json()
-        assert (told["code"], bool(told["title"])) == (status, True)
-        assert words in told["error"]["message"]
+        error = answer.json()
+        assert (error["code"], bool(error["title"])) == (status, True)
+        assert words in error["error"]["message"]
         written = log.read_bytes()[start:].decode()
         assert "Traceback" not in written
         assert f": {status}" in written
@@ -201,7 +201,7 @@ def test_a_url_that_cannot_be_read_is_refused(
         ("GET", "/murano/nothing", 404),
     ],
 )
-def test_what_is_not_there_is_told_as_json(
+def test_an_unknown_path_is_answered_in_json(
     wire: Wire, refused: Refused, method: str, path: str, status: int
 ) -> None:
     answer = wire.send(method, path)
