@@ -31,7 +31,7 @@ from benchmarks.package import write_big
 from glare_murano import fields
 from loader.catalogs.glare import GlareCatalog
 from loader.fetcher import DEFAULT_WORKERS
-from tests.functional.client import ARTIFACTS, BATCHES, Client
+from tests.functional.client import ARCHIVES, ARTIFACTS, Client
 
 _PROJECT = "demo"
 _PROCESSES = 16
@@ -96,7 +96,7 @@ def _download_batch(client: Client, ids: list[str]) -> None:
     """Download all archives by one request, and unzip each."""
     directory = scratch()
     response = requests.post(
-        client.url + BATCHES,
+        client.url + ARCHIVES,
         json={"artifacts": ids},
         headers={"X-Auth-Token": client.token},
         timeout=60,
