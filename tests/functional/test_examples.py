@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The documentation's Python examples run as they are written, over the real Glare."""
+
+import pathlib
+import re
+import textwrap
+
+import pytest
+
+from tests import packages
+from tests.functional.client import Client
+
+ROOT = pathlib.Path(__file__).parents[2]
+USER = ROOT / "doc" / "source" / "user"
+SERVER = "http://127.0.0.1:9494"
+
+
+def _blocks(document: pathlib.Path, language: str) -> list[str]:
+    """Return the code blocks of a document in one language."""
+    found = re.findall(rf"\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", document.read_text())
+    return [textwrap.dedent(block) for block in found]
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [[ROOT / "README.rst"], [USER / "loader.rst", USER / "resolution.rst"]],
+    ids=["readme", "loader"],
+)
+def test_the_python_examples_run(
+    documents: list[pathlib.Path],
+    admin: Client,
+    name: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    db, wiki = f"{name}.db", f"{name}.wiki"
+    admin.publish(db, "1.2.0", packages.package(db, "1.2.0"), public=True)
+    archive = packages.package(wiki, "1.1.0", Require={db: ">=1,<2"})
+    admin.publish(wiki, "1.1.0", archive, public=True)
+    # The loader's default cache is in the user's directory for caches.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("my-packages").mkdir()
+
+    def adapted(text: str) -> str:
+        return text.replace(SERVER, admin.url).replace("org.example", name)
+
+    for document in documents:
+        for configuration in _blocks(document, "ini"):
+            pathlib.Path("loader.conf").write_text(adapted(configuration))
+    names: dict[str, object] = {}
+    for document in documents:
+        for block in _blocks(document, "python"):
+            exec(compile(adapted(block), str(document), "exec"), names)
+
+    printed = capsys.readouterr().out
+    assert f"{db} 1.2.0" in printed
+    if len(documents) > 1:
+        assert f"{wiki} 1.1.0" in printed
+        assert pathlib.Path("packages.lock").is_file()
