@@ -168,10 +168,10 @@ def release_from_json(content: object) -> Release:
     """
     item = mapping(content)
     return Release(
-        fqn=_get(item, "name", _full_name),
-        version=_get(item, "version", _version),
-        requirements=_get(item, "requirements", ranges_from_json),
-        classes=frozenset(_get(item, "class_definitions", _each(_full_name))),
+        fqn=get(item, "name", _full_name),
+        version=get(item, "version", _version),
+        requirements=get(item, "requirements", ranges_from_json),
+        classes=frozenset(get(item, "class_definitions", _each(_full_name))),
         id=_get_optional(item, "id", string) or "",
         digest=_get_optional(item, "sha256", _digest) or "",
         size=_get_optional(item, "size", _size),
@@ -252,9 +252,9 @@ def answer_from_json(content: object) -> Answer:
     """
     body = mapping(content)
     return Answer(
-        releases=_get(body, "releases", _each(_chosen_from_json)),
-        unsatisfied=_get(body, "unsatisfied", _each(_unsatisfied_from_json)),
-        undefined=_get(body, "undefined", _each(_undefined_from_json)),
+        releases=get(body, "releases", _each(_chosen_from_json)),
+        unsatisfied=get(body, "unsatisfied", _each(_unsatisfied_from_json)),
+        undefined=get(body, "undefined", _each(_undefined_from_json)),
     )
 
 
@@ -279,7 +279,7 @@ def _chosen_from_json(content: object) -> tuple[Release, tuple[Demand, ...]]:
     for key in ("id", "sha256", "size"):
         if key not in item:
             raise Malformed(f"{key} is missing")
-    return release, _get(item, "required_by", _each(_demand_from_json))
+    return release, get(item, "required_by", _each(_demand_from_json))
 
 
 def _demand_to_json(demand: Demand) -> dict[str, Any]:
@@ -294,9 +294,9 @@ def _demand_to_json(demand: Demand) -> dict[str, Any]:
 def _demand_from_json(content: object) -> Demand:
     item = mapping(content)
     return Demand(
-        _get(item, "name", string),
-        _get(item, "range", _range),
-        _get(item, "requirer", _requirer),
+        get(item, "name", string),
+        get(item, "range", _range),
+        get(item, "requirer", _requirer),
     )
 
 
@@ -304,29 +304,29 @@ def _requirer(content: object) -> PackageVersion | None:
     if content is None:
         return None
     item = mapping(content)
-    return PackageVersion(_get(item, "name", string), _get(item, "version", _version))
+    return PackageVersion(get(item, "name", string), get(item, "version", _version))
 
 
 def _unsatisfied_from_json(content: object) -> Unsatisfied:
     item = mapping(content)
-    chain = _get(item, "chain", _each(_demand_from_json))
+    chain = get(item, "chain", _each(_demand_from_json))
     if not chain:
         raise Malformed("chain: expected a requirement at least, found none")
-    return Unsatisfied(chain[-1], chain, _get(item, "available", _each(_version)))
+    return Unsatisfied(chain[-1], chain, get(item, "available", _each(_version)))
 
 
 def _undefined_from_json(content: object) -> Undefined:
     item = mapping(content)
     return Undefined(
-        _get(item, "class", string),
-        _get(item, "range", _range),
-        _get(item, "available", _each(string)),
+        get(item, "class", string),
+        get(item, "range", _range),
+        get(item, "available", _each(string)),
     )
 
 
 def _object_from_json(content: object) -> tuple[str, VersionSpec]:
     item = mapping(content)
-    return _get(item, "class", string), _query_range(item.get("version"))
+    return get(item, "class", string), _query_range(item.get("version"))
 
 
 def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
@@ -412,7 +412,11 @@ def _kind(value: object) -> str:
     return "nothing" if value is None else kinds.get(type(value), "a number")
 
 
-def _get(content: Mapping[str, Any], key: str, read: Callable[[object], _T]) -> _T:
+def get(content: Mapping[str, Any], key: str, read: Callable[[object], _T]) -> _T:
+    """Read the value of a key.
+
+    :raises Malformed: if the key is missing or its value is not valid.
+    """
     if key not in content:
         raise Malformed(f"{key} is missing")
     return _at(key, read, content[key])

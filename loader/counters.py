@@ -21,10 +21,10 @@ class Counters:
     :param requests: requests to catalogues, including downloads.
     :param downloads: downloaded archives.
     :param bytes: bytes of the downloaded archives.
-    :param hits: packages that were in the cache.
-    :param seconds: time spent to find, fetch and read packages, including waits. The
-        times of threads, green threads and loaders are added up, so that the sum
-        can exceed the time that has passed.
+    :param hits: packages found in the cache.
+    :param seconds: the time for finding, fetching and reading packages, including
+        waits. Threads, green threads and loaders each add their own time, in sum
+        possibly more than the elapsed time.
     """
 
     requests: int = 0

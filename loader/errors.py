@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The errors of the loader. Each message says what is wrong, where, and what to do.
+"""The errors of the loader, with messages that name the remedy.
 
 The errors of a package itself are in ``glare_murano.package.errors``.
 """
@@ -24,12 +24,12 @@ _REMEDY = "that this project can see, or change the range"
 
 @dataclasses.dataclass(frozen=True)
 class RequirementChains:
-    """The requirements on a package, each with the demands that lead to it from a root.
+    """The requirements on a package, each with the chain of demands from a root.
 
-    As a string, a chain is ``org.wiki 1 (1.2.0) -> org.db >=3``, with the version
-    that was chosen for a range in brackets.
+    As a string, a chain is ``org.wiki 1 (1.2.0) -> org.db >=3``, with chosen versions
+    in brackets.
 
-    :param shown: the first chains, each from a root down to the package.
+    :param shown: the first chains, each from a root to the package.
     :param omitted: the number of other chains.
     """
 
@@ -63,8 +63,8 @@ class NoSuchPackage(NotFound):
     :ivar fqn: the name of the package.
     :ivar spec: the range.
     :ivar available: the versions of the package, the newest first.
-    :ivar chains: the requirements on the package, the unsatisfied one first.
-    :ivar others: the errors for other packages that are missing as well.
+    :ivar chains: the requirements on the package, unsatisfied requirements first.
+    :ivar others: the errors of other missing packages.
     """
 
     def __init__(
@@ -79,28 +79,29 @@ class NoSuchPackage(NotFound):
     ) -> None:
         """Make the error.
 
-        :param catalogs: the names of the catalogues that were searched.
+        :param catalogs: the names of the searched catalogues.
         :param required_by: the requiring package, as ``FQN version``.
-        :param pinned: the pinned version, which is missing.
+        :param pinned: the missing version, if pinned.
         """
         self.fqn = fqn
         self.spec = spec
         self.available = tuple(available)
         self.chains = chains or RequirementChains()
         self.others: tuple[NoSuchPackage, ...] = ()
-        requirer = f", required by {required_by}" if required_by else ""
-        self._subject = f"{fqn} in the range {spec}{requirer}"
-        pin = f", pinned to {pinned}" if pinned is not None else ""
-        comma = "," if requirer or pin else ""
+        subject = f"package {fqn} in the range {spec}"
+        if required_by:
+            subject += f", required by {required_by},"
+        self._subject = subject.rstrip(",")
         remedy = f"publish a version in the range {_REMEDY}"
-        if pin:
+        if pinned is not None:
+            subject = f"{self._subject}, pinned to {pinned},"
             remedy = "publish that version again, or remove the pin"
-        # One requirement without a requirer repeats the subject.
+        # A single requirement of a root repeats the subject.
         is_longer = len(self.chains.shown) > 1 or any(len(chain) > 1 for chain in self.chains.shown)
         requirements = f"; the requirements on it: {self.chains}" if is_longer else ""
         super().__init__(
-            f"package {self._subject}{pin}{comma} was not found in {', '.join(catalogs)} "
-            f"(available: {listed(map(str, self.available))}); {remedy}{requirements}"
+            f"{subject} was not found in {', '.join(catalogs)} (available: "
+            f"{listed(map(str, self.available))}); {remedy}{requirements}"
         )
 
     @classmethod
@@ -109,8 +110,8 @@ class NoSuchPackage(NotFound):
         first, *others = errors
         if others:
             first.others = tuple(others)
-            names = [f"package {error._subject}" for error in others]
-            first.args = (f"{first}; also missing: {_joined(names, '; ')}",)
+            subjects = [error._subject for error in others]
+            first.args = (f"{first}; also missing: {_joined(subjects, '; ')}",)
         return first
 
 
@@ -177,7 +178,7 @@ class UnsupportedFormat(LoaderError):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as one string: the first of them, long ones quoted and cut, or ``none``."""
+    """Join the first names, with long names quoted and cut; without names, return ``none``."""
     return _joined([_brief(name) for name in names], ", ") or "none"
 
 

@@ -23,7 +23,7 @@ DEFAULT_WORKERS = 4
 
 # Requests for smaller archives take longer than the archives: they are fetched in batches.
 _SMALL = 256 * 1024
-# All archives of a batch are locked until it is stored.
+# All archives of a batch are locked until the batch is stored.
 _BATCH_SIZE = 50
 
 
@@ -35,7 +35,7 @@ class Progress:
     >>> print(f"{progress.release}: {progress.received / progress.total:.0%}")
     org.db 1.2.0: 25%
 
-    :param received: the number of bytes that have arrived.
+    :param received: the number of received bytes.
     :param total: the size of the archive in bytes; None if unknown.
     """
 
@@ -63,8 +63,8 @@ class Fetcher:
         """Make a fetcher.
 
         :param cache: the cache of the loader.
-        :param workers: the number of archives that are fetched at once.
-        :param progress: called for each piece that arrives, from any thread.
+        :param workers: the number of archives to fetch at once.
+        :param progress: called for each received piece, from any thread.
         """
         self._cache = cache
         self._workers = workers
@@ -72,9 +72,9 @@ class Fetcher:
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
-        """Fetch archives that the cache lacks, unless it is just one.
+        """Fetch archives missing in the cache, if there are several.
 
-        An archive that fails raises its error in ``source``, when its package is loaded.
+        Errors are raised later, by ``source``.
         """
         missing = [choice for choice in choices if self._is_missing(choice)]
         if len(missing) < 2:
@@ -87,10 +87,10 @@ class Fetcher:
             list(pool.map(self._fetch, filter(self._is_missing, missing)))
 
     def source(self, choice: Choice) -> PackageSource:
-        """Return the files of a release; its archive is fetched when one of them is read.
+        """Return the files of a release, whose archive is fetched for the first read.
 
-        :raises LoaderError: if the archive could not be fetched in advance.
-        :raises InvalidArchive: if the archive, fetched in advance, breaks a rule.
+        :raises LoaderError: if ``prefetch`` could not fetch the archive.
+        :raises InvalidArchive: if ``prefetch`` found an archive that breaks a rule.
         """
         failure = self._failures.pop(_key(choice), None)
         if failure is not None:
@@ -115,7 +115,7 @@ class Fetcher:
         return bool(choice.release.digest) and not self._cache.has(choice.release.digest)
 
     def _fetch_batch(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
-        """Fetch archives by one request; those that do not arrive are left for later."""
+        """Fetch archives by one request, as many as arrive."""
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:

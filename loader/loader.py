@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package loader of one deployment: it returns a package for each requirement.
+"""The package loader of a deployment, which returns a package for each requirement.
 
-It keeps the packages that the deployment has loaded and planned. Releases are
-chosen in ``resolution``, found in ``catalogs``, fetched by ``fetcher`` into
-``cache``, and read by ``formats``.
+Releases are found in ``catalogs``, chosen in ``resolution``, fetched by ``fetcher``
+into ``cache``, and read by ``formats``.
 """
 
 import collections
@@ -43,15 +42,13 @@ LOG = logging.getLogger(__name__)
 class PackageLoader:
     """Load packages for one deployment.
 
-    A range is a string or a ``VersionSpec``; any version is in the default. The
-    loader must be closed at the end: it then releases its packages in the cache,
-    and neither it nor the files of its packages can be used any more.
+    A range is a string or a ``VersionSpec``; the default allows any version.
 
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache") as packages:
     ...     packages.load_package("org.db", ">=1,<2")
     <MuranoPLPackage org.db 1.2.0>
 
-    :ivar pins: the versions that the environment was deployed with; to be set before
+    :ivar pins: the versions of earlier deployments of the environment; to be set before
         the first package is loaded.
     """
 
@@ -69,17 +66,16 @@ class PackageLoader:
     ) -> None:
         """Make a loader, to be closed at the end.
 
-        :param catalogs: one catalogue, or several in the order of preference; by
-            default, the Glare of the session.
-        :param cache: a cache, or the path of its directory; by default, in the user's
-            cache directory. It is closed with the loader.
-        :param package_types: the package types that may be used; by default, all that
-            are installed.
+        :param catalogs: a catalogue, or several in the order of preference; by default,
+            the Glare of the session.
+        :param cache: a cache, which is closed with the loader, or the path of its
+            directory; by default, in the user's cache directory.
+        :param package_types: the allowed package types; by default, all installed ones.
         :param session: a keystoneauth session, for the default of ``catalogs``.
-        :param project_id: the project whose private packages the default catalogue
-            offers; by default, the project of the session.
+        :param project_id: the project whose private packages the session's Glare offers;
+            by default, the project of the session.
         :param fetcher: fetches archives into the cache.
-        :param offline_index: used when a catalogue cannot be reached.
+        :param offline_index: replaces unreachable catalogues; by default, nothing does.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
         :raises ValueError: if there are neither catalogues nor a session.
         :raises CacheError: if the directory of the cache cannot be used.
@@ -111,8 +107,8 @@ class PackageLoader:
     def close(self) -> None:
         """Close the loader and its cache.
 
-        Every later call raises ``LoaderError``, as does reading files of packages from
-        archives. Counters and pins stay readable.
+        Later calls raise ``LoaderError``, as does reading files of packages in the
+        cache. Counters and pins stay readable.
 
         >>> packages.close()
         >>> packages
@@ -131,9 +127,9 @@ class PackageLoader:
     def load_package(
         self, fqn: str, range: str | VersionSpec = "*", required_by: str | None = None
     ) -> Package:
-        """Load a package: the pinned version in a range, else a loaded one, else the newest.
+        """Load the pinned version of a package in a range, else a loaded one, else the newest.
 
-        The closure of its requirements is planned and fetched with it, but not loaded.
+        The closure of its requirements is planned and fetched as well, but not loaded.
 
         >>> packages.load_package("org.db", "<1.2")
         <MuranoPLPackage org.db 1.0.0>
@@ -169,7 +165,7 @@ class PackageLoader:
         raise self._planned.error(found, self._catalogs, spec, pinned, required_by)
 
     def load_all(self, fqn: str, range: str | VersionSpec = "*") -> list[Package]:
-        """Load a package and all packages that it requires, directly or not.
+        """Load a package with the whole closure of its requirements.
 
         The closure takes one dependency query, and its archives are fetched together.
 
@@ -179,9 +175,10 @@ class PackageLoader:
         io.murano 0.1.0
         org.db 1.2.0
 
-        :returns: each version of each package once: the package itself first, then
-            the others, ``io.murano`` included, by their distance from it.
+        :returns: each version of each package once: first the package itself, then the
+            others by their distance, including ``io.murano``.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
+        :raises LoaderError: as in ``load_package``.
         """
         found: dict[resolver.PackageVersion, Package] = {}
         missing: dict[tuple[str, VersionSpec], errors.NoSuchPackage] = {}
@@ -203,17 +200,17 @@ class PackageLoader:
         return list(found.values())
 
     def load_object_package(self, fqn: str, range: str | VersionSpec = "*") -> Package:
-        """Load the package that the header of an object names.
+        """Load the package in the header of an object.
 
-        A single version that is missing gives way to the newest of the same minor
-        version, else of the same major version (specification "Murano
-        versioning", section "Object version"), with a warning in the log.
+        Instead of a missing single version, the newest with the same minor version is
+        loaded, else with the same major version (specification "Murano versioning",
+        section "Object version"), with a warning in the log.
 
         >>> packages.load_object_package("org.db", "1.2.7")
         <MuranoPLPackage org.db 1.2.0>
 
-        :raises NoSuchPackage: if these are missing as well; other errors are those of
-            ``load_package``.
+        :raises NoSuchPackage: if there is no such version either.
+        :raises LoaderError: as in ``load_package``.
         """
         spec = self._parse_range(range)
         try:
@@ -227,17 +224,18 @@ class PackageLoader:
         return package
 
     def load_class_package(self, class_name: str, range: str | VersionSpec = "*") -> Package:
-        """Load a package that defines a class: a loaded one, else a pinned one, else the newest.
+        """Load a package for a class in the header of an object.
 
-        A missing version is replaced as in ``load_object_package``.
+        Of the packages that define the class, a loaded one is preferred, then a pinned
+        one, then the newest. A missing version is replaced as in ``load_object_package``.
 
         >>> packages.load_class_package("org.db.Database", "1")
         <MuranoPLPackage org.db 1.2.0>
 
         :param range: the range of the package's version.
         :raises InvalidName: if the name of the class is not valid.
-        :raises NoSuchClass: if no package in the range defines the class; other errors
-            are those of ``load_package``.
+        :raises NoSuchClass: if no package in the range defines the class.
+        :raises LoaderError: as in ``load_package``.
         """
         spec = self._parse_range(range)
         check_full_name(class_name)
@@ -259,7 +257,7 @@ class PackageLoader:
 
     @property
     def counters(self) -> Counters:
-        """The costs so far, of the catalogues and the cache as well.
+        """The costs so far, including catalogues and cache.
 
         >>> _ = packages.load_all("org.wiki")
         >>> packages.counters.downloads
@@ -273,8 +271,7 @@ class PackageLoader:
     def _check_open(self) -> None:
         if self._is_closed:
             raise errors.LoaderError(
-                "the package loader is closed; load packages and read their files before "
-                "close() or within the with statement, or make another loader"
+                "the package loader is closed; load packages before close(), or make another loader"
             )
 
     def _parse_range(self, range: str | VersionSpec) -> VersionSpec:
@@ -299,7 +296,7 @@ class PackageLoader:
             return resolved
 
     def _plan_class(self, class_name: str, spec: VersionSpec) -> Choice:
-        """Choose the package of an object's class with its closure."""
+        """Choose the package of a class, and the closure of its requirements."""
         subject = f"a package in the range {spec} that defines class {class_name}"
         for undefined in self._plan(subject, Query(classes=((class_name, spec),))).undefined:
             names = self._catalog_names()
@@ -324,7 +321,7 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _preferred(self) -> Mapping[str, Collection[Version]]:
-        """Return the versions that are chosen wherever they are in a range: pinned or planned."""
+        """Return pinned and planned versions, which are chosen for every range with them."""
         preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._planned.choices.items():
             preferred.setdefault(fqn, set()).update(choices)
@@ -333,7 +330,7 @@ class PackageLoader:
     def _substitute(
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
-        """Return the version in place of a missing one: pinned, else planned, else the newest."""
+        """Return the pinned version near a missing one, else a planned one, else the newest."""
         # A pinned version may be missing as well.
         preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
         groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]
@@ -342,20 +339,15 @@ class PackageLoader:
 
     def _load(self, choice: Choice, requirement: str, reason: str) -> Package:
         release = choice.release
-        with self._measured(f"{release} of {choice.catalog.name} cannot be loaded"):
+        title = f"{release} of {choice.catalog.name}"
+        with self._measured(f"{title} cannot be loaded"):
             package = self._package_types.load(self._fetcher.source(choice))
             if (package.full_name, package.version) != (release.fqn, release.version):
                 raise errors.CatalogError(
                     f"its archive contains {package.full_name} {package.version}"
                 )
-        LOG.info(
-            "Package %s of %s was chosen for %s, %s",
-            release,
-            choice.catalog.name,
-            requirement,
-            reason,
-        )
-        # Another thread may have loaded the version meanwhile, and both return one object.
+        LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
+        # All threads get the same object, even if another has loaded the version meanwhile.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
         self._record([choice])
         self.pins.use(release.fqn, release.version)
@@ -363,7 +355,7 @@ class PackageLoader:
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:
-        """Count the time of a step, and add the failed step to an error's message."""
+        """Count the time of a step, and name the failed step in an error's message."""
         start = time.monotonic()
         try:
             yield
@@ -378,30 +370,22 @@ class PackageLoader:
         versions = self._planned.choices[fqn]
         if len(versions) > 1:
             for version in resolver.newest_first(versions):
-                LOG.info(
-                    "No single version of %s satisfies all requirements: %s is used for %s",
-                    fqn,
-                    version,
-                    self._planned.chains(versions[version].demands),
-                )
+                chains = self._planned.chains(versions[version].demands)
+                message = "No single version of %s satisfies all requirements: %s is used for %s"
+                LOG.info(message, fqn, version, chains)
 
     def _log_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
-        """Warn if a class comes from another version than the pinned one."""
+        """Warn about a class from another version than the pinned one."""
         pinned = self.pins.select(release.fqn, spec)
         is_in_range = spec.match(release.version)
         if pinned and is_in_range and release.version not in self.pins.table[release.fqn]:
-            LOG.warning(
-                "%s is used for class %s, although %s is pinned: the pinned version is missing, "
-                "or does not define the class",
-                release,
-                class_name,
-                pinned,
-            )
+            message = "%s is used for class %s, which is missing in the pinned version %s"
+            LOG.warning(message, release, class_name, pinned)
 
     def _unanswered(self, subject: str) -> errors.CatalogError:
         return errors.CatalogError(
-            f"{' and '.join(self._catalog_names())} returned neither a release for {subject} nor "
-            f"that none exists; report this to the operator of the catalogue"
+            f"{' and '.join(self._catalog_names())} gave no answer about {subject}: neither a "
+            f"release nor an error; report this to the operator of the catalogue"
         )
 
     def _catalog_names(self) -> list[str]:
@@ -424,9 +408,5 @@ def _default_catalog(session: "Session | None", project_id: str | None) -> Catal
 
 def _log_substitute(spec: VersionSpec, package: Package) -> None:
     if not spec.match(package.version):
-        LOG.warning(
-            "%s %s is used instead of %s, which no catalogue has",
-            package.full_name,
-            package.version,
-            spec,
-        )
+        message = "%s %s is used instead of the version %s, which no catalogue has"
+        LOG.warning(message, package.full_name, package.version, spec)

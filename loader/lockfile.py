@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lock file: the releases of a closure, so that exactly these are loaded again.
+"""The lock file: the releases of a closure, for loading exactly these again.
 
-It contains the requirements and every release of their closure with the digest of
-its archive. ``LockedCatalog`` loads from it, without a network if the archives
-are in the cache. The file is sorted YAML, so that a version control system
-shows changes.
+A lock file has the requirements and every release of their closure with its digest.
+Archives in the cache are loaded from a ``LockedCatalog`` without a network. The file
+is sorted YAML, for version control.
 """
 
-import contextlib
 import dataclasses
 import os
 import pathlib
@@ -77,21 +75,21 @@ class Lock:
     ) -> "Lock":
         """Return a lock with the newest versions of some packages, or of all.
 
-        The other packages keep their versions where the ranges allow it without a
-        second version, and never get another archive of the same version.
+        The other packages keep their versions, unless the ranges then need a second
+        version, and never get another archive of the same version.
 
         >>> old = Lock.create(DirectoryCatalog("packages"), {"org.db": "1", "org.wiki": "1"})
         >>> old.update(DirectoryCatalog("packages"), ["org.db"]) == old
         True
 
         :param fqns: the packages to update; by default, all.
-        :raises LockError: if a package to update is not in the lock, or the version of
-            another one is missing or has another archive now; also as in ``create``.
+        :raises LockError: if a package to update is not in the lock, or a version to
+            keep is missing or has another archive now; also as in ``create``.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises CatalogError: if a catalogue cannot be read.
         """
         if isinstance(fqns, str):
-            # It would be read letter by letter.
+            # A string would be read letter by letter.
             raise errors.LockError(
                 f"expected a list of packages to update, such as [{quoted(fqns)}], not a string"
             )
@@ -121,12 +119,11 @@ class Lock:
         try:
             with file.open("rb") as stream:
                 data = stream.read(safe_yaml.MAX_SIZE + 1)
-            requirements, releases = _parse(data, file.name)
+            return _parse(data, file.name)
         except OSError as error:
             raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
         except ValueError as error:
             raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
-        return cls(requirements, _sorted(releases))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the lock file, completely or not at all.
@@ -171,7 +168,7 @@ class Lock:
                     f"{choice.release} in {choice.catalog.folder(choice.release)} has no archive "
                     f"whose digest could be locked; use a catalogue of archives"
                 )
-        # Where a release was found is not locked.
+        # Locks are the same in every project and for every catalogue.
         releases = (
             dataclasses.replace(c.release, id=c.release.digest, owner=None, visibility=None)
             for c in resolved.chosen
@@ -179,9 +176,9 @@ class Lock:
         return cls(dict(requirements), _sorted(releases))._without_unused()
 
     def _without_unused(self) -> "Lock":
-        """Return this lock without releases that are not loaded from it.
+        """Return this lock without unused releases.
 
-        Beside a version that an update keeps, others may need a newer one that
+        An update may keep a version while other packages need a newer one, which then
         satisfies all requirements.
         """
         query = Query(tuple(self.requirements.items()))
@@ -214,8 +211,8 @@ class LockedCatalog(Catalog):
     def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
         """Make a catalogue.
 
-        :param catalogs: where archives that are not in the cache are fetched; only
-            archives with the locked digests.
+        :param catalogs: for archives missing in the cache; only archives with the
+            locked digests are fetched.
         """
         super().__init__("the lock file")
         self._lock = lock
@@ -232,8 +229,8 @@ class LockedCatalog(Catalog):
     def resolve(self, query: Query) -> Answer:
         """Return the closure of a query, as if all locked versions were pinned.
 
-        Each range gets its newest locked version. The fewest versions of each package
-        could be another closure than the locked one.
+        Each range gets its newest locked version. Choosing the fewest versions again
+        could give another closure.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for release in self._lock.releases:
@@ -245,7 +242,7 @@ class LockedCatalog(Catalog):
     def fetch(self, release: Release) -> Iterable[bytes]:
         """Fetch an archive with the locked digest from one of the other catalogues.
 
-        :raises CatalogError: if none has it, also in the middle.
+        :raises CatalogError: if none has the archive, also in the middle.
         """
         found = []
         for catalog in self._catalogs:
@@ -253,7 +250,7 @@ class LockedCatalog(Catalog):
                 if candidate.version == release.version:
                     if candidate.digest == release.digest:
                         return catalog.fetch(candidate)
-                    found.append(f"{catalog.name} has it with {candidate.digest or 'no digest'}")
+                    found.append(f"{catalog.name} has {candidate.digest or 'no digest'}")
         failure = (
             f"was not found in {_names(self._catalogs)}"
             if self._catalogs
@@ -270,7 +267,7 @@ def _check_found(
     catalogs: Collection[Catalog],
     pins: Mapping[str, Collection[Version]],
 ) -> None:
-    """Check that no package is missing, neither of a range nor of a locked version."""
+    """Check the closure for missing packages and missing locked versions."""
     missing = [resolved.error(unsatisfied, catalogs) for unsatisfied in resolved.unsatisfied]
     for error in missing:
         locked = error.spec.select(pins.get(error.fqn, ()))
@@ -284,27 +281,20 @@ def _check_found(
         raise errors.NoSuchPackage.combine(missing)
 
 
-def _parse(data: bytes, name: str) -> tuple[dict[str, VersionSpec], list[Release]]:
-    """Parse the requirements and releases of a lock file."""
+def _parse(data: bytes, name: str) -> Lock:
     root = safe_yaml.compose(data, name)
     if root is None:
-        raise ValueError("it is empty")
+        raise ValueError("the file is empty")
     content = wire.mapping(_plain(root))
-    if "form" not in content:
-        raise ValueError("form is missing")
-    if content["form"] != str(_FORM):
+    form = wire.get(content, "form", wire.string)
+    if form != str(_FORM):
         raise ValueError(
-            f"it has the form {quoted(str(content['form']))}, but only {_FORM} is supported; use "
-            f"a newer release of the loader"
+            f"the form is {quoted(form)}, but only {_FORM} is supported; use a newer release of "
+            f"the loader"
         )
-    for key in ("requirements", "releases"):
-        if key not in content:
-            raise ValueError(f"{key} is missing")
-    with _at("requirements"):
-        requirements = wire.ranges_from_json(content["requirements"])
-    with _at("releases"):
-        items = wire.sequence(content["releases"])
-    return requirements, list(_read_releases(items))
+    requirements = wire.get(content, "requirements", wire.ranges_from_json)
+    releases = _read_releases(wire.get(content, "releases", wire.sequence))
+    return Lock(requirements, _sorted(releases))
 
 
 def _plain(node: yaml.Node) -> Any:
@@ -327,12 +317,15 @@ def _read_releases(items: Iterable[Any]) -> Iterator[Release]:
     """Read the releases of a lock file, each version of a package once."""
     numbers: dict[resolver.PackageVersion, int] = {}
     for number, item in enumerate(items, 1):
-        name = item.get("name") if isinstance(item, dict) else None
-        with _at(f"release {number} ({name})" if isinstance(name, str) else f"release {number}"):
+        try:
             release = _read_release(wire.mapping(item))
             first = numbers.setdefault(release.key, number)
             if first != number:
-                raise ValueError(f"release {first} is {release} as well; leave one of them")
+                raise ValueError(f"release {first} is {release} as well; remove one of them")
+        except ValueError as error:
+            name = item.get("name") if isinstance(item, dict) else None
+            title = f"release {number} ({name})" if isinstance(name, str) else f"release {number}"
+            raise ValueError(f"{title}: {error}") from error
         yield release
 
 
@@ -344,15 +337,6 @@ def _read_release(item: Mapping[str, Any]) -> Release:
     if not release.digest:
         raise ValueError("sha256 is missing")
     return dataclasses.replace(release, id=release.digest)
-
-
-@contextlib.contextmanager
-def _at(where: str) -> Iterator[None]:
-    """Name the place in the file of an error."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
 
 
 def _names(catalogs: Iterable[Catalog]) -> str:

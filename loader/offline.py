@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The offline index: releases that catalogues returned before, for when none can be reached.
+"""The offline index, which replaces catalogues while they cannot be reached.
 
-Each release that was chosen for a project is recorded in the cache's directory,
-once its archive is in the cache. The operator has to enable the index: it may
-be outdated, so that nothing from it changes a pin.
+Each release chosen for a project is recorded in the cache's directory, once its
+archive is in the cache. The operator has to enable the index, since its releases
+may be outdated. They change no pins.
 """
 
 import contextlib
@@ -12,7 +12,6 @@ import dataclasses
 import hashlib
 import json
 import logging
-import pathlib
 from collections.abc import Iterable, Iterator
 
 from glare_murano import wire
@@ -28,40 +27,40 @@ _DAMAGED = (ValueError, RecursionError)
 
 
 class OfflineIndex(Catalog):
-    """The releases of a cache that catalogues returned before for one project.
+    """The recorded releases of a cache, for one project.
 
     >>> catalogs, cache = [DirectoryCatalog("packages")], Cache("cache")
     >>> index = OfflineIndex(catalogs, cache, "my-project")
     >>> packages = PackageLoader(catalogs, cache, offline_index=index)
 
-    :ivar was_used: whether it has replaced a catalogue that could not be reached.
+    :ivar was_used: whether the index has replaced a catalogue.
     """
 
     def __init__(
         self, catalogs: Catalog | Iterable[Catalog], cache: Cache, project_id: str | None
     ) -> None:
-        """Open an index, which reads no file yet.
+        """Make an index; no file is read.
 
-        :param project_id: the project; other projects do not see its releases. None only
-            if all packages of the catalogues are public.
+        :param project_id: the project, whose releases no other project sees. None only
+            for catalogues of public packages.
         """
         super().__init__("the offline index")
         self.was_used = False
         self._catalogs = as_catalogs(catalogs)
-        # Catalogues that could not be reached in this deployment, and their errors.
+        # Unreachable catalogues in this deployment, with their errors.
         self._unreachable: dict[object, str] = {}
         self._cache = cache
         scope = json.dumps([project_id, [catalog.name for catalog in self._catalogs]])
         self._directory = cache.folder / "resolved" / hashlib.sha256(scope.encode()).hexdigest()
 
     def query(self, query: Query) -> Resolution:
-        """Query the catalogues, with the index in place of one that cannot be reached.
+        """Query the catalogues, with the index in place of unreachable ones.
 
-        A catalogue that could not be reached, after all its attempts, is queried
-        again only for packages that the index lacks.
+        An unreachable catalogue, which has failed in all its attempts, is queried again
+        only for packages missing in the index.
 
-        :raises CatalogError: if a catalogue refuses the query, or cannot be reached
-            while the index lacks a package.
+        :raises CatalogError: if a catalogue refuses the query, or is unreachable with a
+            package missing in the index.
         """
         resolved = self._fallback(query) if self._unreachable else None
         if resolved is None:
@@ -93,15 +92,15 @@ class OfflineIndex(Catalog):
             LOG.warning("Cannot record %s in %s: %s", release, self.name, error)
 
     def releases(self, fqn: str) -> list[Release]:
-        """Return the recorded releases of a package whose archives are in the cache."""
+        """Return the recorded releases of a package, the newest first."""
         return newest_first(release for release in self._recorded() if release.fqn == fqn)
 
     def releases_defining(self, class_name: str) -> list[Release]:
-        """Return the recorded releases that define a class and are in the cache."""
+        """Return the recorded releases that define a class, the newest first."""
         return newest_first(r for r in self._recorded() if class_name in r.classes)
 
     def fetch(self, release: Release) -> Iterable[bytes]:
-        """Fail, since a release whose archive is not in the cache cannot be had."""
+        """Raise ``CatalogError``: an archive missing in the cache cannot be fetched."""
         raise errors.CatalogError(f"{release} is no longer in the cache")
 
     def _fallback(self, query: Query) -> Resolution | None:
@@ -119,7 +118,7 @@ class OfflineIndex(Catalog):
             is_root_missing = any(m.demand.requirer is None for m in resolved.unsatisfied)
             if resolved.undefined or is_root_missing:
                 return None
-            # A catalogue may have what is missing below: it is queried when that is loaded.
+            # Packages missing below are queried again when they are loaded.
             return dataclasses.replace(resolved, unsatisfied=())
 
     def _add_unreachable(self, error: errors.NoAnswer) -> None:
@@ -133,15 +132,11 @@ class OfflineIndex(Catalog):
         for path in sorted(self._directory.glob("*.json")):
             if self._cache.has(path.stem):
                 try:
-                    yield _read(path)
+                    release = wire.release_from_json(json.loads(path.read_text()))
+                    yield dataclasses.replace(release, id=path.stem, digest=path.stem)
                 except (OSError, *_DAMAGED) as error:
                     LOG.warning("Left out the damaged file %s of %s: %s", path, self.name, error)
                     if isinstance(error, _DAMAGED):
                         # The release can then be recorded again.
                         with contextlib.suppress(OSError):
                             path.unlink(missing_ok=True)
-
-
-def _read(path: pathlib.Path) -> Release:
-    release = wire.release_from_json(json.loads(path.read_text()))
-    return dataclasses.replace(release, id=path.stem, digest=path.stem)

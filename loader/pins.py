@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fixation table: the versions that an environment was deployed with.
+"""The fixation table: the versions of an environment's earlier deployments.
 
-A pinned version is used wherever it is in a range, even if a newer one exists, so
-that an environment changes only on request. The table has the form of Murano's
-object model (``SystemData.Packages``).
+A pinned version is chosen for every range with this version, even if a newer one
+exists: an environment changes only on request. The table has the form of
+Murano's object model (``SystemData.Packages``).
 """
 
 import collections
@@ -17,7 +17,7 @@ from loader import errors
 
 
 class Pins:
-    """The pinned versions of packages, and those of them that were used.
+    """The pinned versions of packages.
 
     >>> pins = Pins({"org.db": ["1.0.0"]})
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache", pins) as packages:
@@ -81,7 +81,7 @@ class Pins:
         return spec.select(resolver.newest_first(self._pinned.get(fqn, ())))
 
     def use(self, fqn: str, version: Version) -> None:
-        """Pin a version, and note that it is used.
+        """Pin a version, and mark the pin as used.
 
         >>> pins.use("org.db", Version("1.0.0"))
         >>> pins
@@ -92,7 +92,7 @@ class Pins:
             self._used[fqn].add(version)
 
     def compact(self) -> None:
-        """Remove the pins that were not used.
+        """Remove unused pins.
 
         >>> pins.use("org.wiki", Version("1.1.0"))
         >>> pins.compact()
@@ -116,10 +116,7 @@ class Pins:
 
 
 def _read(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package.
-
-    A pin that were ignored would let another version into an environment.
-    """
+    """Read the pins of a package, without ignoring any, which would change environments."""
     if not isinstance(fqn, str):
         raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")
     # A string would be read letter by letter.

@@ -2,11 +2,11 @@
 
 """The closure of requirements, chosen from catalogues before any archive is fetched.
 
-A single catalogue may answer a dependency query by itself, in one request. Otherwise
-each catalogue is queried once for each level of the graph. Both ways choose by
-``glare_murano.resolver`` and give the same result. A version that several
-catalogues have is taken from the first of them. Where several versions satisfy
-the requirements equally well, those of the first catalogue are chosen.
+A single catalogue may answer a dependency query in one request. Otherwise each
+catalogue is queried for each level of the graph. Both ways choose by
+``glare_murano.resolver``, with the same result. A version in several catalogues is
+taken from the first of them. Of versions that satisfy the requirements equally
+well, those of the first catalogue are chosen.
 """
 
 import collections
@@ -22,25 +22,19 @@ from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Answer, Query, Release, Undefined
 from loader import errors
 from loader.catalogs.base import Catalog, newest_first
-from loader.errors import RequirementChains
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """A chosen release.
 
-    :param catalog: the catalogue that has it.
-    :param demands: the ranges that it satisfies, with their requirers.
+    :param catalog: the catalogue of the release.
+    :param demands: the satisfied ranges with their requirers.
     """
 
     catalog: Catalog
     release: Release
     demands: tuple[resolver.Demand, ...]
-
-    def joined(self, later: "Choice") -> "Choice":
-        """Return the choice of a later query, with the demands of both."""
-        demands = dict.fromkeys((*self.demands, *later.demands))
-        return dataclasses.replace(later, demands=tuple(demands))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -49,7 +43,7 @@ class Resolution:
 
     :param choices: FQN -> version -> choice.
     :param unsatisfied: ranges without any version.
-    :param undefined: classes that no package in the range defines.
+    :param undefined: classes without a package in the range.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
@@ -73,7 +67,7 @@ class Resolution:
         return choices[version] if version is not None else None
 
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
-        """Return the newest choice that defines a class, in the first range that has one."""
+        """Return the newest choice that defines a class, in the first range with any."""
         defining = {
             choice.release.version: choice
             for choice in self.chosen
@@ -83,7 +77,7 @@ class Resolution:
         return next((defining[version] for version in versions if version is not None), None)
 
     def find_missing(self, fqn: str, *specs: VersionSpec) -> resolver.Unsatisfied | None:
-        """Return the first of some ranges that is known to be without any version."""
+        """Return the first of some ranges without any version, as far as known."""
         found = (m for spec in specs for m in self.unsatisfied if m.demand.spec == spec)
         return next((missing for missing in found if missing.demand.fqn == fqn), None)
 
@@ -97,7 +91,7 @@ class Resolution:
     ) -> errors.NoSuchPackage:
         """Return the error for a range without any version.
 
-        :param catalogs: the catalogues that were searched.
+        :param catalogs: the searched catalogues.
         :param spec: the range in the message; by default, the missing one.
         :param required_by: the requirer in the message; by default, the demand's.
         """
@@ -114,31 +108,34 @@ class Resolution:
             self._chains_on(demand, required_by),
         )
 
-    def chains(self, demands: Sequence[resolver.Demand]) -> RequirementChains:
+    def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
         """Return the chains of demands, from the roots of this closure."""
         shown = demands[: errors.MAX_CHAINS]
         chains = tuple(resolver.chain_of(demand, self._reached_by) for demand in shown)
-        return RequirementChains(chains, len(demands) - len(shown))
+        return errors.RequirementChains(chains, len(demands) - len(shown))
 
     def joined(self, later: "Resolution") -> "Resolution":
         """Return this result with the result of a later query.
 
-        The demand by which a release was reached first stays the first.
+        The first demand of each release stays the first.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
         for choice in later.chosen:
             known = choices.setdefault(choice.release.fqn, {})
             before = known.get(choice.release.version)
-            known[choice.release.version] = before.joined(choice) if before else choice
+            demands = dict.fromkeys((*(before.demands if before else ()), *choice.demands))
+            known[choice.release.version] = dataclasses.replace(choice, demands=tuple(demands))
         unsatisfied = {m.demand: m for m in (*self.unsatisfied, *later.unsatisfied)}
         undefined = dict.fromkeys((*self.undefined, *later.undefined))
         return Resolution(choices, tuple(unsatisfied.values()), tuple(undefined))
 
-    def _chains_on(self, demand: resolver.Demand, required_by: str | None) -> RequirementChains:
-        """Return all requirements on a package, those like an unsatisfied demand first.
+    def _chains_on(
+        self, demand: resolver.Demand, required_by: str | None
+    ) -> errors.RequirementChains:
+        """Return all requirements on a package, first with the range of the demand.
 
-        Then come other unsatisfied ones, and those of the newest version; among
-        these, those that are nearest to the roots.
+        Unsatisfied demands precede others, newer versions precede older ones, and
+        short chains precede long ones.
         """
         demands = [m.demand for m in self.unsatisfied if m.demand.fqn == demand.fqn]
         choices = self.choices.get(demand.fqn, {})
@@ -153,7 +150,7 @@ class Resolution:
 
 
 def as_catalogs(catalogs: Catalog | Iterable[Catalog]) -> tuple[Catalog, ...]:
-    """Return one catalogue or several as a tuple.
+    """Return catalogues, or a single catalogue, as a tuple.
 
     :raises TypeError: if an item is not a catalogue.
     """
@@ -203,7 +200,7 @@ def by_level(catalogs: Sequence[Catalog], query: Query) -> Resolution:
 class _Releases:
     """The releases of several catalogues, as a source of the resolver.
 
-    :ivar found: the first catalogue that has a release, and the release there.
+    :ivar found: each release, with the first catalogue that has the version.
     """
 
     def __init__(self, catalogs: Sequence[Catalog]) -> None:
@@ -211,7 +208,7 @@ class _Releases:
         self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the versions of packages, those of the first catalogue first."""
+        """Return the versions of packages, by catalogue and then the newest first."""
         versions: dict[str, dict[Version, None]] = {fqn: {} for fqn in fqns}
         for catalog in self._catalogs:
             with _naming(catalog):
@@ -226,7 +223,7 @@ class _Releases:
     def requirements(
         self, releases: Collection[resolver.PackageVersion]
     ) -> Mapping[resolver.PackageVersion, resolver.Requirements]:
-        """Return the requirements of releases whose versions were returned."""
+        """Return the requirements of releases."""
         return {release: self.found[release][1].requirements for release in releases}
 
 

@@ -62,7 +62,7 @@ def test_versions_side_by_side_are_no_mistake(tmp_path: pathlib.Path) -> None:
 
 _WRONG = [
     ("form: 1\n", "", "form is missing"),
-    ("form: 1", "form: true", "it has the form 'true', but only 1 is supported"),
+    ("form: 1", "form: true", "the form is 'true', but only 1 is supported"),
     ("form: 1", "form: 1\nform: 1", "line 2: 'form' is written twice"),
     ("form: 1", "form: 1\n<<: {a: b}", "merge keys are not supported"),
     ("form: 1", "form: 1\n[a]: b", "line 2: a key is a sequence, not a string"),
@@ -127,5 +127,5 @@ def test_what_is_wrong_is_told_by_package_and_key(
 
 @pytest.mark.parametrize("sha256", [_ZEROS, "1" * 64])
 def test_a_version_that_stands_twice_is_refused(tmp_path: pathlib.Path, sha256: str) -> None:
-    with pytest.raises(loader.LockError, match=r"release 2 is org\.db 1\.1\.0 as well; leave"):
+    with pytest.raises(loader.LockError, match=r"release 2 is org\.db 1\.1\.0 as well; remove"):
         _load(tmp_path, _TEXT + _DB.replace(_ZEROS, sha256))
