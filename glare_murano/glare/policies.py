@@ -20,7 +20,7 @@ _RULES: list[oslo_policy.RuleDefault] = [
             {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
             {"path": "/artifacts/murano/{artifact_id}", "method": "DELETE"},
         ],
-    ),
+    )
 ]
 
 

@@ -38,9 +38,7 @@ _LOOK_UP = 16
 _ID = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
 SCHEMA = {
     "type": "object",
-    "properties": {
-        "artifacts": {"type": "array", "maxItems": wire.MAX_ARCHIVES, "items": _ID},
-    },
+    "properties": {"artifacts": {"type": "array", "maxItems": wire.MAX_ARCHIVES, "items": _ID}},
     "required": ["artifacts"],
     "additionalProperties": False,
 }
