@@ -109,7 +109,6 @@ def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Content
         },
         ui="ui.yaml",
         logo=None,
-        supplier_logo=None,
         document={},
         warnings=(),
     )

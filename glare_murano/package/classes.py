@@ -82,11 +82,10 @@ def _definitions(
     without_namespaces = False
     for node in nodes:
         try:
-            if not isinstance(node, yaml.MappingNode):
-                if kind(node) == "nothing":
-                    continue
-                raise ValueError(f"expected a mapping, found {kind(node)}")
-            keys = {key.value: value for key, value in _merged(node) if isinstance(key.value, str)}
+            if kind(node) == "nothing":
+                continue
+            pairs = safe_yaml.merged_pairs(node)
+            keys = {key.value: value for key, value in pairs if isinstance(key.value, str)}
             if without_namespaces:
                 raise ValueError("the engine reads no document after one with empty Namespaces")
             if "Namespaces" in keys:
@@ -120,29 +119,13 @@ def _is_empty(node: yaml.Node) -> bool:
     return kind(node) == "nothing" or node.value == ""
 
 
-def _merged(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Return the pairs of a mapping, after the pairs from its merge keys."""
-    if not any(key.tag == safe_yaml.MERGE for key, _ in node.value):
-        return list(node.value)
-    pairs: list[tuple[yaml.Node, yaml.Node]] = []
-    for key, value in node.value:
-        if key.tag != safe_yaml.MERGE:
-            continue
-        merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-        for base in reversed(merged):
-            if not isinstance(base, yaml.MappingNode):
-                raise ValueError(f"<<: expected a mapping, found {kind(base)}")
-            pairs += _merged(base)
-    return pairs + [pair for pair in node.value if pair[0].tag != safe_yaml.MERGE]
-
-
 def _namespaces(node: yaml.Node) -> dict[str, str]:
     if kind(node) == "nothing":
         return {}
     if not isinstance(node, yaml.MappingNode):
         raise ValueError(f"Namespaces: expected a mapping, found {kind(node)}")
     found = {}
-    for key, value in _merged(node):
+    for key, value in safe_yaml.merged_pairs(node):
         prefix = _string(key, "Namespaces")
         if not _PREFIX.match(prefix):
             raise ValueError(f"Namespaces: {quoted(prefix)} is not a valid prefix")

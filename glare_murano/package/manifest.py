@@ -45,6 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +87,6 @@ class Manifest:
     :param requirements: FQN -> range, including implicit requirements.
     :param ui: the file of the form definition, below ``UI``.
     :param logo: the file of the logo; None without the key.
-    :param supplier_logo: the file of the supplier's logo; None without the key.
     :param document: the manifest for package-type plug-ins, without null:
         strings as written, but ``Meta`` and unknown keys as plain YAML values.
     :param warnings: harmless problems, such as unknown keys.
@@ -105,9 +105,13 @@ class Manifest:
     requirements: Mapping[str, VersionSpec]
     ui: str
     logo: str | None
-    supplier_logo: str | None
     document: Mapping[str, Any]
     warnings: tuple[Problem, ...]
+
+    @property
+    def supplier_logo(self) -> str | None:
+        """The file of the supplier's logo; None without the key."""
+        return self.supplier.get("Logo") or None
 
     @classmethod
     def parse(cls, data: bytes) -> "Manifest":
@@ -164,58 +168,48 @@ class _ManifestReader:
             message = f"expected a mapping, found {safe_yaml.kind(node)}"
             self._complain(Rule.MANIFEST_MAPPING, MANIFEST_FILE, message, node)
             raise InvalidManifest(self._problems)
-        self._nodes = dict(self._pairs(node, MANIFEST_FILE))
+        self._written = dict(self._pairs(node, MANIFEST_FILE))
+        # A key with null is the same as no key.
+        self._nodes = {k: v for k, v in self._written.items() if v.tag != safe_yaml.NULL}
 
     def manifest(self) -> Manifest:
         full_name = self._required("FullName", Rule.MANIFEST_NAME, check_full_name)
-        version = self._read("Version", Rule.MANIFEST_VERSION, parse_version)
-        format_ = self._read("Format", Rule.MANIFEST_FORMAT, _registered_format)
-        package_type = self._required("Type", Rule.MANIFEST_TYPE, _package_type)
-        display_name = self._read("Name", Rule.MANIFEST_TEXT, str)
-        description = self._read("Description", Rule.MANIFEST_TEXT, str)
-        author = self._read("Author", Rule.MANIFEST_TEXT, str)
-        supplier, supplier_logo = self._supplier()
-        tags = self._tags()
-        classes = self._mapping("Classes", Rule.MANIFEST_CLASSES, check_full_name, _relative_path)
-        ui = self._read("UI", Rule.MANIFEST_FILE, _relative_path)
-        logo = self._read("Logo", Rule.MANIFEST_FILE, _relative_path)
-        requirements = self._requirements()
-        document = self._document()
-        if self._problems or full_name is None or package_type is None:
-            raise InvalidManifest(self._problems)
-        version = version or parse_version(None)
-        return Manifest(
+        version = self._read("Version", Rule.MANIFEST_VERSION, parse_version, parse_version(None))
+        manifest = Manifest(
             full_name=full_name,
             version=version,
-            format=format_ or Format.of(None),
-            package_type=package_type,
-            display_name=display_name or full_name,
-            description=description or "",
-            author=author or "",
-            supplier=types.MappingProxyType(supplier),
-            tags=tags,
-            classes=types.MappingProxyType(classes),
-            requirements=types.MappingProxyType(
-                _with_implicit_requirements(full_name, version, requirements)
+            format=self._read("Format", Rule.MANIFEST_FORMAT, _registered_format, Format.of(None)),
+            package_type=self._required("Type", Rule.MANIFEST_TYPE, _package_type),
+            display_name=self._read("Name", Rule.MANIFEST_TEXT, str, "") or full_name,
+            description=self._read("Description", Rule.MANIFEST_TEXT, str, ""),
+            author=self._read("Author", Rule.MANIFEST_TEXT, str, ""),
+            supplier=types.MappingProxyType(self._supplier()),
+            tags=self._tags(),
+            classes=types.MappingProxyType(
+                self._mapping("Classes", Rule.MANIFEST_CLASSES, check_full_name, _relative_path)
             ),
-            ui=ui or "ui.yaml",
-            logo=logo,
-            supplier_logo=supplier_logo,
-            document=types.MappingProxyType(document),
+            ui=self._read("UI", Rule.MANIFEST_FILE, _relative_path, "ui.yaml"),
+            logo=self._read("Logo", Rule.MANIFEST_FILE, _relative_path, None),
+            requirements=types.MappingProxyType(self._requirements(full_name, version)),
+            document=types.MappingProxyType(self._document()),
             warnings=self._unknown_keys(),
         )
+        if self._problems:
+            raise InvalidManifest(self._problems)
+        return manifest
 
-    def _required(self, key: str, rule: Rule, convert: Callable[[str], T]) -> T | None:
-        if self._node(key) is None:
-            self._complain(rule, key, "is missing", self._nodes.get(key))
-        return self._read(key, rule, convert)
+    def _required(self, key: str, rule: Rule, convert: Callable[[str], str]) -> str:
+        if key not in self._nodes:
+            self._complain(rule, key, "is missing", self._written.get(key))
+        return self._read(key, rule, convert, "")
 
-    def _read(self, key: str, rule: Rule, convert: Callable[[str], T]) -> T | None:
-        node = self._node(key)
-        return None if node is None else self._convert(node, key, rule, convert)
+    def _read(self, key: str, rule: Rule, convert: Callable[[str], T], default: D) -> T | D:
+        """Convert the string of a key; return the default without it, or after a problem."""
+        node = self._nodes.get(key)
+        value = None if node is None else self._convert(node, key, rule, convert)
+        return default if value is None else value
 
-    def _supplier(self) -> tuple[dict[str, str], str | None]:
-        """Return the strings of ``Supplier``, and the path of the logo."""
+    def _supplier(self) -> dict[str, str]:
         flat: dict[str, yaml.Node] = {}
         for name, node in self._entries("Supplier", Rule.MANIFEST_SUPPLIER):
             if isinstance(node, yaml.MappingNode):
@@ -229,13 +223,12 @@ class _ManifestReader:
                 text = self._convert(node, f"Supplier.{name}", Rule.MANIFEST_SUPPLIER, str)
                 if text is not None:
                     strings[name] = text
-        if not strings.get("Logo"):
-            return strings, None
-        logo = self._convert(flat["Logo"], "Supplier.Logo", Rule.MANIFEST_FILE, _relative_path)
-        return strings, logo
+        if strings.get("Logo"):
+            self._convert(flat["Logo"], "Supplier.Logo", Rule.MANIFEST_FILE, _relative_path)
+        return strings
 
     def _tags(self) -> tuple[str, ...]:
-        node = self._node("Tags")
+        node = self._nodes.get("Tags")
         if node is None:
             return ()
         if not isinstance(node, yaml.SequenceNode):
@@ -246,13 +239,23 @@ class _ManifestReader:
         tags = [self._convert(item, "Tags", Rule.MANIFEST_TAGS, str) for item in items]
         return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
-    def _requirements(self) -> dict[str, VersionSpec]:
+    def _requirements(self, full_name: str, version: Version) -> dict[str, VersionSpec]:
+        """Return the written requirements, then the implicit ones.
+
+        Implicit are the core library in 0.x, and the package itself with its own major version.
+        The core library does not require itself (specification "Murano versioning", section
+        "Package requirements").
+        """
         node = self._nodes.get("Require")
         if isinstance(node, yaml.MappingNode) and len(node.value) > _MAX_REQUIREMENTS:
             message = f"{len(node.value)} packages, at most {_MAX_REQUIREMENTS} are allowed"
             self._complain(Rule.MANIFEST_REQUIRE, "Require", message, node)
             return {}
-        return self._mapping("Require", Rule.MANIFEST_REQUIRE, check_required_name, VersionSpec.of)
+        found = self._mapping("Require", Rule.MANIFEST_REQUIRE, check_required_name, VersionSpec.of)
+        if full_name != CORE_LIBRARY:
+            found.setdefault(CORE_LIBRARY, VersionSpec.of(None))
+            found.setdefault(full_name, VersionSpec.of(str(version.major)))
+        return found
 
     def _mapping(
         self, key: str, rule: Rule, check_key: Callable[[str], str], convert: Callable[[str], T]
@@ -272,8 +275,6 @@ class _ManifestReader:
     def _document(self) -> dict[str, Any]:
         document = {}
         for key, node in self._nodes.items():
-            if node.tag == safe_yaml.NULL:
-                continue
             read = safe_yaml.strings if key in _KEYS - {"Meta"} else safe_yaml.plain
             try:
                 document[key] = read(node)
@@ -285,16 +286,12 @@ class _ManifestReader:
         message = f"is unknown; known are {', '.join(sorted(_KEYS))}"
         return tuple(
             Problem(Rule.MANIFEST_KEY, quoted(key), message, safe_yaml.line_of(node.start_mark))
-            for key, node in self._nodes.items()
+            for key, node in self._written.items()
             if key not in _KEYS
         )
 
-    def _node(self, key: str) -> yaml.Node | None:
-        node = self._nodes.get(key)
-        return None if node is None or node.tag == safe_yaml.NULL else node
-
     def _entries(self, key: str, rule: Rule) -> Iterator[tuple[str, yaml.Node]]:
-        node = self._node(key)
+        node = self._nodes.get(key)
         if isinstance(node, yaml.MappingNode):
             yield from self._pairs(node, key)
         elif node is not None:
@@ -318,7 +315,7 @@ class _ManifestReader:
     def _convert(
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
-        """Convert a string as written, null to the empty string; None after a complaint."""
+        """Convert a string as written, null to the empty string; None after a problem."""
         if not isinstance(node, yaml.ScalarNode):
             self._complain(rule, where, f"expected a string, found {safe_yaml.kind(node)}", node)
             return None
@@ -331,23 +328,6 @@ class _ManifestReader:
     def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
         line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         self._problems.append(Problem(rule, where, message, line))
-
-
-def _with_implicit_requirements(
-    full_name: str, version: Version, requirements: Mapping[str, VersionSpec]
-) -> dict[str, VersionSpec]:
-    """Add the core library in 0.x, and the package itself with its own major version.
-
-    Written requirements win, and the core library does not require itself
-    (specification "Murano versioning", section "Package requirements").
-    """
-    if full_name == CORE_LIBRARY:
-        return dict(requirements)
-    implicit = {
-        CORE_LIBRARY: VersionSpec.of(None),
-        full_name: VersionSpec.of(str(version.major)),
-    }
-    return {**requirements, **{k: v for k, v in implicit.items() if k not in requirements}}
 
 
 def _checked_name(text: str, pattern: re.Pattern[str], characters: str) -> str:

@@ -9,7 +9,6 @@ has a line number.
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -106,7 +105,8 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
     try:
-        if len(data) - len(data.translate(None, _NODE_CHARACTERS)) > _SAFE_COUNT:
+        node_characters = len(data) - len(data.translate(None, _NODE_CHARACTERS))
+        if node_characters > _SAFE_COUNT or (b"&" in data and b"*" in data):
             _check_events(data, name)
         nodes = list(yaml.compose_all(data, Loader=_Loader))
     except errors.InvalidPackage:
@@ -117,16 +117,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise _refusal(Rule.YAML_SYNTAX, name, f"not valid YAML: {reason}") from error
-    if b"&" in data and b"*" in data:
-        _check_aliases(nodes, name)
-    count = 0
-    for level in itertools.chain.from_iterable(_levels(node, name) for node in nodes):
-        count += len(level)
-        if b"!" in data and not _KNOWN_TAGS.issuperset([node.tag for node in level]):
-            unknown = next(node for node in level if node.tag not in _KNOWN_TAGS)
-            message = f"the tag {quoted(unknown.tag)} is unknown"
-            raise _refusal(Rule.YAML_TAG, name, message, unknown.start_mark)
-    return nodes, count
+    return nodes, _count_expanded(nodes, name)
 
 
 def plain(node: yaml.Node) -> Any:
@@ -156,6 +147,20 @@ def strings(node: yaml.Node) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return [strings(item) for item in node.value if item.tag != NULL]
     return None if node.tag == NULL else str(node.value)
+
+
+def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
+    """Return the pairs of a mapping, after the pairs of the mappings that it merges (``<<``).
+
+    :raises ValueError: if the node or a merged node is not a mapping.
+    """
+    if not isinstance(node, yaml.MappingNode):
+        raise ValueError(f"expected a mapping, found {kind(node)}")
+    try:
+        yaml.constructor.SafeConstructor().flatten_mapping(node)
+    except yaml.MarkedYAMLError as error:
+        raise ValueError(f"'<<': {error.problem}") from error
+    return list(node.value)
 
 
 def key_of(node: yaml.Node) -> str:
@@ -197,77 +202,49 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def _check_events(data: bytes, name: str) -> None:
-    """Refuse deep nesting and many nodes before libyaml composes them."""
-    depth = count = 0
+    """Refuse deep nesting, many nodes and recursive aliases before libyaml composes nodes."""
+    count = 0
+    # The anchors of the collections around an event, or None without an anchor.
+    anchors: list[str | None] = []
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         count += isinstance(event, _NODE)
         if count > MAX_EXPANDED:
             message = f"more than {MAX_EXPANDED} values"
             raise _refusal(Rule.YAML_SIZE, name, message, event.start_mark)
         if isinstance(event, _OPENING):
-            depth += 1
-            if depth > MAX_DEPTH:
+            anchors.append(event.anchor)
+            if len(anchors) > MAX_DEPTH:
                 raise _too_deep(name, event.start_mark)
         elif isinstance(event, _CLOSING):
-            depth -= 1
+            anchors.pop()
+        elif isinstance(event, yaml.AliasEvent) and event.anchor in anchors:
+            raise _refusal(Rule.YAML_ALIAS, name, "an alias contains itself", event.start_mark)
 
 
-def _check_aliases(roots: Sequence[yaml.Node], name: str) -> None:
-    """Refuse recursive aliases, and aliases with too many nodes."""
-    sizes: dict[int, int] = {}
-    open_nodes: set[int] = set()
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, done = stack.pop()
-        key = id(node)
-        if done:
-            sizes[key] = 1 + sum(sizes[id(child)] for child in _children(node))
-            open_nodes.discard(key)
-            if sizes[key] > MAX_EXPANDED:
-                raise _too_many(name, node)
-        elif key in open_nodes:
-            raise _refusal(Rule.YAML_ALIAS, name, "an alias contains itself", node.start_mark)
-        elif key not in sizes:
-            open_nodes.add(key)
-            stack.append((node, True))
-            stack.extend((child, False) for child in _children(node))
-    total = 0
-    for root in roots:
-        total += sizes[id(root)]
-        if total > MAX_EXPANDED:
-            raise _too_many(name, root)
-
-
-def _levels(root: yaml.Node, name: str) -> Iterator[list[yaml.Node]]:
-    """Return the nodes of a document by their depth, the root first.
-
-    :raises InvalidPackage: if the document is nested too deep.
-    """
-    level = [root]
-    for _ in range(MAX_DEPTH + 1):
-        yield level
+def _count_expanded(roots: list[yaml.Node], name: str) -> int:
+    """Count the nodes with aliases expanded; refuse too many, deep nesting and unknown tags."""
+    count, level = 0, roots
+    for depth in itertools.count():
+        count += len(level)
+        if count > MAX_EXPANDED:
+            message = f"aliases expand to more than {MAX_EXPANDED} nodes"
+            raise _refusal(Rule.YAML_ALIAS, name, message, level[-1].start_mark)
+        if not _KNOWN_TAGS.issuperset([node.tag for node in level]):
+            unknown = next(node for node in level if node.tag not in _KNOWN_TAGS)
+            message = f"the tag {quoted(unknown.tag)} is unknown"
+            raise _refusal(Rule.YAML_TAG, name, message, unknown.start_mark)
         collections = [node for node in level if type(node) is not _SCALAR]
         if not collections:
-            return
+            break
+        if depth == MAX_DEPTH:
+            raise _too_deep(name, collections[0].start_mark)
         # No call for each node: there are many in every class.
-        level = list(
-            itertools.chain.from_iterable(
-                itertools.chain.from_iterable(node.value) if type(node) is _MAPPING else node.value
-                for node in collections
-            )
+        children = itertools.chain.from_iterable(
+            itertools.chain.from_iterable(node.value) if type(node) is _MAPPING else node.value
+            for node in collections
         )
-    raise _too_deep(name, collections[0].start_mark)
-
-
-def _children(node: yaml.Node) -> Iterable[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return node.value if isinstance(node, yaml.SequenceNode) else ()
-
-
-def _too_many(name: str, node: yaml.Node) -> errors.InvalidPackage:
-    message = f"aliases expand to more than {MAX_EXPANDED} nodes"
-    return _refusal(Rule.YAML_ALIAS, name, message, node.start_mark)
+        level = list(itertools.islice(children, MAX_EXPANDED - count + 1))
+    return count
 
 
 def _too_deep(name: str, mark: Any) -> errors.InvalidPackage:

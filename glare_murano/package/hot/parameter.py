@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import enum
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from glare_murano.package.hot.yaql import literal
@@ -78,19 +78,16 @@ def read_constraints(value: object, kind: ParameterType) -> Iterator[Constraint]
     :raises ValueError: with the expected form, if the entry is malformed.
     """
     if not isinstance(value, dict):
-        raise ValueError(
-            f"expected a mapping such as {{length: {{max: 8}}}}, found {_shortened(value)}"
-        )
+        raise _unexpected("a mapping such as {length: {max: 8}}", value)
     description = value.get("description")
-    for name, read in _CONSTRAINTS[kind].items():
-        if name in value:
+    for name, (kinds, read) in _CONSTRAINTS.items():
+        if name in value and kind in kinds:
             try:
                 constraint = read(value[name], kind)
-                yield dataclasses.replace(
-                    constraint, description=None if description is None else _string(description)
-                )
+                message = None if description is None else _string(description)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
+            yield dataclasses.replace(constraint, description=message)
 
 
 def truth_or_none(value: object) -> bool | None:
@@ -111,7 +108,7 @@ def _range(value: object, _kind: ParameterType) -> Constraint:
 
 def _allowed_values(value: object, kind: ParameterType) -> Constraint:
     if not isinstance(value, list):
-        raise ValueError(f"expected a list of values, found {_shortened(value)}")
+        raise _unexpected("a list of values", value)
     converters: Mapping[ParameterType, Callable[[object], str | float]] = {
         ParameterType.NUMBER: _number,
         ParameterType.BOOLEAN: _truth,
@@ -127,36 +124,32 @@ def _allowed_pattern(value: Any, _kind: ParameterType) -> Constraint:
     try:
         re.compile(value)
     except (re.error, OverflowError, RecursionError, TypeError) as error:
-        raise ValueError(
-            f"expected a regular expression, found {_shortened(value)}: {error}"
-        ) from error
+        raise _unexpected("a regular expression", value, f": {error}") from error
     return Constraint(f"$.matches({literal(value)})", pattern=value)
 
 
-_CONSTRAINTS: Mapping[ParameterType, Mapping[str, Callable[[Any, ParameterType], Constraint]]] = {
-    ParameterType.STRING: {
-        "length": _length,
-        "allowed_values": _allowed_values,
-        "allowed_pattern": _allowed_pattern,
-    },
-    ParameterType.NUMBER: {"range": _range, "allowed_values": _allowed_values},
-    ParameterType.BOOLEAN: {"allowed_values": _allowed_values},
-    ParameterType.LIST: {"length": _length, "allowed_values": _allowed_values},
-    ParameterType.JSON: {},
+# Name -> the types of parameters for which it is read, and its reader.
+_CONSTRAINTS: Mapping[
+    str, tuple[Collection[ParameterType], Callable[[Any, ParameterType], Constraint]]
+] = {
+    "length": ({ParameterType.STRING, ParameterType.LIST}, _length),
+    "range": ({ParameterType.NUMBER}, _range),
+    "allowed_values": (set(ParameterType) - {ParameterType.JSON}, _allowed_values),
+    "allowed_pattern": ({ParameterType.STRING}, _allowed_pattern),
 }
 
 
 def _truth(value: object) -> bool:
     found = truth_or_none(value)
     if found is None:
-        raise ValueError(f"expected a truth value, found {_shortened(value)}")
+        raise _unexpected("a truth value", value)
     return found
 
 
 def _string(value: object) -> str:
     if isinstance(value, str | float | int):
         return str(value)
-    raise ValueError(f"expected a string, found {_shortened(value)}")
+    raise _unexpected("a string", value)
 
 
 def _number(value: object) -> float:
@@ -164,7 +157,7 @@ def _number(value: object) -> float:
     # NaN fails the comparison as well.
     if isinstance(number, int | float) and abs(number) <= _LARGEST and not isinstance(number, bool):
         return number
-    raise ValueError(f"expected a number of at most {_LARGEST}, found {_shortened(value)}")
+    raise _unexpected(f"a number of at most {_LARGEST}", value)
 
 
 def _parsed(text: str) -> float | None:
@@ -174,19 +167,17 @@ def _parsed(text: str) -> float | None:
     return None
 
 
+def _bounds(value: object) -> list[float | None]:
+    if not isinstance(value, dict):
+        raise _unexpected("a mapping of min and max", value)
+    bounds = map(value.get, ("min", "max"))
+    return [None if bound is None else _number(bound) for bound in bounds]
+
+
 def _whole(value: float | None) -> int | None:
     if value is not None and not float(value).is_integer():
-        raise ValueError(f"expected a whole number, found {value}")
+        raise _unexpected("a whole number", value)
     return None if value is None else int(value)
-
-
-def _bounds(value: object) -> tuple[float | None, float | None]:
-    if not isinstance(value, dict):
-        raise ValueError(f"expected a mapping of min and max, found {_shortened(value)}")
-    low, high = (
-        None if value.get(name) is None else _number(value[name]) for name in ("min", "max")
-    )
-    return low, high
 
 
 def _between(measured: str, low: float | None, high: float | None) -> str | None:
@@ -195,6 +186,7 @@ def _between(measured: str, low: float | None, high: float | None) -> str | None
     return " and ".join(parts) or None
 
 
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _unexpected(expected: str, value: object, reason: str = "") -> ValueError:
+    found = repr(value)
+    found = found if len(found) <= 60 else f"{found[:57]}..."
+    return ValueError(f"expected {expected}, found {found}{reason}")

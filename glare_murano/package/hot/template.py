@@ -119,27 +119,24 @@ class _TemplateReader:
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
         """Return the template's groups, and a group of the other parameters."""
         node = self._sections.get("parameter_groups")
-        values = self._value(node, "parameter_groups") if node is not None else None
+        groups = self._value(node, "parameter_groups") if node is not None else None
+        if not isinstance(groups, list | None):
+            self._complain(Rule.TEMPLATE_GROUP, "parameter_groups", "expected a list", node)
+            return
         others = dict.fromkeys(parameters)
-        for number, group in enumerate(values if isinstance(values, list) else ()):
-            if not isinstance(group, dict) or not isinstance(
-                group.get("parameters"), list | dict | None
-            ):
+        for number, group in enumerate(groups or ()):
+            names = group.get("parameters") if isinstance(group, dict) else "invalid"
+            if not isinstance(names, list | dict | None):
                 where = f"parameter_groups[{number}]"
                 self._complain(Rule.TEMPLATE_GROUP, where, "expected a list of parameters", node)
                 continue
-            names = group.get("parameters") or ()
-            known = [name for name in names if isinstance(name, str) and name in parameters]
+            known = [name for name in names or () if isinstance(name, str) and name in parameters]
             yield tuple(known)
             others = {name: None for name in others if name not in known}
-        if not isinstance(values, list | None):
-            self._complain(Rule.TEMPLATE_GROUP, "parameter_groups", "expected a list", node)
         if others:
             yield tuple(others)
 
-    def _string(
-        self, values: Mapping[str, Any], name: str, where: str, key: yaml.Node
-    ) -> str | None:
+    def _string(self, values: dict[str, Any], name: str, where: str, key: yaml.Node) -> str | None:
         value = values.get(name)
         if isinstance(value, dict | list):
             self._complain(Rule.TEMPLATE_PARAMETER, where, f"expected {name} to be a string", key)
@@ -151,46 +148,36 @@ class _TemplateReader:
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
         """Return the entries of a mapping. Of entries with equal names, the last wins."""
-        if not isinstance(node, yaml.MappingNode):
-            found = safe_yaml.kind(node)
-            self._complain(Rule.TEMPLATE_MAPPING, where, f"expected a mapping, found {found}", node)
-            return {}
-        entries: _Entries = {}
-        for key, value in self._merged(node, where):
-            if isinstance(key, yaml.ScalarNode):
-                entries[key.value] = (key, value)
-            else:
-                self._complain(Rule.TEMPLATE_MAPPING, where, "a key is not a string", key)
-        return entries
-
-    def _merged(self, node: yaml.MappingNode, where: str) -> list[tuple[yaml.Node, yaml.Node]]:
-        """Return the entries of a mapping, with the mappings below merge keys (``<<``)."""
         try:
-            yaml.constructor.SafeConstructor().flatten_mapping(node)
-        except yaml.MarkedYAMLError as error:
-            self._complain(Rule.TEMPLATE_MAPPING, where, f"'<<': {error.problem}", node)
-        return list(node.value)
+            pairs = safe_yaml.merged_pairs(node)
+        except ValueError as error:
+            self._complain(Rule.TEMPLATE_MAPPING, where, str(error), node)
+            return {}
+        for key, _ in pairs:
+            if not isinstance(key, yaml.ScalarNode):
+                self._complain(Rule.TEMPLATE_MAPPING, where, "a key is not a string", key)
+        return {key.value: (key, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)}
 
     def _value(self, node: yaml.Node, where: str) -> Any:
-        """Return the plain value of a node, or None after a complaint."""
-        level = [node]
-        for _ in range(safe_yaml.MAX_DEPTH):
-            level = [child for inner in level for child in self._children(inner, where)]
-        if level:
-            self._complain(Rule.YAML_DEPTH, where, "aliases are nested too deep", node)
-            return None
+        """Return the plain value of a node, or None after a problem."""
         try:
+            _merge(node)
             return safe_yaml.plain(node)
         except ValueError as error:
             self._complain(Rule.TEMPLATE_VALUE, where, str(error), node)
             return None
 
-    def _children(self, node: yaml.Node, where: str) -> list[yaml.Node]:
-        if isinstance(node, yaml.MappingNode):
-            return [value for _, value in self._merged(node, where)]
-        return list(node.value) if isinstance(node, yaml.SequenceNode) else []
-
     def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
         line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         place = f"{TEMPLATE_FILE}: {where}" if where else TEMPLATE_FILE
         self._problems.append(Problem(rule, place, message, line))
+
+
+def _merge(node: yaml.Node) -> None:
+    """Replace the merge keys of a node, and of all nodes below, by the merged pairs."""
+    if isinstance(node, yaml.MappingNode):
+        for _, value in safe_yaml.merged_pairs(node):
+            _merge(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _merge(item)
