@@ -12,12 +12,8 @@ import shutil
 import uuid
 from collections.abc import Collection
 
-# The smallest unit that common file systems allocate, in bytes.
-_BLOCK = 4096
 # Shortages of the process or the server, which say nothing about the file.
-_TEMPORARY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
-
-_Path = str | os.PathLike[str]
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
@@ -34,14 +30,17 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 
 def remove(path: pathlib.Path) -> None:
-    """Remove a file or a directory; neither has to exist."""
+    """Remove a file or a directory; neither has to exist, nor has its parent directory."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
         shutil.rmtree(path)
+    except NotADirectoryError:
+        # A parent is a file, so the path does not exist.
+        pass
 
 
-def sync(path: _Path) -> None:
+def sync(path: str | pathlib.Path) -> None:
     """Wait until a file, or the list of a directory's names, is on the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
@@ -50,7 +49,7 @@ def sync(path: _Path) -> None:
         os.close(file)
 
 
-def sync_files(paths: Collection[_Path]) -> None:
+def sync_files(paths: Collection[str | pathlib.Path]) -> None:
     """Wait until several files are on the disk.
 
     Writing starts for all files first. A journaling file system then commits its
@@ -69,12 +68,12 @@ def sync_files(paths: Collection[_Path]) -> None:
 
 def is_temporary(error: OSError) -> bool:
     """Return whether a later attempt to read the same file may succeed."""
-    return error.errno in _TEMPORARY
+    return error.errno in _SHORTAGES
 
 
 def size_on_disk(size: int) -> int:
-    """Return how many bytes a file of a given size occupies, in whole blocks."""
-    return -(-size // _BLOCK) * _BLOCK
+    """Return how many bytes a file of a given size occupies, in whole blocks of 4096 bytes."""
+    return -(-size // 4096) * 4096
 
 
 def private_opener(path: str, flags: int) -> int:

@@ -11,7 +11,6 @@ The modification time of a record is the archive's last-used time.
 
 import contextlib
 import pathlib
-import shutil
 from collections.abc import Collection
 
 from loader import fs
@@ -69,7 +68,10 @@ class ArchiveFiles:
         """Move files, named by their digests, once all of them are on the disk."""
         fs.sync_files(made)
         for path in made:
-            _move(path, self.path(path.name))
+            target = self.path(path.name)
+            if target.is_dir():
+                fs.remove(target)
+            path.rename(target)
             # Renaming changes the time of change, so the record is made afterwards.
             self._save(path.name, self._stamp(path.name))
         fs.sync(self._root)
@@ -98,12 +100,3 @@ class ArchiveFiles:
         # If the record cannot be written, each use of the archive reads it.
         with contextlib.suppress(OSError):
             record.save(self.record(digest))
-
-
-def _move(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Move a file to a path; even a directory is replaced."""
-    try:
-        source.rename(target)
-    except IsADirectoryError:
-        shutil.rmtree(target)
-        source.rename(target)

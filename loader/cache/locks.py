@@ -30,10 +30,9 @@ _LOCAL_LOCKS = re.compile(r"\blocal_lock=(all|posix)\b")
 _UNSUPPORTED = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 _CLOSED = -1
-_FIRST_PAUSE = 0.001
-# Pauses grow to at most 20 ms, so that a released lock is noticed soon.
+# In seconds; so short that a released lock is noticed soon.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _PAUSE_GROWTH = 1.25
-_LONGEST_PAUSE = 0.02
 
 
 class LockFile:
@@ -53,11 +52,13 @@ class LockFile:
                 raise
             # Shared locks need no write access.
             self._file = os.open(path, os.O_RDONLY)
-        try:
-            _check_file_system(path, os.fstat(self._file).st_dev)
-        except errors.CacheError:
+        file_system = _file_system(os.fstat(self._file).st_dev)
+        if file_system.startswith("nfs") and _LOCAL_LOCKS.search(file_system):
             self.close()
-            raise
+            raise errors.CacheError(
+                f"{path} is on an NFS mount whose locks do not reach other hosts ({file_system}): "
+                f"mount it without nolock and local_lock"
+            )
 
     def close(self) -> None:
         """Release all shared locks."""
@@ -140,15 +141,6 @@ class LockFile:
 def _lock_range(kind: int, start: int, length: int) -> bytes:
     """Return a ``struct flock``; length 0 reaches to the end of the file."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
-
-
-def _check_file_system(path: pathlib.Path, device: int) -> None:
-    file_system = _file_system(device)
-    if file_system.startswith("nfs") and _LOCAL_LOCKS.search(file_system):
-        raise errors.CacheError(
-            f"{path} is on an NFS mount whose locks do not reach other hosts ({file_system}): "
-            f"mount it without nolock and local_lock"
-        )
 
 
 @functools.lru_cache

@@ -4,7 +4,8 @@
 
 A new time is the present time, or the latest time plus a nanosecond where a clock
 was set back, or the clock of another host is behind. So the times always keep the
-order of use.
+order of use. The latest time is the modification time of another file. Functions raise
+``OSError`` if the disk fails.
 """
 
 import os
@@ -12,23 +13,17 @@ import pathlib
 import time
 
 
-class LastUsedTimes:
-    """A source of increasing times; methods raise ``OSError`` if writing fails."""
+def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
+    """Set the last-used time of a file to a new time, which is also the latest."""
+    now = max(time.time_ns(), last_used(latest) + 1)
+    os.utime(latest, ns=(now, now))
+    os.utime(path, ns=(now, now))
 
-    def __init__(self, path: pathlib.Path) -> None:
-        """Use an existing file, whose own modification time is the latest time."""
-        self._path = path
 
-    def update(self, path: pathlib.Path) -> None:
-        """Set the last-used time of a file to a new time."""
-        now = max(time.time_ns(), last_used(self._path) + 1)
-        os.utime(self._path, ns=(now, now))
-        os.utime(path, ns=(now, now))
-
-    def advance_to(self, latest: int) -> None:
-        """Give only later times from now on; in a copied cache, files can be ahead."""
-        if latest > last_used(self._path):
-            os.utime(self._path, ns=(latest, latest))
+def advance(latest: pathlib.Path, used: int) -> None:
+    """Let new times follow a last-used time; in a copied cache, files can be ahead."""
+    if used > last_used(latest):
+        os.utime(latest, ns=(used, used))
 
 
 def last_used(path: pathlib.Path) -> int:

@@ -43,11 +43,9 @@ takes ``staging DIGEST``, so no process replaces the package meanwhile.
 """
 
 import contextlib
-import dataclasses
 import errno
 import functools
 import hashlib
-import io
 import logging
 import os
 import pathlib
@@ -55,14 +53,14 @@ import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import IO, NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from glare_murano.package import Archive, InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from loader import errors
+from loader.cache import lru
 from loader.cache.archives import ArchiveFiles
 from loader.cache.locks import LockFile
-from loader.cache.lru import LastUsedTimes, last_used
 from loader.cache.staging import StagingDirectories, lock_name
 from loader.cache.unpacked import UnpackedPackages
 from loader.counters import Counters
@@ -74,6 +72,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
 
 _Kept = ArchiveFiles | UnpackedPackages
+_T = TypeVar("_T")
 
 
 class _Stored(NamedTuple):
@@ -85,8 +84,7 @@ class _Stored(NamedTuple):
     size: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Pruned:
+class Pruned(NamedTuple):
     """The result of pruning.
 
     :param removed: the digests of the removed packages, the least recently used first.
@@ -136,14 +134,14 @@ class Cache:
         self._closed = False
         self._used: set[str] = set()
         self._unpacked_before: set[str] = set()
-        lock = self.folder / "lock"
+        # Its modification time is the latest last-used time.
+        self._lock = self.folder / "lock"
         with self._as_cache_error("make directories"):
             for name in ("", _ARCHIVES, _RECORDS, _PACKAGES, _STAGING):
                 path = self.folder / name
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _check_owner(path)
-            self._locks = LockFile(lock)
-        self._times = LastUsedTimes(lock)
+            self._locks = LockFile(self._lock)
         self._staging = StagingDirectories(self.folder / _STAGING, self._locks)
         self._archives = ArchiveFiles(self.folder / _ARCHIVES, self.folder / _RECORDS)
         self._unpacked = UnpackedPackages(self.folder / _PACKAGES, self._staging)
@@ -176,16 +174,21 @@ class Cache:
         :raises CacheError: if the archive cannot be stored.
         """
         _check_digest(digest)
+        path = self._archives.path(digest)
         with self._as_cache_error(f"find package {digest}"):
             # Verifying removes a damaged archive, even if it is in use.
-            found = digest in self._used and self._archives.has(digest)
-        if not found:
-            if self._find_or_fetch(digest, fetch):
-                self.counters.count(downloads=1)
-                self._make_room()
-            else:
-                self.counters.count(hits=1)
-        return self._archives.path(digest)
+            if digest in self._used and self._archives.has(digest):
+                return path
+            self._locks.share(_use(digest))
+            found = _is_intact(self._archives, digest)
+        is_new = not found and self._fetch(digest, fetch)
+        self._mark_used(digest)
+        if is_new:
+            self.counters.count(downloads=1)
+            self._make_room()
+        else:
+            self.counters.count(hits=1)
+        return path
 
     def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
         """Return the directory of a package's files; unpack missing or damaged files.
@@ -196,7 +199,11 @@ class Cache:
         archive = self.archive(digest, fetch)
         if digest not in self._unpacked_before:
             with self._as_cache_error(f"unpack package {digest}"):
-                is_new = not _is_intact(self._unpacked, digest) and self._unpack(digest, archive)
+                is_new = False
+                if not _is_intact(self._unpacked, digest):
+                    with self._lock_unless_intact(self._unpacked, digest) as is_new:
+                        if is_new:
+                            self._unpacked.make(digest, archive, self.limits)
             self._unpacked_before.add(digest)
             if is_new:
                 self._make_room()
@@ -220,9 +227,7 @@ class Cache:
         with self._as_cache_error("find packages"):
             missing = [digest for digest in digests if not self._share(digest)]
         while missing:
-            with contextlib.ExitStack() as stack:
-                with self._as_cache_error("lock packages"):
-                    free = stack.enter_context(self._lock_free(missing))
+            with self._entered("lock packages", self._lock_free(missing)) as free:
                 wanted = [digest for digest in free if not self.has(digest)]
                 stored = self._store(wanted, fetch(wanted)) if wanted else 0
             if stored:
@@ -230,7 +235,10 @@ class Cache:
                 self._make_room()
             missing = [digest for digest in missing if digest not in free and not self.has(digest)]
             if missing:
-                self._wait_until_stored(missing[0])
+                is_stored = functools.partial(self.has, missing[0])
+                lock = self._locks.exclusive(lock_name(missing[0]), is_stored)
+                with self._as_cache_error("wait for other processes"), lock:
+                    pass
 
     def has(self, digest: str) -> bool:
         """Return whether the archive of a package exists, intact or not."""
@@ -272,7 +280,7 @@ class Cache:
             self._staging.sweep()
             packages = sorted(self._packages())
             if packages:
-                self._times.advance_to(packages[-1].used)
+                lru.advance(self._lock, packages[-1].used)
             size = sum(package.size for package in packages if package.is_complete)
             for package in packages:
                 if size <= max_size and package.is_complete:
@@ -302,33 +310,22 @@ class Cache:
 
         :raises CacheError: if the directory cannot be made.
         """
-        with contextlib.ExitStack() as stack:
-            with self._as_cache_error("make a directory"):
-                self._staging.sweep()
-                path = stack.enter_context(self._staging.new())
+        with self._as_cache_error("make a directory"):
+            self._staging.sweep()
+        with self._entered("make a directory", self._staging.new()) as path:
             yield path
-
-    def _find_or_fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Take the shared lock of an archive, and return whether the archive was fetched."""
-        with self._as_cache_error(f"find package {digest}"):
-            self._locks.share(_use(digest))
-            found = _is_intact(self._archives, digest)
-        fetched = not found and self._fetch(digest, fetch)
-        self._mark_used(digest)
-        return fetched
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
         """Fetch an archive unless another process does; return whether this process did."""
-        with contextlib.ExitStack() as stack:
-            with self._as_cache_error(f"store package {digest}"):
-                if not stack.enter_context(self._lock_unless_intact(self._archives, digest)):
-                    return False
-                archive = stack.enter_context(self._staging.directory(digest)) / digest
-            self._download(digest, fetch, archive)
-            with self._as_cache_error(f"store package {digest}"):
-                self._check_archive(archive)
-                self._archives.place([archive])
-        return True
+        action = f"store package {digest}"
+        lock = self._lock_unless_intact(self._archives, digest)
+        with self._entered(action, lock) as is_needed:
+            if is_needed:
+                with self._entered(action, self._staging.directory(digest)) as staging:
+                    self._write(digest, fetch(), staging / digest)
+                    with self._as_cache_error(action):
+                        self._archives.place([staging / digest])
+        return is_needed
 
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
@@ -340,48 +337,37 @@ class Cache:
             self._log_damage(digest, problems)
             yield problems != []
 
-    def _download(
-        self, digest: str, fetch: Callable[[], Iterable[bytes]], archive: pathlib.Path
-    ) -> None:
+    def _write(self, digest: str, chunks: Iterable[bytes], path: pathlib.Path) -> None:
+        """Write an archive to a file, and check it; errors of the chunks pass unchanged."""
+        action = f"store package {digest}"
         found = hashlib.sha256()
         size = 0
-        # Errors of the download itself, such as OSError, pass unchanged.
         with contextlib.ExitStack() as stack:
-            with self._as_cache_error(f"store package {digest}"):
-                stream = stack.enter_context(_create(archive))
-            for chunk in fetch():
+            with self._as_cache_error(action):
+                # Unbuffered: closing a buffered file would repeat a failed write.
+                stream = stack.enter_context(open(path, "wb", buffering=0, opener=private_opener))
+            for chunk in chunks:
                 size += len(chunk)
                 check_size(size, self.limits)
                 found.update(chunk)
-                with self._as_cache_error(f"store package {digest}"):
-                    _write(stream, chunk)
+                rest = memoryview(chunk)
+                with self._as_cache_error(action):
+                    while rest:
+                        rest = rest[stream.write(rest) :]
         if found.hexdigest() != digest:
             raise errors.DigestMismatch(
                 f"an archive with SHA-256 {digest} was expected, but one with "
                 f"{found.hexdigest()} arrived; it was discarded"
             )
 
-    def _check_archive(self, archive: IO[bytes] | pathlib.Path) -> None:
-        with Archive.open(archive, self.limits) as package:
-            package.verify()
+        with self._as_cache_error(action), Archive.open(path, self.limits) as archive:
+            archive.verify()
 
     def _mark_used(self, digest: str) -> None:
         self._used.add(digest)
         # A cache that is not writable is not pruned either.
         with contextlib.suppress(OSError):
-            self._times.update(self._archives.record(digest))
-
-    def _unpack(self, digest: str, archive: pathlib.Path) -> bool:
-        """Unpack an archive unless another process does; return whether this process did."""
-
-        def unpack(target: pathlib.Path) -> None:
-            with Archive.open(archive, self.limits) as package:
-                package.unpack(target)
-
-        with self._lock_unless_intact(self._unpacked, digest) as is_needed:
-            if is_needed:
-                self._unpacked.make(digest, unpack)
-        return is_needed
+            lru.mark_used(self._archives.record(digest), self._lock)
 
     def _share(self, digest: str) -> bool:
         """Take the shared lock of an archive, and return whether the archive exists."""
@@ -397,45 +383,24 @@ class Cache:
             self._refresh_directories()
             yield [digest for name, digest in names.items() if name in locked]
 
-    def _wait_until_stored(self, digest: str) -> None:
-        is_stored = functools.partial(self.has, digest)
-        with (
-            self._as_cache_error("wait for other processes"),
-            self._locks.exclusive(lock_name(digest), is_stored),
-        ):
-            pass
-
     def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> int:
         """Store the arriving archives, except invalid ones, and return their number."""
-        with contextlib.ExitStack() as stack:
-            with self._as_cache_error("store packages"):
-                staging = stack.enter_context(self._staging.new())
-            made: dict[str, pathlib.Path] = {}
+        made: list[str] = []
+        with self._entered("store packages", self._staging.new()) as staging:
             for digest, archive in arriving:
-                if digest in wanted and digest not in made and self._is_valid(digest, archive):
-                    with self._as_cache_error(f"store package {digest}"):
-                        made[digest] = staging / digest
-                        with _create(made[digest]) as stream:
-                            _write(stream, archive)
+                if digest in wanted and digest not in made:
+                    try:
+                        self._write(digest, [archive], staging / digest)
+                        made.append(digest)
+                    except (errors.DigestMismatch, InvalidPackage) as error:
+                        LOG.info("Package %s was not stored: %s", digest, error)
                 # Writing to the disk blocks all green threads; here they can run.
                 time.sleep(0)
             with self._as_cache_error("store packages"):
-                self._archives.place(made.values())
+                self._archives.place([staging / digest for digest in made])
         for digest in made:
             self._mark_used(digest)
         return len(made)
-
-    def _is_valid(self, digest: str, archive: bytes) -> bool:
-        found = hashlib.sha256(archive).hexdigest()
-        if found != digest:
-            LOG.info("An archive was not stored: its SHA-256 is %s, not %s", found, digest)
-            return False
-        try:
-            self._check_archive(io.BytesIO(archive))
-        except InvalidPackage as error:
-            LOG.info("Package %s was not stored: %s", digest, error)
-            return False
-        return True
 
     def _make_room(self) -> None:
         try:
@@ -451,7 +416,7 @@ class Cache:
         """Remove a package that is not in use; return whether nothing is left."""
         digest = package.digest
         with self._locks.exclusive_free([_use(digest)]) as locked:
-            if not locked or last_used(self._archives.record(digest)) != package.used:
+            if not locked or lru.last_used(self._archives.record(digest)) != package.used:
                 return False
             # The archive first: without an archive, the rest is not used.
             self._archives.remove(digest)
@@ -489,7 +454,7 @@ class Cache:
         for digest in self._digests():
             yield _Stored(
                 is_complete=self._archives.has(digest),
-                used=last_used(self._archives.record(digest)),
+                used=lru.last_used(self._archives.record(digest)),
                 digest=digest,
                 size=self._archives.size(digest) + self._unpacked.size(digest),
             )
@@ -511,6 +476,14 @@ class Cache:
             raise errors.CacheError(
                 f"cannot {action} in the cache {self.folder}: {error}{space}"
             ) from error
+
+    @contextlib.contextmanager
+    def _entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
+        """Enter a context, with ``_as_cache_error`` around entering only."""
+        with contextlib.ExitStack() as stack:
+            with self._as_cache_error(action):
+                entered = stack.enter_context(context)
+            yield entered
 
 
 class TemporaryCache(Cache):
@@ -546,18 +519,6 @@ def _is_intact(kept: _Kept, digest: str) -> bool:
 def _use(digest: str) -> str:
     """Return the name of the shared lock of a package."""
     return f"use {digest}"
-
-
-def _create(path: pathlib.Path) -> IO[bytes]:
-    """Open a new file, unbuffered: closing a buffered file would repeat a failed write."""
-    return open(path, "xb", buffering=0, opener=private_opener)
-
-
-def _write(file: IO[bytes], data: bytes) -> None:
-    """Write all data to an unbuffered file, which may accept a part at a time."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
 
 
 def _free_space(folder: pathlib.Path) -> str:

@@ -12,8 +12,8 @@ import errno
 import os
 import pathlib
 import shutil
-from collections.abc import Callable
 
+from glare_murano.package import Archive, Limits
 from loader import fs
 from loader.cache.checksums import Record
 from loader.cache.staging import StagingDirectories
@@ -52,35 +52,47 @@ class UnpackedPackages:
 
     def damage(self, digest: str) -> list[str] | None:
         """Read a package, and return its problems, or None for a missing package."""
+        files = self.files(digest)
+        present = None
         try:
-            problems = self._problems(digest)
+            record = Record.load(self._record(digest))
+            # A missing file is among the problems below.
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                present = record.restamped(files)
+            problems = [f"{path} {problem}" for path, problem in record.problems(files).items()]
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and fs.is_temporary(error):
                 raise
             problems = [str(error)]
+        if not problems and present is not None and present != record:
+            # If the record cannot be replaced, each use of the package reads its files.
+            with contextlib.suppress(OSError), self._staging.new() as made:
+                _save_record(present, made)
+                (made / _RECORD).rename(self._record(digest))
         # Removing a package begins with its record.
         return problems if self._record(digest).exists() else None
 
-    def make(self, digest: str, unpack: Callable[[pathlib.Path], object]) -> None:
-        """Unpack a package, write all files to the disk, and put them in place.
+    def make(self, digest: str, path: pathlib.Path, limits: Limits) -> None:
+        """Unpack an archive, write all files to the disk, and put them in place.
 
-        :param unpack: makes a directory with the files, at a given path.
+        :raises InvalidArchive: if the archive breaks a rule.
         """
         with self._staging.directory(digest) as made:
-            unpack(made / _FILES)
+            with Archive.open(path, limits) as archive:
+                archive.unpack(made / _FILES)
             _save_record(Record.seal(made / _FILES), made)
             self._place(made)
         fs.sync(self._root)
 
     def forget(self, digest: str) -> None:
         """Remove a record for good, even if the power is cut; processes can still use the files."""
-        self._remove_record(digest)
+        fs.remove(self._record(digest))
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             fs.sync(self._root / digest)
 
     def remove(self, digest: str) -> bool:
         """Remove the record and, as far as possible, the files; return whether all are gone."""
-        self._remove_record(digest)
+        fs.remove(self._record(digest))
         shutil.rmtree(self._root / digest, ignore_errors=True)
         # Perhaps a file is in the place of the directory.
         with contextlib.suppress(OSError):
@@ -96,28 +108,6 @@ class UnpackedPackages:
 
     def _record(self, digest: str) -> pathlib.Path:
         return self._root / digest / _RECORD
-
-    def _problems(self, digest: str) -> list[str]:
-        record = Record.load(self._record(digest))
-        present = None
-        # A missing file is among the problems below.
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            present = record.restamped(self.files(digest))
-        problems = record.problems(self.files(digest))
-        if not problems and present is not None and present != record:
-            self._replace_record(digest, present)
-        return [f"{path} {problem}" for path, problem in problems.items()]
-
-    def _replace_record(self, digest: str, record: Record) -> None:
-        # If the record cannot be replaced, each use of the package reads its files.
-        with contextlib.suppress(OSError), self._staging.new() as made:
-            _save_record(record, made)
-            (made / _RECORD).rename(self._record(digest))
-
-    def _remove_record(self, digest: str) -> None:
-        # A file in the place of the package's directory has no record.
-        with contextlib.suppress(NotADirectoryError):
-            fs.remove(self._record(digest))
 
     def _place(self, made: pathlib.Path) -> None:
         target = self._root / made.name

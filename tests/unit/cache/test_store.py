@@ -25,7 +25,7 @@ import pytest
 
 import loader
 from glare_murano.package import Archive, InvalidArchive, Limits
-from loader.cache import checksums, locks
+from loader.cache import checksums, locks, lru
 from loader.cache import store as cache_module
 from loader.cache.archives import ArchiveFiles
 from tests.descriptors import highest_descriptor, open_files
@@ -1300,7 +1300,7 @@ def test_a_package_used_while_pruning_stays(
 ) -> None:
     a, b = Stored.named("org.a"), Stored.named("org.b")
     _use(cache, a, b)
-    monkeypatch.setattr(cache._times, "advance_to", lambda _: _use(cache, a))
+    monkeypatch.setattr(lru, "advance", lambda *_: _use(cache, a))
 
     assert cache.prune(0).removed == (b.digest,)
 

@@ -577,7 +577,7 @@ def test_green_threads_read_from_an_archive_that_is_fetched_again(tmp_path: path
 # Bad disks
 
 
-def _on_a_full_disk(path: pathlib.Path) -> IO[bytes]:
+def _on_a_full_disk(*_: object, **options: object) -> IO[bytes]:
     return open("/dev/full", "r+b", buffering=0)
 
 
@@ -587,7 +587,7 @@ def test_a_full_disk_is_reported_with_its_free_space(
     stored = Stored.named("org.full")
     with loader.Cache(tmp_path) as cache:
         with monkeypatch.context() as patch:
-            patch.setattr(cache_module, "_create", _on_a_full_disk)
+            patch.setattr(cache_module, "open", _on_a_full_disk, raising=False)
             for take in (stored.take, lambda cache: Stored.store(cache, stored)):
                 with pytest.raises(loader.CacheError) as raised:
                     take(cache)
