@@ -39,7 +39,7 @@ def main() -> int:
 
 def _print(figure: Figure) -> Figure:
     verdict = "holds" if figure.holds else "MISSED"
-    print(f"{figure.name:<62} {figure.value:8.2f} {figure.unit:<6} goal {figure.goal:g} {verdict}")
+    print(f"{figure.name:<70} {figure.value:8.2f} {figure.unit:<6} goal {figure.goal:g} {verdict}")
     return figure
 
 

@@ -3,6 +3,7 @@
 """The benchmarks' catalogue holds what Glare itself would have stored."""
 
 import dataclasses
+import importlib.util
 import itertools
 import pathlib
 
@@ -10,7 +11,7 @@ import pytest
 import sqlalchemy
 from glare.db.sqlalchemy import api, models
 
-from benchmarks import catalogue
+from benchmarks import __main__, catalogue
 from glare_murano.package import Contents
 from tests import packages
 from tests.functional.client import Client
@@ -75,3 +76,11 @@ def test_its_rows_are_those_of_a_package_that_was_published(
     catalogue.load(state_dir / "glare.sqlite", [copy])
 
     assert _rows(copy.owner) == _rows(project)
+
+
+def test_every_benchmark_can_be_imported() -> None:
+    # "make test" runs no benchmark: this finds names that have changed.
+    assert all(benchmark.__doc__ for benchmark in __main__.BENCHMARKS)
+    assert importlib.util.find_spec("benchmarks.engine_process")
+    for process in ("fetching_process", "loading_process"):
+        importlib.import_module(f"benchmarks.{process}")
