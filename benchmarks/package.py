@@ -81,7 +81,7 @@ def reading() -> Iterator[Figure]:
         for data in files:
             list(yaml.compose_all(data, Loader=yaml.CSafeLoader))
 
-    value = ratio(ours, theirs)
+    value = ratio(ours, theirs, rounds=45)
     yield Figure("reading the core library / libyaml parsing its files", value, "times", 1.5)
 
 
