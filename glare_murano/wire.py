@@ -2,11 +2,12 @@
 
 """Releases, dependency queries and their answers: the data, and its one JSON form.
 
-Servers, catalogues, the lock file, the offline index and the metadata cache
-write and read releases by this module, with the same keys. A new property of a
-release is added to ``Release``, ``release_to_json`` and ``release_from_json``,
-and to the table in ``fields``. The HTTP API that carries this form is described
-in ``doc/openapi.yaml``.
+Servers, catalogues, the lock file, the offline index and the metadata cache write and
+read releases by this module, with the same keys. A new property of a release is added to
+``Release``, ``release_to_json`` and ``release_from_json``, and to the table in
+``fields``. The HTTP API that carries this form is described in ``doc/openapi.yaml``.
+
+Every function that reads JSON raises ``Malformed`` for another form than it expects.
 """
 
 import dataclasses
@@ -31,6 +32,7 @@ DEPENDENCIES_PATH = "/murano/v1/dependencies"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_KINDS = {dict: "a mapping", list: "a sequence", str: "a string", bool: "a truth value"}
 
 _T = TypeVar("_T")
 
@@ -52,13 +54,10 @@ class Release:
     :param requirements: FQN -> range, the implicit ones included.
     :param classes: names of the classes that it defines.
     :param id: its identifier in its catalogue.
-    :param digest: the SHA-256 of its archive, in hexadecimal; empty for a
-        directory, which has no archive.
+    :param digest: the SHA-256 of its archive, in hexadecimal; empty for a directory.
     :param size: of its archive, in bytes; None if unknown.
-    :param owner: the project that it belongs to; None in a catalogue without
-        projects.
-    :param visibility: ``private`` or ``public``; None in a catalogue without
-        projects.
+    :param owner: its project; None in a catalogue without projects.
+    :param visibility: ``private`` or ``public``; None in a catalogue without projects.
     """
 
     fqn: str
@@ -76,15 +75,8 @@ class Release:
         cls, manifest: Manifest, id: str, digest: str = "", size: int | None = None
     ) -> Self:
         """Make the release of a package from its manifest."""
-        return cls(
-            fqn=manifest.full_name,
-            version=manifest.version,
-            requirements=dict(manifest.requirements),
-            classes=frozenset(class_names(manifest)),
-            id=id,
-            digest=digest,
-            size=size,
-        )
+        requirements, classes = dict(manifest.requirements), frozenset(class_names(manifest))
+        return cls(manifest.full_name, manifest.version, requirements, classes, id, digest, size)
 
     @property
     def key(self) -> PackageVersion:
@@ -104,8 +96,8 @@ class Query:
     :param pins: FQN -> versions that are taken wherever they are in a range.
     :param package: the id of an artifact that is required itself, even a draft.
     :param prereleases: whether pre-releases may be chosen.
-    :param project_id: the project whose private packages may be chosen; None
-        for every project that the caller can see.
+    :param project_id: the project whose private packages may be chosen; None for every
+        project that the caller can see.
     """
 
     requirements: tuple[tuple[str, VersionSpec], ...] = ()
@@ -145,76 +137,67 @@ class Answer:
 
 def release_to_json(release: Release) -> dict[str, Any]:
     """Write a release; properties without a value are left out."""
-    optional = {
+    content = {
         "id": release.id or None,
+        "name": release.fqn,
+        "version": str(release.version),
         "owner": release.owner,
         "visibility": release.visibility,
         "sha256": release.digest or None,
         "size": release.size,
-    }
-    return {
-        "name": release.fqn,
-        "version": str(release.version),
-        **{key: value for key, value in optional.items() if value is not None},
         "requirements": ranges_to_json(release.requirements.items()),
         "class_definitions": sorted(release.classes),
     }
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def release_from_json(content: object) -> Release:
-    """Read a release.
-
-    :raises Malformed: naming the key.
-    """
-    item = mapping(content)
+    """Read a release."""
     return Release(
-        fqn=get(item, "name", _full_name),
-        version=get(item, "version", _version),
-        requirements=get(item, "requirements", ranges_from_json),
-        classes=frozenset(get(item, "class_definitions", _each(_full_name))),
-        id=_get_optional(item, "id", string) or "",
-        digest=_get_optional(item, "sha256", _digest) or "",
-        size=_get_optional(item, "size", _size),
-        owner=_get_optional(item, "owner", _text),
-        visibility=_get_optional(item, "visibility", _text),
+        fqn=get(content, "name", _full_name),
+        version=get(content, "version", _version),
+        requirements=get(content, "requirements", ranges_from_json),
+        classes=frozenset(get(content, "class_definitions", _each(_full_name))),
+        id=_get_optional(content, "id", _nonempty) or "",
+        digest=_get_optional(content, "sha256", _digest) or "",
+        size=_get_optional(content, "size", _size),
+        owner=_get_optional(content, "owner", _string),
+        visibility=_get_optional(content, "visibility", _string),
     )
 
 
 def query_to_json(query: Query) -> dict[str, Any] | None:
     """Write a query.
 
-    :returns: None if a request cannot carry it: it exceeds the limits, or has
-        several ranges upon one package.
+    :returns: None if a request cannot carry it: it exceeds the limits, or has several
+        ranges upon one package.
     """
     requirements = dict(query.requirements)
-    counts = (len(query.requirements), len(query.classes), len(query.pins))
+    counts = map(len, (query.requirements, query.classes, query.pins))
     most_pins = max(map(len, query.pins.values()), default=0)
     is_too_large = max(counts) > MAX_REQUIREMENTS or most_pins > MAX_PINS
     if is_too_large or len(requirements) < len(query.requirements):
         return None
-    optional = {"package": query.package, "project_id": query.project_id}
-    return {
+    content = {
         "requirements": ranges_to_json(requirements.items()),
         "objects": [{"class": name, "version": spec.text} for name, spec in query.classes],
-        "pins": {fqn: [str(v) for v in versions] for fqn, versions in query.pins.items()},
+        "pins": {fqn: list(map(str, versions)) for fqn, versions in query.pins.items()},
+        "package": query.package,
         "prereleases": query.prereleases,
-        **{key: value for key, value in optional.items() if value is not None},
+        "project_id": query.project_id,
     }
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def query_from_json(content: object) -> Query:
-    """Read a query; the server has checked it against its JSON schema.
-
-    :raises Malformed: naming the key.
-    """
-    body = mapping(content)
+    """Read a query; the server has checked it against its JSON schema."""
     return Query(
-        requirements=_get_optional(body, "requirements", _query_ranges) or (),
-        classes=_get_optional(body, "objects", _each(_object_from_json)) or (),
-        pins=_get_optional(body, "pins", _pins) or {},
-        package=_get_optional(body, "package", _text),
-        prereleases=bool(body.get("prereleases", True)),
-        project_id=_get_optional(body, "project_id", _text),
+        requirements=_get_optional(content, "requirements", _query_ranges) or (),
+        classes=_get_optional(content, "objects", _each(_object)) or (),
+        pins=_get_optional(content, "pins", _pins) or {},
+        package=_get_optional(content, "package", _string),
+        prereleases=bool(mapping(content).get("prereleases", True)),
+        project_id=_get_optional(content, "project_id", _string),
     )
 
 
@@ -238,7 +221,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
             {
                 "class": missing.class_name,
                 "range": missing.spec.text,
-                "available": list(missing.available),
+                "available": missing.available,
             }
             for missing in answer.undefined
         ],
@@ -246,15 +229,11 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
 
 
 def answer_from_json(content: object) -> Answer:
-    """Read the answer to a query.
-
-    :raises Malformed: naming the key.
-    """
-    body = mapping(content)
+    """Read the answer to a query."""
     return Answer(
-        releases=get(body, "releases", _each(_chosen_from_json)),
-        unsatisfied=get(body, "unsatisfied", _each(_unsatisfied_from_json)),
-        undefined=get(body, "undefined", _each(_undefined_from_json)),
+        releases=get(content, "releases", _each(_chosen)),
+        unsatisfied=get(content, "unsatisfied", _each(_unsatisfied)),
+        undefined=get(content, "undefined", _each(_undefined)),
     )
 
 
@@ -264,22 +243,29 @@ def ranges_to_json(ranges: Iterable[tuple[str, VersionSpec]]) -> dict[str, str]:
 
 
 def ranges_from_json(content: object) -> dict[str, VersionSpec]:
-    """Read ranges by FQN.
-
-    :raises Malformed: naming the package.
-    """
-    return {
-        check_required_name(fqn): _at(fqn, _range, text) for fqn, text in mapping(content).items()
-    }
+    """Read ranges by FQN."""
+    return {check_required_name(fqn): get(content, fqn, _range) for fqn in mapping(content)}
 
 
-def _chosen_from_json(content: object) -> tuple[Release, tuple[Demand, ...]]:
-    item = mapping(content)
-    release = release_from_json(item)
-    for key in ("id", "sha256", "size"):
-        if key not in item:
-            raise Malformed(f"{key} is missing")
-    return release, get(item, "required_by", _each(_demand_from_json))
+def mapping(value: object) -> dict[str, Any]:
+    """Return a JSON object."""
+    return _typed(value, dict)
+
+
+def sequence(value: object) -> list[Any]:
+    """Return a JSON array."""
+    return _typed(value, list)
+
+
+def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
+    """Read a value of a JSON object, and name its key in errors."""
+    found = mapping(content)
+    if key not in found:
+        raise Malformed(f"{key} is missing")
+    try:
+        return read(found[key])
+    except GlareMuranoError as error:
+        raise Malformed(f"{key}: {error}") from error
 
 
 def _demand_to_json(demand: Demand) -> dict[str, Any]:
@@ -291,75 +277,67 @@ def _demand_to_json(demand: Demand) -> dict[str, Any]:
     }
 
 
-def _demand_from_json(content: object) -> Demand:
-    item = mapping(content)
-    return Demand(
-        get(item, "name", string),
-        get(item, "range", _range),
-        get(item, "requirer", _requirer),
-    )
-
-
-def _requirer(content: object) -> PackageVersion | None:
-    if content is None:
-        return None
-    item = mapping(content)
-    return PackageVersion(get(item, "name", string), get(item, "version", _version))
-
-
-def _unsatisfied_from_json(content: object) -> Unsatisfied:
-    item = mapping(content)
-    chain = get(item, "chain", _each(_demand_from_json))
-    if not chain:
-        raise Malformed("chain: expected a requirement at least, found none")
-    return Unsatisfied(chain[-1], chain, get(item, "available", _each(_version)))
-
-
-def _undefined_from_json(content: object) -> Undefined:
-    item = mapping(content)
-    return Undefined(
-        get(item, "class", string),
-        get(item, "range", _range),
-        get(item, "available", _each(string)),
-    )
-
-
-def _object_from_json(content: object) -> tuple[str, VersionSpec]:
-    item = mapping(content)
-    return get(item, "class", string), _query_range(item.get("version"))
-
-
 def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
     # Names are not checked: an impossible name is not found, which the answer says.
-    return tuple((fqn, _query_range(text)) for fqn, text in mapping(content).items())
+    return tuple((fqn, VersionSpec.of(text)) for fqn, text in mapping(content).items())
 
 
-def _query_range(value: object) -> VersionSpec:
-    # As in a manifest, null and the empty string are ranges.
-    return VersionSpec.of(None if value is None else _text(value))
+def _object(content: object) -> tuple[str, VersionSpec]:
+    return get(content, "class", _nonempty), VersionSpec.of(mapping(content).get("version"))
 
 
 def _pins(content: object) -> dict[str, list[Version]]:
     return {fqn: list(map(_version, sequence(texts))) for fqn, texts in mapping(content).items()}
 
 
+def _chosen(content: object) -> tuple[Release, tuple[Demand, ...]]:
+    release = release_from_json(content)
+    for key in ("id", "sha256", "size"):
+        if key not in mapping(content):
+            raise Malformed(f"{key} is missing")
+    return release, get(content, "required_by", _each(_demand))
+
+
+def _demand(content: object) -> Demand:
+    requirer = get(content, "requirer", _requirer)
+    return Demand(get(content, "name", _nonempty), get(content, "range", _range), requirer)
+
+
+def _requirer(content: object) -> PackageVersion | None:
+    if content is None:
+        return None
+    return PackageVersion(get(content, "name", _nonempty), get(content, "version", _version))
+
+
+def _unsatisfied(content: object) -> Unsatisfied:
+    chain = get(content, "chain", _each(_demand))
+    if not chain:
+        raise Malformed("chain: expected a requirement at least, found none")
+    return Unsatisfied(chain[-1], chain, get(content, "available", _each(_version)))
+
+
+def _undefined(content: object) -> Undefined:
+    available = get(content, "available", _each(_nonempty))
+    return Undefined(get(content, "class", _nonempty), get(content, "range", _range), available)
+
+
 def _full_name(value: object) -> str:
-    return check_full_name(string(value))
+    return check_full_name(_nonempty(value))
 
 
 def _version(value: object) -> Version:
-    return parse_version(string(value))
+    return parse_version(_nonempty(value))
 
 
 def _range(value: object) -> VersionSpec:
-    return VersionSpec.of(string(value))
+    return VersionSpec.of(_nonempty(value))
 
 
 def _digest(value: object) -> str:
-    text = string(value)
-    if not _DIGEST.match(text):
-        raise Malformed(f"{quoted(text)} is not a valid SHA-256 digest in lower-case hexadecimal")
-    return text
+    digest = _string(value)
+    if not _DIGEST.match(digest):
+        raise Malformed(f"{quoted(digest)} is not a valid SHA-256 digest in lower-case hexadecimal")
+    return digest
 
 
 def _size(value: object) -> int:
@@ -370,69 +348,30 @@ def _size(value: object) -> int:
     return value
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return a JSON object.
-
-    :raises Malformed: if the value is anything else.
-    """
-    if not isinstance(value, Mapping):
-        raise Malformed(f"expected a mapping, found {_kind(value)}")
-    return value
-
-
-def sequence(value: object) -> list[Any]:
-    """Return a JSON array.
-
-    :raises Malformed: if the value is anything else.
-    """
-    if not isinstance(value, list):
-        raise Malformed(f"expected a sequence, found {_kind(value)}")
-    return value
-
-
-def string(value: object) -> str:
-    """Return a JSON string that is not empty.
-
-    :raises Malformed: if the value is anything else.
-    """
-    text = _text(value)
-    if not text:
+def _nonempty(value: object) -> str:
+    """Return a JSON string that is not empty."""
+    if value == "":
         raise Malformed("expected a string, found nothing")
-    return text
+    return _string(value)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise Malformed(f"expected a string, found {_kind(value)}")
+def _string(value: object) -> str:
+    return _typed(value, str)
+
+
+def _typed(value: object, wanted: type[_T]) -> _T:
+    if not isinstance(value, wanted):
+        raise Malformed(f"expected {_KINDS[wanted]}, found {_kind(value)}")
     return value
 
 
 def _kind(value: object) -> str:
-    kinds = {dict: "a mapping", list: "a sequence", str: "a string", bool: "a truth value"}
-    return "nothing" if value is None else kinds.get(type(value), "a number")
-
-
-def get(content: Mapping[str, Any], key: str, read: Callable[[object], _T]) -> _T:
-    """Read the value of a key.
-
-    :raises Malformed: if the key is missing or its value is not valid.
-    """
-    if key not in content:
-        raise Malformed(f"{key} is missing")
-    return _at(key, read, content[key])
-
-
-def _get_optional(content: Mapping[str, Any], key: str, read: Callable[[object], _T]) -> _T | None:
-    return _at(key, read, content[key]) if key in content else None
+    return "nothing" if value is None else _KINDS.get(type(value), "a number")
 
 
 def _each(read: Callable[[object], _T]) -> Callable[[object], tuple[_T, ...]]:
     return lambda value: tuple(map(read, sequence(value)))
 
 
-def _at(key: str, read: Callable[[object], _T], value: object) -> _T:
-    """Read a value, and name its key in the error."""
-    try:
-        return read(value)
-    except GlareMuranoError as error:
-        raise Malformed(f"{key}: {error}") from error
+def _get_optional(content: object, key: str, read: Callable[[object], _T]) -> _T | None:
+    return get(content, key, read) if key in mapping(content) else None
