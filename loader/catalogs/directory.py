@@ -66,7 +66,7 @@ class DirectoryCatalog(base.Catalog):
     org.wiki 1.0.0
     """
 
-    def __init__(self, directory: "str | os.PathLike[str]") -> None:
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
         """Make a catalogue; nothing is read yet."""
         self._root = pathlib.Path(directory).absolute()
         super().__init__(f"the directory {self._root}")
@@ -77,24 +77,19 @@ class DirectoryCatalog(base.Catalog):
         self._index = _Index([])
 
     def releases(self, fqn: str) -> Iterable[Release]:
-        """See the interface."""
         return self._updated().by_fqn.get(fqn, ())
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        """See the interface."""
         return self._updated().by_class.get(class_name, ())
 
     def known(self, fqns: Iterable[str]) -> Iterable[Release]:
-        """See the interface: changes are looked for once."""
         index = self._updated()
         return itertools.chain.from_iterable(index.by_fqn.get(fqn, ()) for fqn in fqns)
 
     def folder(self, release: Release) -> pathlib.Path | None:
-        """See the interface: None for a ZIP file."""
         return None if release.digest else pathlib.Path(release.id)
 
     def fetch(self, release: Release) -> Iterator[bytes]:
-        """See the interface: the content of a ZIP file."""
         try:
             with open(release.id, "rb") as stream:
                 while chunk := stream.read(_CHUNK):
@@ -124,8 +119,7 @@ class DirectoryCatalog(base.Catalog):
         while directories:
             directory = directories.pop()
             known = self._listings.get(directory)
-            is_known = known and known.stamps.surely_unchanged
-            listing = known if known and is_known else _list(directory, root)
+            listing = known if known and known.stamps.surely_unchanged else _list(directory, root)
             yield listing
             directories += reversed(listing.subdirectories)
 
@@ -135,16 +129,13 @@ class DirectoryCatalog(base.Catalog):
 
     def _log_problems(self) -> None:
         """Log new and changed problems."""
-        problems = {
-            **{path: listing.problem for path, listing in self._listings.items()},
-            **{path: found.problem for path, found in self._candidates.items()},
-            **self._index.problems,
-        }
-        current = {path: problem for path, problem in problems.items() if problem}
-        for path, problem in current.items():
-            if self._logged.get(path) != problem:
+        problems = {path: listing.problem for path, listing in self._listings.items()}
+        problems |= {path: found.problem for path, found in self._candidates.items()}
+        problems |= self._index.problems
+        for path, problem in problems.items():
+            if problem and problem != self._logged.get(path):
                 LOG.warning("%s", problem)
-        self._logged = current
+        self._logged = problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,12 +226,10 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
     stamps, whole = FileStamps(decisive), FileStamps(all_paths)
     try:
         release = _read_directory(path) if is_directory else _read_zip(path)
+        if not whole.unchanged:
+            raise OSError("it changed while being read")
     except (InvalidPackage, OSError) as error:
         return _Candidate(whole, None, f"Left out the package in {path}: {error}")
-    if not whole.unchanged:
-        return _Candidate(
-            whole, None, f"Left out the package in {path}: it changed while being read"
-        )
     return _Candidate(stamps, release, _misplaced(path, root, release) if is_directory else "")
 
 
@@ -286,10 +275,8 @@ def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) ->
     )
 
 
-@functools.cache
-def _catalog(directory: pathlib.Path) -> DirectoryCatalog:
-    """Return the process's catalogue of a directory, for all scopes."""
-    return DirectoryCatalog(directory)
+# One catalogue of a directory serves all scopes of the process.
+_catalog = functools.cache(DirectoryCatalog)
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[DirectoryCatalog]:

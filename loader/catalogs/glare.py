@@ -46,6 +46,8 @@ _Filters = list[tuple[str, str]]
 class GlareCatalog(ServiceCatalog):
     """The packages in a Glare that a project can use.
 
+    A Glare without the filter of ``glare_murano`` has neither queries nor batches.
+
     >>> catalog = GlareCatalog(session, project_id="my-project", region_name="north")
     """
 
@@ -57,21 +59,17 @@ class GlareCatalog(ServiceCatalog):
     _answers_queries = True
 
     def releases(self, fqn: str) -> Iterable[Release]:
-        """See the interface."""
         # Glare refuses filters with longer names.
         return self._releases([("name", f"eq:{fqn}")]) if len(fqn) <= fields.MAX_NAME else ()
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        """See the interface."""
         return self._releases([("class_definitions", f"eq:{class_name}")])
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
-        """See the interface: a single list, unless the URL would be too long."""
         for names in _name_lists(fqns):
             yield from self._releases([("name", f"in:{','.join(names)}")])
 
     def resolve(self, query: Query) -> Answer | None:
-        """See the interface; None from a Glare without the filter of ``glare_murano``."""
         if not self._answers_queries:
             return None
         # No project has an empty id: with it, only public packages are chosen.
@@ -94,13 +92,11 @@ class GlareCatalog(ServiceCatalog):
         return None
 
     def fetch(self, release: Release) -> Iterator[bytes]:
-        """See the interface."""
         path = f"{_PATH}/{release.id}/{fields.ARCHIVE}"
         label = f"the archive of {release} (artifact {release.id})"
         return self._client.download(path, label)
 
     def batch(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
-        """See the interface; empty from a Glare without the filter of ``glare_murano``."""
         by_id = {release.id: release for release in releases}
         sizes = {release.id: release.size or 0 for release in releases}
         label = "several archives in one answer"
@@ -224,8 +220,5 @@ OPTIONS = GlareCatalog.service_options()
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[GlareCatalog]:
-    """Make the catalogue of the entry point ``glare``.
-
-    :raises CatalogError: if the scope has no session, or an option is invalid.
-    """
+    """Make the catalogue of the entry point ``glare``."""
     return [GlareCatalog.configured(conf, scope)]

@@ -5,7 +5,6 @@
 Losing the cache costs only time.
 """
 
-import functools
 import hashlib
 import json
 import logging
@@ -21,18 +20,9 @@ class MetadataCache:
     """Releases by key, in memory and in a directory shared by processes."""
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:
-        """Make a cache.
-
-        :param directory: None to keep the releases in memory only.
-        """
+        """Make a cache; without a directory, releases are kept in memory only."""
         self._directory = directory
         self._releases: dict[str, wire.Release] = {}
-
-    @staticmethod
-    @functools.cache
-    def shared(directory: pathlib.Path) -> "MetadataCache":
-        """Return the process's cache of a directory."""
-        return MetadataCache(directory)
 
     def get(self, key: str) -> wire.Release | None:
         """Return a release; None if its file is missing or damaged."""

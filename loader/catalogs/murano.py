@@ -46,11 +46,7 @@ class MuranoCatalog(ServiceCatalog):
     group = "murano"
 
     def __init__(
-        self,
-        session: ksa_session.Session,
-        *,
-        metadata: MetadataCache | None = None,
-        **others: Any,
+        self, session: ksa_session.Session, *, metadata: MetadataCache | None = None, **others: Any
     ) -> None:
         """Make a catalogue; no request is sent.
 
@@ -62,16 +58,13 @@ class MuranoCatalog(ServiceCatalog):
         self._spool = Spool()
 
     def releases(self, fqn: str) -> list[Release]:
-        """See the interface."""
         return [release for release in self._releases("fqn", fqn) if release.fqn == fqn]
 
     def releases_defining(self, class_name: str) -> list[Release]:
-        """See the interface."""
         found = self._releases("class_name", class_name)
         return [release for release in found if class_name in release.classes]
 
     def fetch(self, release: Release) -> Iterator[bytes]:
-        """See the interface."""
         return self._spool.take(release.digest) or self._download(release.id)
 
     def _releases(self, key: str, value: str) -> list[Release]:
@@ -122,8 +115,5 @@ OPTIONS = {**MuranoCatalog.service_options(), **options.CACHE}
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[MuranoCatalog]:
-    """Make the catalogue of the entry point ``murano``.
-
-    :raises CatalogError: if the scope has no session, or an option is invalid.
-    """
+    """Make the catalogue of the entry point ``murano``."""
     return [MuranoCatalog.configured(conf, scope, metadata=options.metadata_cache(conf))]

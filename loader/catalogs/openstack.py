@@ -62,11 +62,11 @@ class ServiceCatalog(base.Catalog):
             session,
             name,
             self.counters,
+            attempts,
             service_type=self.service_type,
-            endpoint=endpoint,
+            endpoint_override=endpoint,
             interface=interface,
             region_name=region_name,
-            attempts=attempts,
         )
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ A catalogue's module lists its options as ``OPTIONS``. If Murano has registered 
 option of the same name, Murano's definition stays, since both read the same file.
 """
 
+import functools
 import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -48,9 +49,12 @@ def cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
     return pathlib.Path(conf.engine.packages_cache or default)
 
 
+_shared_cache = functools.cache(MetadataCache)
+
+
 def metadata_cache(conf: cfg.ConfigOpts) -> MetadataCache:
     """Return the metadata cache, on disk only if the package cache is enabled."""
     register(conf, CACHE)
     if not conf.engine.enable_packages_cache:
         return MetadataCache()
-    return MetadataCache.shared((cache_directory(conf) / "catalogs").absolute())
+    return _shared_cache((cache_directory(conf) / "catalogs").absolute())

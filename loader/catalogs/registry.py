@@ -23,9 +23,8 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 
 
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
-    """Make the catalogues of some names, in their order.
+    """Make the catalogues of some names, in their order; each registers its own options.
 
-    :param conf: the configuration; each catalogue registers its own options.
     :raises UnknownCatalog: if a name is not installed, or cannot be imported.
     :raises CatalogError: if a catalogue cannot be made.
     """

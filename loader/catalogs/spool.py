@@ -6,6 +6,7 @@ Each archive is kept until it is fetched, to be downloaded once. The files have 
 nothing is left of them when the process ends.
 """
 
+import contextlib
 import hashlib
 import tempfile
 import threading
@@ -37,8 +38,8 @@ class Spool:
         :raises InvalidPackage: if the archive is not valid; then nothing is kept.
         :raises OSError: if the file cannot be written.
         """
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - it stays open until it is fetched
-        try:
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile())
             size = 0
             for chunk in chunks:
                 size += len(chunk)
@@ -46,9 +47,7 @@ class Spool:
                 file.write(chunk)
             file.flush()
             release = read_release(file, release_id, self._limits)
-        except BaseException:
-            file.close()
-            raise
+            stack.pop_all()  # a valid archive stays open until it is fetched
         with self._lock:
             dropped = [self._files.pop(release.digest, None)]
             self._files[release.digest] = file

@@ -36,27 +36,17 @@ class ServiceAdapter(ksa_adapter.Adapter):
         session: ksa_session.Session,
         name: str,
         counters: Counters,
-        *,
-        service_type: str,
-        endpoint: str | None,
-        interface: str | None,
-        region_name: str | None,
         attempts: int,
+        **place: str | None,
     ) -> None:
         """Make an adapter; no request is sent.
 
         :param name: the service's name in messages.
         :param counters: count the requests and the bytes of downloads.
-        :param endpoint: the service's URL; None for the URL in Keystone's catalogue.
         :param attempts: how often a request is sent while its failures are temporary.
+        :param place: the endpoint, as parameters of keystoneauth's ``Adapter``.
         """
-        super().__init__(
-            session,
-            service_type=service_type,
-            endpoint_override=endpoint,
-            interface=interface,
-            region_name=region_name,
-        )
+        super().__init__(session, **place)  # type: ignore[arg-type]
         self.name = name
         self._counters = counters
         self._attempts = attempts
@@ -116,10 +106,9 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :raises CatalogError: if the session cannot authenticate.
         """
         try:
-            found: str | None = retries.retrying(self._attempts)(self.get_project_id)
+            return retries.retrying(self._attempts)(self.get_project_id)
         except ksa_exceptions.ClientException as error:
             raise retries.failure(error, f"{self.name}: cannot authenticate") from error
-        return found
 
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
         self._counters.count(requests=1)

@@ -57,13 +57,10 @@ class Download:
                 self._response = self._open_at(self._headers())
                 self._pieces = self._rest(self._response)
             return next(self._pieces, b"")
-        except ksa_exceptions.HttpError as error:
+        except Exception as error:
             self._close()
             if self._is_complete(error):
                 return b""
-            raise
-        except Exception:
-            self._close()
             raise
 
     def _headers(self) -> dict[str, str]:
@@ -93,13 +90,12 @@ class Download:
             )
         return pieces(response)
 
-    def _is_complete(self, error: ksa_exceptions.HttpError) -> bool:
+    def _is_complete(self, error: Exception) -> bool:
         """Return whether the connection was lost after the last byte (RFC 9110, 15.5.17)."""
+        if not isinstance(error, ksa_exceptions.RequestedRangeNotSatisfiable):
+            return False
         headers = error.response.headers if error.response is not None else {}
-        return bool(
-            error.http_status == requests.codes.requested_range_not_satisfiable
-            and headers.get("Content-Range") == f"bytes */{self._offset}"
-        )
+        return headers.get("Content-Range") == f"bytes */{self._offset}"
 
     def _close(self) -> None:
         if self._response is not None:

@@ -93,15 +93,11 @@ def failure(error: BaseException, message: str) -> errors.CatalogError:
 def _wait(state: tenacity.RetryCallState) -> float:
     """Return a random wait with a doubling limit; a longer wait at the server's request."""
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
-    error = state.outcome.exception() if state.outcome else None
-    return max(usual, min(_retry_after(error), _LONGEST_WAIT))
-
-
-def _retry_after(error: BaseException | None) -> float:
-    response = getattr(error, "response", None)
-    seconds = response.headers.get("Retry-After", "") if response is not None else ""
+    response = getattr(state.outcome and state.outcome.exception(), "response", None)
+    requested = response.headers.get("Retry-After", "") if response is not None else ""
     # A date, the other form, would compare two clocks.
-    return float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
+    seconds = float(requested) if requested.isascii() and requested.isdigit() else 0.0
+    return max(usual, min(seconds, _LONGEST_WAIT))
 
 
 def _status(error: BaseException) -> int:

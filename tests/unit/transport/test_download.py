@@ -611,7 +611,7 @@ def test_an_archive_of_another_package_is_refused(server: Faulty, tmp_path: path
     server.archive = packages.package("org.faulty", "6.6.6")
     package_loader = loader.PackageLoader([_catalog(server)], loader.Cache(tmp_path))
 
-    with pytest.raises(loader.CatalogError, match=r"holds org\.faulty 6\.6\.6"):
+    with pytest.raises(loader.CatalogError, match=r"contains org\.faulty 6\.6\.6"):
         package_loader.load_package("org.faulty", VersionSpec.of("1"))
 
     assert package_loader.pins.dump() == {}
