@@ -28,9 +28,8 @@ _WORD = re.compile(r"\w+")
 class Field:
     """A field of the artifact type beside Glare's common ones.
 
-    :param name: its name in the API.
     :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
-    :param description: its description in the API's schema.
+    :param description: for the API's schema.
     :param fill: returns its value for a package; None for fields set by the publisher.
     :param mutable: whether it may change while the artifact is active.
     :param max_length: largest length of the string, or of each element, in characters.

@@ -25,12 +25,12 @@ from glare_murano.package import (
     Archive,
     InvalidPackage,
     InvalidVersion,
-    Version,
     parse_version,
     read_contents,
 )
 from glare_murano.package.contents import CLASSES_DIRECTORY
 from glare_murano.package.manifest import MANIFEST_FILE
+from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader import errors
 from loader.catalogs import base, options
@@ -104,9 +104,7 @@ class DirectoryCatalog(base.Catalog):
             # The root may be a symbolic link, and its target may change.
             root = pathlib.Path(os.path.realpath(self._root))
             self._listings = {listing.directory: listing for listing in self._search(root)}
-            paths = itertools.chain.from_iterable(
-                listing.packages for listing in self._listings.values()
-            )
+            paths = (path for listing in self._listings.values() for path in listing.packages)
             self._candidates = {path: self._candidate(path, root) for path in paths}
             if list(before.items()) != list(self._candidates.items()):
                 self._index = _Index(self._candidates.values())
@@ -172,9 +170,9 @@ class _Index:
         self.by_fqn: dict[str, list[Release]] = {}
         self.by_class: dict[str, list[Release]] = {}
         self.problems: dict[pathlib.Path, str] = {}
-        used: dict[tuple[str, Version], Release] = {}
+        used: dict[PackageVersion, Release] = {}
         for release in (found.release for found in candidates if found.release):
-            first = used.setdefault((release.fqn, release.version), release)
+            first = used.setdefault(release.key, release)
             if first is not release:
                 self.problems[pathlib.Path(release.id)] = (
                     f"Left out {release} in {release.id}, since {first.id} is the same version"

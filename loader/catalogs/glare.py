@@ -40,8 +40,6 @@ _BATCH_TIMEOUT = 60
 BATCH_ERRORS = (tarfile.TarError, ValueError)
 _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 
-_Filters = list[tuple[str, str]]
-
 
 class GlareCatalog(ServiceCatalog):
     """The packages in a Glare that a project can use.
@@ -115,7 +113,7 @@ class GlareCatalog(ServiceCatalog):
         finally:
             pieces.close()
 
-    def _releases(self, filters: _Filters) -> Iterator[Release]:
+    def _releases(self, filters: list[tuple[str, str]]) -> Iterator[Release]:
         """Yield the releases in the result of filters, in the order of the interface."""
         project = self._project()
         query = [
@@ -128,13 +126,11 @@ class GlareCatalog(ServiceCatalog):
         ]
         found = map(_release, self._list(_PATH, "artifacts", query, _next_marker))
         # The database sorts pre-releases by its collation. Therefore all releases with
-        # the same major, minor and patch are sorted again.
+        # the same major, minor and patch are sorted again, the project's own one before a
+        # public one of the same version.
         for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
-            yield from base.one_of_each(sorted(peers, key=self._preference, reverse=True))
-
-    def _preference(self, release: Release) -> tuple[Any, bool]:
-        """Rank the newest release first, and the project's own before a public one."""
-        return release.version.precedence_key, release.owner == self._project()
+            own_first = sorted(peers, key=lambda r: r.owner == project, reverse=True)
+            yield from base.one_of_each(base.newest_first(own_first))
 
 
 def _next_marker(answer: Mapping[str, Any]) -> Any:
@@ -148,9 +144,9 @@ def _release(artifact: Any) -> Release:
     """Read a release as Glare lists it: digest and size are in the blob."""
     try:
         archive = wire.mapping(wire.mapping(artifact).get(fields.ARCHIVE))
-        owner = {} if artifact.get("owner") is not None else {"owner": ""}
+        owner = "" if artifact.get("owner") is None else artifact["owner"]
         digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
-        return wire.release_from_json({**artifact, **owner, **digest})
+        return wire.release_from_json({**artifact, "owner": owner, **digest})
     except GlareMuranoError as error:
         raise errors.CatalogError(
             f"Glare sent an artifact that is not a valid package: {error}"

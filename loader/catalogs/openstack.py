@@ -76,24 +76,19 @@ class ServiceCatalog(base.Catalog):
     @classmethod
     def service_options(cls) -> Options:
         """Return the options of the service: of its place, and of a session with it."""
-        place = [
-            cfg.StrOpt(
-                "url",
-                help=f"URL of {cls.title}. By default it is looked up in Keystone's catalogue, "
-                f"with the service type '{cls.service_type}'.",
-            ),
-            cfg.StrOpt(
-                "endpoint_type",
-                default="publicURL",
-                help=f"The endpoint of {cls.title} to use: publicURL, internalURL or adminURL.",
-            ),
-        ]
-        return {
-            cls.group: [*place, *ksa_loading.get_session_conf_options()],
-            "DEFAULT": [
-                cfg.StrOpt("home_region", help="The region of the services. By default any.")
-            ],
-        }
+        region = cfg.StrOpt("home_region", help="The region of the services. By default any.")
+        url = cfg.StrOpt(
+            "url",
+            help=f"URL of {cls.title}. By default it is looked up in Keystone's catalogue, with "
+            f"the service type '{cls.service_type}'.",
+        )
+        interface = cfg.StrOpt(
+            "endpoint_type",
+            default="publicURL",
+            help=f"The endpoint of {cls.title} to use: publicURL, internalURL or adminURL.",
+        )
+        session_options = ksa_loading.get_session_conf_options()
+        return {"DEFAULT": [region], cls.group: [url, interface, *session_options]}
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, scope: Scope, **others: Any) -> Self:

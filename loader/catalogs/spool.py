@@ -53,9 +53,8 @@ class Spool:
             self._files[release.digest] = file
             if len(self._files) > _MAX_FILES:
                 dropped.append(self._files.pop(next(iter(self._files))))
-        for old in dropped:
-            if old is not None:
-                old.close()
+        for old in filter(None, dropped):
+            old.close()
         return release
 
     def take(self, digest: str) -> Iterator[bytes] | None:

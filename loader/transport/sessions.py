@@ -4,7 +4,7 @@
 
 import dataclasses
 import math
-import pathlib
+import os
 import ssl
 
 from keystoneauth1 import exceptions as ksa_exceptions
@@ -66,11 +66,11 @@ def configured(
             f"[{group}] timeout is {options.timeout:g}, which no request can keep. Set it to "
             f"seconds above 0, or leave it out"
         )
-    for name in _files(options):
-        _check_file(f"[{group}] {name}", options[name])
-    session: ksa_session.Session
+    _check_files(options, group)
     try:
-        session = ksa_loading.load_session_from_conf_options(conf, group, auth=auth)
+        session: ksa_session.Session = ksa_loading.load_session_from_conf_options(
+            conf, group, auth=auth
+        )
     except ssl.SSLError as error:
         raise errors.CatalogError(
             f"[{group}] has invalid TLS options: {error}. Check [{group}] tls_ciphers"
@@ -117,21 +117,18 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
     return found
 
 
-def _files(options: cfg.ConfigOpts.GroupAttr) -> list[str]:
-    """Return the names of the options whose files keystoneauth reads."""
-    authorities = [] if options.insecure else ["cafile"]
-    return [*authorities, "certfile", *(["keyfile"] if options.certfile else [])]
-
-
-def _check_file(option: str, name: str | None) -> None:
-    path = pathlib.Path(name or "")
-    # The certificates of authorities may also be files of a directory, named by hashes.
-    if not name or (option.endswith(" cafile") and path.is_dir()):
-        return
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise errors.CatalogError(
-            f"{option}: {name} cannot be read: {error.strerror}. Name an existing PEM file, or "
-            f"leave the option out"
-        ) from error
+def _check_files(options: cfg.ConfigOpts.GroupAttr, group: str) -> None:
+    """Check the files that keystoneauth will read."""
+    for name in ("cafile", "certfile", "keyfile"):
+        file = options[name]
+        is_ignored = options.insecure if name == "cafile" else not options.certfile
+        # The certificates of authorities may also be files of a directory, named by hashes.
+        if not file or is_ignored or (name == "cafile" and os.path.isdir(file)):
+            continue
+        try:
+            open(file, "rb").close()
+        except OSError as error:
+            raise errors.CatalogError(
+                f"[{group}] {name}: {file} cannot be read: {error.strerror}. Name an existing PEM "
+                f"file, or leave the option out"
+            ) from error
