@@ -158,11 +158,11 @@ def release_from_json(content: object) -> Release:
         version=get(content, "version", _version),
         requirements=get(content, "requirements", ranges_from_json),
         classes=frozenset(get(content, "class_definitions", _each(_full_name))),
-        id=_get_optional(content, "id", _nonempty) or "",
+        id=_get_optional(content, "id", string) or "",
         digest=_get_optional(content, "sha256", _digest) or "",
         size=_get_optional(content, "size", _size),
-        owner=_get_optional(content, "owner", _string),
-        visibility=_get_optional(content, "visibility", _string),
+        owner=_get_optional(content, "owner", _any_string),
+        visibility=_get_optional(content, "visibility", _any_string),
     )
 
 
@@ -195,9 +195,9 @@ def query_from_json(content: object) -> Query:
         requirements=_get_optional(content, "requirements", _query_ranges) or (),
         classes=_get_optional(content, "objects", _each(_object)) or (),
         pins=_get_optional(content, "pins", _pins) or {},
-        package=_get_optional(content, "package", _string),
+        package=_get_optional(content, "package", _any_string),
         prereleases=bool(mapping(content).get("prereleases", True)),
-        project_id=_get_optional(content, "project_id", _string),
+        project_id=_get_optional(content, "project_id", _any_string),
     )
 
 
@@ -257,6 +257,13 @@ def sequence(value: object) -> list[Any]:
     return _typed(value, list)
 
 
+def string(value: object) -> str:
+    """Return a JSON string that is not empty."""
+    if value == "":
+        raise Malformed("expected a string, found nothing")
+    return _any_string(value)
+
+
 def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
     """Read a value of a JSON object, and name its key in errors."""
     found = mapping(content)
@@ -283,7 +290,7 @@ def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
 
 
 def _object(content: object) -> tuple[str, VersionSpec]:
-    return get(content, "class", _nonempty), VersionSpec.of(mapping(content).get("version"))
+    return get(content, "class", string), VersionSpec.of(mapping(content).get("version"))
 
 
 def _pins(content: object) -> dict[str, list[Version]]:
@@ -300,13 +307,13 @@ def _chosen(content: object) -> tuple[Release, tuple[Demand, ...]]:
 
 def _demand(content: object) -> Demand:
     requirer = get(content, "requirer", _requirer)
-    return Demand(get(content, "name", _nonempty), get(content, "range", _range), requirer)
+    return Demand(get(content, "name", string), get(content, "range", _range), requirer)
 
 
 def _requirer(content: object) -> PackageVersion | None:
     if content is None:
         return None
-    return PackageVersion(get(content, "name", _nonempty), get(content, "version", _version))
+    return PackageVersion(get(content, "name", string), get(content, "version", _version))
 
 
 def _unsatisfied(content: object) -> Unsatisfied:
@@ -317,24 +324,24 @@ def _unsatisfied(content: object) -> Unsatisfied:
 
 
 def _undefined(content: object) -> Undefined:
-    available = get(content, "available", _each(_nonempty))
-    return Undefined(get(content, "class", _nonempty), get(content, "range", _range), available)
+    available = get(content, "available", _each(string))
+    return Undefined(get(content, "class", string), get(content, "range", _range), available)
 
 
 def _full_name(value: object) -> str:
-    return check_full_name(_nonempty(value))
+    return check_full_name(string(value))
 
 
 def _version(value: object) -> Version:
-    return parse_version(_nonempty(value))
+    return parse_version(string(value))
 
 
 def _range(value: object) -> VersionSpec:
-    return VersionSpec.of(_nonempty(value))
+    return VersionSpec.of(string(value))
 
 
 def _digest(value: object) -> str:
-    digest = _string(value)
+    digest = string(value)
     if not _DIGEST.match(digest):
         raise Malformed(f"{quoted(digest)} is not a valid SHA-256 digest in lower-case hexadecimal")
     return digest
@@ -348,14 +355,7 @@ def _size(value: object) -> int:
     return value
 
 
-def _nonempty(value: object) -> str:
-    """Return a JSON string that is not empty."""
-    if value == "":
-        raise Malformed("expected a string, found nothing")
-    return _string(value)
-
-
-def _string(value: object) -> str:
+def _any_string(value: object) -> str:
     return _typed(value, str)
 
 
