@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The Python distributions behind entry points, which stevedore's cache leaves out."""
+"""Entry points by name and distribution."""
 
 import collections
 import functools
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 
 @functools.cache
-def distributions(group: str) -> Mapping[str, list[importlib.metadata.Distribution]]:
-    """Return the distributions that register each entry point of a group, by its name.
+def installed(group: str) -> Mapping[str, Mapping[str, importlib.metadata.EntryPoint]]:
+    """Return the entry points of a group: name -> name of the distribution -> entry point.
 
     The metadata of everything installed is read, once in a process.
     """
-    found: dict[str, dict[str, importlib.metadata.Distribution]] = collections.defaultdict(dict)
+    found: dict[str, dict[str, importlib.metadata.EntryPoint]] = collections.defaultdict(dict)
     for entry_point in importlib.metadata.entry_points(group=group):
         if entry_point.dist is not None:
-            found[entry_point.name][entry_point.dist.name] = entry_point.dist
-    return {name: list(by_name.values()) for name, by_name in found.items()}
+            found[entry_point.name][entry_point.dist.name] = entry_point
+    return dict(found)

@@ -66,6 +66,6 @@ def _forget() -> None:
     extension.ExtensionManager.ENTRY_POINT_CACHE.clear()
     _cache._c._internal.clear()
     manifest.registered_formats.cache_clear()
-    entry_points.distributions.cache_clear()
+    entry_points.installed.cache_clear()
     registry._factory.cache_clear()
     importlib.invalidate_caches()

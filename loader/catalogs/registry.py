@@ -41,7 +41,7 @@ def built_in_options() -> Iterator[Options]:
 
 @functools.cache
 def _factory(name: str) -> Factory:
-    installed = entry_points.distributions(NAMESPACE)
+    installed = entry_points.installed(NAMESPACE)
     if name not in installed:
         raise errors.UnknownCatalog(
             f"the catalogue {name!r} is not installed; installed are "
@@ -49,12 +49,11 @@ def _factory(name: str) -> Factory:
             f"distribution that registers {name!r} as an entry point of the group {NAMESPACE}"
         )
     if len(installed[name]) > 1:
-        owners = " and ".join(sorted(owner.name for owner in installed[name]))
+        owners = " and ".join(sorted(installed[name]))
         raise errors.UnknownCatalog(
             f"the catalogue {name!r} is registered by {owners}; uninstall all but one"
         )
-    (distribution,) = installed[name]
-    (entry_point,) = distribution.entry_points.select(group=NAMESPACE, name=name)
+    (entry_point,) = installed[name].values()
     try:
         factory: Factory = entry_point.load()
     except Exception as error:

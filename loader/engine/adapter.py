@@ -2,6 +2,7 @@
 
 """Murano 16's interfaces of package loaders, plug-in loaders and packages, over ours."""
 
+import functools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol, Self
@@ -46,20 +47,6 @@ class MuranoPackage(Protocol):
     classes: Collection[str]
 
 
-class NoPackageFound(exceptions.NoPackageFound):  # type: ignore[misc]
-    """The engine's error for a missing package, with the loader's message."""
-
-    def __init__(self, error: errors.NoSuchPackage) -> None:
-        Exception.__init__(self, str(error))
-
-
-class NoPackageForClassFound(exceptions.NoPackageForClassFound):  # type: ignore[misc]
-    """The engine's error for a missing class, with the loader's message."""
-
-    def __init__(self, error: errors.NoSuchClass) -> None:
-        Exception.__init__(self, str(error))
-
-
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
     """Load packages for one task of the engine.
 
@@ -100,7 +87,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
                 package = self._loader.load_package(package_name, spec, required_by)
             return self._engine_package(package)
         except errors.NoSuchPackage as error:
-            raise NoPackageFound(error) from error
+            raise _engine_error(exceptions.NoPackageFound, error) from error
 
     def load_class_package(self, class_name: str, version_spec: object) -> MuranoPackage:
         """Load a package by one of its classes.
@@ -114,7 +101,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         try:
             return self._engine_package(self._loader.load_class_package(class_name, spec))
         except errors.NoSuchClass as error:
-            raise NoPackageForClassFound(error) from error
+            raise _engine_error(exceptions.NoPackageForClassFound, error) from error
 
     def register_package(self, package: MuranoPackage) -> None:
         """Add a package of extension classes, which comes before those of the catalogues."""
@@ -137,14 +124,9 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         counters = self._loader.counters
         totals.add(counters)
         LOG.info(
-            "Loaded %d packages: %d requests, %d archives (%d bytes) downloaded, "
-            "%d found in the cache, %.3f seconds",
-            len(self._packages),
-            counters.requests,
-            counters.downloads,
-            counters.bytes,
-            counters.hits,
-            counters.seconds,
+            "Loaded %(packages)d packages: %(requests)d requests, %(downloads)d archives "
+            "(%(bytes)d bytes) downloaded, %(hits)d found in the cache, %(seconds).3f seconds",
+            {"packages": len(self._packages), **vars(counters)},
         )
         self._loader.close()
 
@@ -166,6 +148,13 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         if key not in self._packages:
             self._packages[key] = EnginePackage(self, package)
         return self._packages[key]
+
+
+def _engine_error(kind: type[Exception], error: errors.LoaderError) -> Exception:
+    """Return an error of the engine, with the loader's message in place of its own."""
+    found = kind(error)
+    found.args = (str(error),)
+    return found
 
 
 def _parse_range(version_spec: object) -> VersionSpec:
@@ -191,7 +180,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             getattr(package, "meta", None),
         )
         for name in package.classes:
-            self.register_class(_class_parser(package, name), name)
+            self.register_class(functools.partial(_parse_class, package, name), name)
         if package.full_name == constants.CORE_LIBRARY:
             system_objects.register(self)
 
@@ -212,13 +201,12 @@ class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
 class PluginLoader:
     """Murano's plug-in loader, which imports the plug-ins for the first task."""
 
-    def __init__(self) -> None:
-        self._packages: list[ExtensionPackage] | None = None
+    @functools.cached_property
+    def _packages(self) -> list[ExtensionPackage]:
+        return load_extensions(CONF.murano.enabled_plugins)
 
     def register_in_loader(self, package_loader: Any) -> None:
         """Add the extension packages to a task's loader, ours or Murano's."""
-        if self._packages is None:
-            self._packages = load_extensions(CONF.murano.enabled_plugins)
         for package in self._packages:
             package_loader.register_package(EngineExtension(package_loader, package))
 
@@ -241,13 +229,10 @@ class _RequirementLoader:
         return self._loader.load_package(package_name, version_spec, self._required_by)
 
 
-def _class_parser(package: Package, name: str) -> Callable[[], Any]:
-    def parse() -> Any:
-        found = package.get_class(name)
-        code, path = found if isinstance(found, tuple) else (found, name)
-        return yaql_yaml_loader.get_loader(package.runtime_version)(code, path)
-
-    return parse
+def _parse_class(package: Package, name: str) -> Any:
+    found = package.get_class(name)
+    code, path = found if isinstance(found, tuple) else (found, name)
+    return yaql_yaml_loader.get_loader(package.runtime_version)(code, path)
 
 
 def _keystone_session(execution_session: ExecutionSession) -> ksa_session.Session:

@@ -15,10 +15,8 @@ import importlib.metadata
 import inspect
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from packaging import version as pep440
-from stevedore import extension, named
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
 from glare_murano.package.manifest import check_full_name
@@ -53,16 +51,26 @@ def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPac
 
     :param enabled: names of the distributions whose plug-ins may be used; None means all.
     """
-    classes: dict[importlib.metadata.Distribution, dict[str, type]] = {}
-    for name, distributions in sorted(entry_points.distributions(NAMESPACE).items()):
-        if len(distributions) > 1:
-            names = " and by ".join(distribution.name for distribution in distributions)
-            LOG.warning("Left out the class %s, which is defined by %s", name, names)
-        elif enabled is None or distributions[0].name in enabled:
-            for plugin in filter(_initialize, _import(name)):
-                classes.setdefault(distributions[0], {})[name] = plugin.plugin
-    packages = (_package(*defined) for defined in classes.items())
-    return [package for package in packages if package is not None]
+    classes: dict[str, dict[str, type]] = collections.defaultdict(dict)
+    for name, installed in sorted(entry_points.installed(NAMESPACE).items()):
+        if len(installed) > 1:
+            owners = " and by ".join(installed)
+            LOG.warning("Left out the class %s, which is defined by %s", name, owners)
+            continue
+        ((distribution, entry_point),) = installed.items()
+        if enabled is None or distribution in enabled:
+            python_class = _load(entry_point)
+            if python_class is not None:
+                classes[distribution][name] = python_class
+    packages = []
+    for distribution, defined in classes.items():
+        try:
+            version = to_semver(importlib.metadata.version(distribution))
+            requirements = _requirements(defined.values())
+            packages.append(ExtensionPackage(distribution, version, defined, requirements))
+        except (GlareMuranoError, TypeError, AttributeError) as error:
+            LOG.warning("Left out the extensions of %s: %s", distribution, error)
+    return packages
 
 
 def to_semver(python_version: str) -> Version:
@@ -77,7 +85,7 @@ def to_semver(python_version: str) -> Version:
         found = pep440.Version(python_version)
     except pep440.InvalidVersion:
         return parse_version(python_version)
-    numbers = [*found.release, 0, 0][:3]
+    major, minor, patch = [*found.release, 0, 0][:3]
     before = [str(part) for part in found.pre or ()]
     if found.dev is not None:
         before += ["dev", str(found.dev)]
@@ -87,52 +95,24 @@ def to_semver(python_version: str) -> Version:
     if found.local:
         after += found.local.split(".")
     return Version(
-        ".".join(map(str, numbers))
-        + (f"-{'.'.join(before)}" if before else "")
-        + (f"+{'.'.join(after)}" if after else "")
+        major=major, minor=minor, patch=patch, prerelease=tuple(before), build=tuple(after)
     )
 
 
-def _import(name: str) -> "list[extension.Extension[Any]]":
-    """Import the plug-in of an entry point; an empty list if it fails."""
-
-    def warn(_: object, failed: object, error: BaseException) -> None:
-        LOG.warning("Left out the extension %s, which cannot be imported: %s", name, error)
-
+def _load(entry_point: importlib.metadata.EntryPoint) -> type | None:
+    """Import a class, and call its ``init_plugin`` as Murano does; None if either fails."""
     try:
-        return list(named.NamedExtensionManager(NAMESPACE, [name], on_load_failure_callback=warn))
-    except SystemExit as error:
-        # stevedore catches exceptions only.
-        LOG.warning("Left out the extension %s, which would end the process: %s", name, error)
-        return []
-
-
-def _initialize(plugin: "extension.Extension[Any]") -> bool:
-    """Call a plug-in's ``init_plugin``, as Murano does; return whether it can be used."""
-    try:
-        check_full_name(plugin.name)
-        initialize = getattr(plugin.plugin, "init_plugin", None)
-        if inspect.ismethod(initialize) and initialize.__self__ is plugin.plugin:
+        check_full_name(entry_point.name)
+        python_class: type = entry_point.load()
+        initialize = getattr(python_class, "init_plugin", None)
+        if inspect.ismethod(initialize) and initialize.__self__ is python_class:
             initialize()
-    except Exception as error:
-        LOG.warning("Left out the extension %s: %s", plugin.name, error)
-        return False
-    return True
-
-
-def _package(
-    distribution: importlib.metadata.Distribution, classes: Mapping[str, type]
-) -> ExtensionPackage | None:
-    try:
-        return ExtensionPackage(
-            name=distribution.name,
-            version=to_semver(distribution.version),
-            classes=classes,
-            requirements=_requirements(classes.values()),
-        )
-    except (GlareMuranoError, TypeError, AttributeError) as error:
-        LOG.warning("Left out the extensions of %s: %s", distribution.name, error)
+    # A plug-in may also try to end the process.
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {error}"
+        LOG.warning("Left out the extension %s: %s", entry_point.name, reason)
         return None
+    return python_class
 
 
 def _requirements(classes: Iterable[type]) -> dict[str, VersionSpec]:

@@ -63,7 +63,7 @@ def choose_package_loader() -> None:
 
 
 def replace_plugin_loader() -> None:
-    """Load extension plug-ins with today's stevedore, as packages with a version.
+    """Load extension plug-ins on today's Python, as packages with a version.
 
     Murano 16 reads ``project_name`` of a distribution, which ``importlib.metadata`` calls
     ``name``, and so loads no extension. All get version 0.0.0 and no requirements, against
@@ -113,5 +113,4 @@ def cache_package_ranges() -> None:
     a namespace with a cached ``Spec`` takes the module's place.
     """
     ranges = types.SimpleNamespace(Spec=functools.lru_cache(_MAX_RANGES)(semantic_version.Spec))
-    murano_package.semantic_version = ranges
-    murano_type.semantic_version = ranges
+    murano_package.semantic_version = murano_type.semantic_version = ranges

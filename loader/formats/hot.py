@@ -61,13 +61,9 @@ class HOTPackage(PackageBase):
         """
         if name != self.full_name:
             raise KeyError(name)
-        definition = class_code.make_class(
-            name,
-            self._template,
-            self._files(class_code.FILES),
-            bool(self._files(class_code.ENVIRONMENTS)),
-        )
-        return yaql.dump(definition)
+        files = self._files(class_code.FILES)
+        has_environments = bool(self._files(class_code.ENVIRONMENTS))
+        return yaql.dump(class_code.make_class(name, self._template, files, has_environments))
 
     def get_resource(self, name: str) -> str:
         """Return the path of a resource; the template's has the package's name."""

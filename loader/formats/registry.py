@@ -3,13 +3,9 @@
 """The installed package types, one of which is chosen by a manifest's ``Format``."""
 
 import copy
-import importlib.metadata
 import logging
 import os
 from collections.abc import Callable, Collection
-from typing import Any
-
-from stevedore import named
 
 from glare_murano.package import InvalidManifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, Format, registered_formats
@@ -73,32 +69,25 @@ class PackageTypes:
             self._types[name] = self._import(self._entry_points[name], package)
         return self._types[name]
 
-    def _import(self, entry_point: str, package: str) -> Callable[..., Package]:
-        failures: list[str] = []
-
-        def record(_: Any, failed: importlib.metadata.EntryPoint, error: BaseException) -> None:
-            failures.append(f"{failed.value}: {type(error).__name__}: {error}")
-
-        found: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
-            PLUGIN_NAMESPACE,
-            names=[entry_point],
-            on_load_failure_callback=record,
-            warn_on_missing_entrypoint=False,
-        )
-        usable = list(found) if self._is_enabled(entry_point) else []
+    def _import(self, name: str, package: str) -> Callable[..., Package]:
+        usable = [
+            entry_point
+            for distribution, entry_point in entry_points.installed(PLUGIN_NAMESPACE)[name].items()
+            if self._enabled is None or distribution in (_DISTRIBUTION, *self._enabled)
+        ]
         if not usable:
-            reason = "; ".join(failures) or "its plug-in is not enabled"
-            raise errors.UnsupportedFormat(f"{package} has the format {entry_point}: {reason}")
-        package_type: Callable[..., Package] = usable[0].plugin
+            raise errors.UnsupportedFormat(
+                f"{package} has the format {name}: its plug-in is not enabled"
+            )
+        plugin = usable[0].value
+        try:
+            package_type: Callable[..., Package] = usable[0].load()
+        except Exception as error:
+            raise errors.UnsupportedFormat(
+                f"{package} has the format {name}: {plugin}: {type(error).__name__}: {error}"
+            ) from error
         # Once, before the first package, as Murano does.
         if hasattr(package_type, "init_plugin"):
             package_type.init_plugin()
-        LOG.info("Package type %s is %s", entry_point, usable[0].entry_point.value)
+        LOG.info("Package type %s is %s", name, plugin)
         return package_type
-
-    def _is_enabled(self, entry_point: str) -> bool:
-        if self._enabled is None:
-            return True
-        allowed = {_DISTRIBUTION, *self._enabled}
-        distributions = entry_points.distributions(PLUGIN_NAMESPACE)[entry_point]
-        return any(distribution.name in allowed for distribution in distributions)
