@@ -144,7 +144,7 @@ class CatalogError(LoaderError):
     """A catalogue cannot be read, refuses a request, or gives an invalid answer."""
 
 
-class NoAnswer(CatalogError):
+class CatalogUnavailable(CatalogError):
     """A catalogue cannot be reached or fails at present; a later attempt may succeed.
 
     :ivar catalog: the catalogue, if known.

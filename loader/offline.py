@@ -68,7 +68,7 @@ class OfflineIndex(Catalog):
                 resolved = resolve(self._catalogs, query)
                 self._unreachable.clear()
                 return resolved
-            except errors.NoAnswer as error:
+            except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
                 resolved = self._fallback(query)
                 if resolved is None:
@@ -112,7 +112,7 @@ class OfflineIndex(Catalog):
             reachable = [catalog for catalog in self._catalogs if catalog not in self._unreachable]
             try:
                 resolved = by_level([*reachable, self], query)
-            except errors.NoAnswer as error:
+            except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
                 continue
             is_root_missing = any(m.demand.requirer is None for m in resolved.unsatisfied)
@@ -121,7 +121,7 @@ class OfflineIndex(Catalog):
             # Packages missing below are queried again when they are loaded.
             return dataclasses.replace(resolved, unsatisfied=())
 
-    def _add_unreachable(self, error: errors.NoAnswer) -> None:
+    def _add_unreachable(self, error: errors.CatalogUnavailable) -> None:
         if error.catalog not in self._catalogs:
             raise error
         # The latest error comes last in messages.

@@ -251,7 +251,7 @@ def _naming(catalog: Catalog) -> Iterator[None]:
     """Note in an error which catalogue cannot be reached."""
     try:
         yield
-    except errors.NoAnswer as error:
+    except errors.CatalogUnavailable as error:
         error.catalog = catalog
         raise
 

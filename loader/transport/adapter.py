@@ -2,7 +2,7 @@
 
 """Requests to an OpenStack service, with retries, limits and counters.
 
-Every method raises ``CatalogError`` on failure, and its subclass ``NoAnswer`` if the
+Every method raises ``CatalogError`` on failure, and its subclass ``CatalogUnavailable`` if the
 same request may succeed later.
 """
 

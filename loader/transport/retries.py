@@ -83,7 +83,7 @@ def failure(error: BaseException, message: str) -> errors.CatalogError:
     """
     kind: type[errors.CatalogError] = errors.CatalogError
     if is_temporary(error):
-        kind = errors.NoAnswer
+        kind = errors.CatalogUnavailable
     elif isinstance(error, ksa_exceptions.NotFound | ksa_exceptions.MethodNotAllowed):
         kind = NoSuchPath
     proxy = _proxy(error)

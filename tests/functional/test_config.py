@@ -181,7 +181,7 @@ def test_offline_credentials_are_kept_apart_as_projects_are(
         assert load(server, "one") == "org.faulty"
         server.faults = [faulty.status(503)] * 50
         assert load(server, "one") == "org.faulty"
-        with pytest.raises(loader.NoAnswer):
+        with pytest.raises(loader.CatalogUnavailable):
             load(server, "another")
 
 

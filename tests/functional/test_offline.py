@@ -95,7 +95,7 @@ def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
     assert load("org.db", "1.0") == "1.0.0"
     assert load("org.db", "1.1") == "1.1.0"
     assert requests == [2, 2]
-    with pytest.raises(loader.NoAnswer, match=r"org\.wiki .*did not answer"):
+    with pytest.raises(loader.CatalogUnavailable, match=r"org\.wiki .*did not answer"):
         load("org.wiki", "1")
     assert catalog.counters.requests == 4
 
@@ -121,7 +121,7 @@ def test_what_is_not_remembered_deep_down_is_asked_for(
     package_loader = loader.PackageLoader([catalog], another, offline_index=index)
 
     package_loader.load_package("org.wiki", VersionSpec.of("1"))
-    with pytest.raises(loader.NoAnswer, match=r"org\.db .*did not answer"):
+    with pytest.raises(loader.CatalogUnavailable, match=r"org\.db .*did not answer"):
         package_loader.load_package("org.db", VersionSpec.of("1.0"))
     catalog._client.endpoint_override = glare.url
 
@@ -175,7 +175,7 @@ def test_another_region_does_not_stand_in(glare: Client, project: str, cache: lo
     load(glare.url, "north")
 
     assert load("http://127.0.0.1:9", "north") == "1.1.0"
-    with pytest.raises(loader.NoAnswer, match="Glare of the region south did not answer"):
+    with pytest.raises(loader.CatalogUnavailable, match="Glare of the region south did not answer"):
         load("http://127.0.0.1:9", "south")
 
 
@@ -218,7 +218,7 @@ def test_a_refusal_is_an_answer(project_loaders: _Switched, glare: Client) -> No
     with pytest.raises(loader.CatalogError, match="401") as refusal:
         project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
 
-    assert not isinstance(refusal.value, loader.NoAnswer)
+    assert not isinstance(refusal.value, loader.CatalogUnavailable)
 
 
 def test_no_pin_changes(project_loaders: _Switched) -> None:

@@ -168,7 +168,7 @@ def test_a_proxy_that_fails_is_named(
     assert f"through the proxy {proxy.url.removeprefix('http://')}: " in str(failure.value)
     assert message in str(failure.value)
     assert "secret" not in str(failure.value)
-    assert isinstance(failure.value, loader.NoAnswer) == (tries > 1)
+    assert isinstance(failure.value, loader.CatalogUnavailable) == (tries > 1)
     assert len(proxy.requests) == tries
     assert len(waits) == tries - 1
 
@@ -182,7 +182,7 @@ def test_a_proxy_that_is_not_there_is_named(
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setenv(f"{scheme}_proxy", url)
 
-        with pytest.raises(loader.NoAnswer, match=f"through the proxy {url}: .*refused"):
+        with pytest.raises(loader.CatalogUnavailable, match=f"through the proxy {url}: .*refused"):
             list(_glare(f"{scheme}://host.test").releases("org.some"))
 
 
@@ -191,7 +191,7 @@ def test_no_proxy_is_named_for_a_direct_request(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(loader.NoAnswer) as failure:
+    with pytest.raises(loader.CatalogUnavailable) as failure:
         list(_glare("http://127.0.0.1:9").releases("org.some"))
 
     assert "proxy" not in str(failure.value)

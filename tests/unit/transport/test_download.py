@@ -262,7 +262,7 @@ def test_an_invalid_request_is_not_repeated(
     with pytest.raises(loader.CatalogError, match=re.escape(url)) as failure:
         list(catalog.releases("org.faulty"))
 
-    assert not isinstance(failure.value, loader.NoAnswer)
+    assert not isinstance(failure.value, loader.CatalogUnavailable)
     assert catalog.counters.requests == 1
     assert waits == []
 
@@ -292,7 +292,7 @@ _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
 @pytest.mark.parametrize(
     ("answer", "kind", "tries"),
     [
-        (lambda peer: peer.recv(10_000), loader.NoAnswer, 3),
+        (lambda peer: peer.recv(10_000), loader.CatalogUnavailable, 3),
         (lambda peer: peer.recv(10_000) and peer.sendall(_ALERT), loader.CatalogError, 1),
     ],
     ids=["closed", "refused"],
@@ -425,7 +425,7 @@ def test_a_first_token_is_requested_as_often_as_anything(
     catalog = kind(_keystone_session(server), endpoint=server.url, attempts=3)
 
     server.identity_faults = [faulty.status(503)] * 20
-    with pytest.raises(loader.NoAnswer, match="cannot authenticate"):
+    with pytest.raises(loader.CatalogUnavailable, match="cannot authenticate"):
         list(catalog.releases("org.faulty"))
     assert len(waits) == 2
     server.identity_faults = [faulty.status(401)]
