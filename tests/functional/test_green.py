@@ -62,7 +62,7 @@ _PROGRAM = """
 
 
 def _closures(glare: Client, name: str) -> tuple[dict[str, list[str]], list[bytes]]:
-    """Publish two applications; what each loads, and all archives."""
+    """Publish two applications; return the closure of each, and all archives."""
     some = {
         f"{name}.base": ("1.4.0", {}),
         f"{name}.db": ("1.0.0", {f"{name}.base": "1"}),

@@ -140,7 +140,7 @@ def test_another_projects_private_package_is_out_of_reach_even_for_an_administra
         assert list(catalog.releases(name)) == list(catalog.known([name])) == []
 
 
-def test_all_versions_of_several_packages_are_one_question(
+def test_all_versions_of_several_packages_take_one_request(
     glare: Client, admin: Client, project: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"{name}.{letter}" for letter in "abc"]
@@ -178,7 +178,7 @@ def test_many_long_names_are_split_into_urls_that_servers_take(
     assert catalog.counters.requests == 2
 
 
-def test_names_that_glare_cannot_keep_are_not_asked_for(
+def test_names_too_long_for_glare_are_not_requested(
     glare: Client, project: str, name: str, publish: Publish
 ) -> None:
     publish("1.0.0")
@@ -191,7 +191,7 @@ def test_names_that_glare_cannot_keep_are_not_asked_for(
     assert list(catalog.releases_defining(f"{long}.Thing")) == []
 
 
-def test_pages_may_be_shorter_than_was_asked_for(
+def test_pages_may_be_shorter_than_requested(
     glare: Client, project: str, name: str, publish: Publish
 ) -> None:
     publish(*(f"1.{minor}.0" for minor in range(7)))
@@ -204,7 +204,7 @@ def test_pages_may_be_shorter_than_was_asked_for(
         cfg.CONF.clear_override("max_api_limit")
 
 
-def test_releases_are_told_newest_first_and_each_version_once(
+def test_releases_are_listed_newest_first_and_each_version_once(
     glare: Client, admin: Client, project: str, name: str, publish: Publish
 ) -> None:
     publish("1.0.0-alpha.1", "1.0.0-alpha-1", "1.0.0-9", "1.0.0-10", "1.0.0", "0.9.0")
@@ -226,7 +226,7 @@ def test_releases_are_told_newest_first_and_each_version_once(
         assert {release.owner for release in releases} == {project}
 
 
-def test_a_cache_that_projects_share_hands_no_private_package_to_another(
+def test_a_shared_cache_gives_no_private_package_to_another_project(
     glare: Client,
     as_user: Callable[[str], Client],
     project: str,
@@ -252,7 +252,7 @@ def test_a_cache_that_projects_share_hands_no_private_package_to_another(
     assert package_loader.counters.hits == 0
 
 
-def test_what_is_missing_is_told_with_all_that_there_is(
+def test_a_missing_package_is_reported_with_the_available_versions(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
 ) -> None:
     publish("1.0.0", "1.2.0", "1.3.0", "2.0.0")
@@ -285,7 +285,7 @@ def test_a_class_is_found_in_the_newest_package_that_defines_it(
     assert b"Return: 1.1.0" in text
 
 
-def test_a_loaded_version_that_satisfies_is_used_again(
+def test_a_loaded_version_in_the_range_is_used_again(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
 ) -> None:
     publish("1.0.0", "1.1.0")
@@ -335,7 +335,7 @@ def test_an_archive_is_fetched_once_and_found_by_the_next_process(
     assert later == [(0, 1)] * 4
 
 
-def test_processes_that_ask_at_once_fetch_once(
+def test_processes_that_load_at_once_fetch_once(
     glare: Client, name: str, publish: Publish, tmp_path: pathlib.Path
 ) -> None:
     publish("1.0.0")
@@ -349,7 +349,7 @@ def test_processes_that_ask_at_once_fetch_once(
 
 @pytest.fixture
 def rich(glare: Client, name: str) -> str:
-    """The name of a package with all that a package can have, and of one that it requires."""
+    """Publish a package with all kinds of files, and a required one; return its name."""
     needed = f"{name}.needed"
     for fqn, require in ((needed, {}), (name, {needed: "1"})):
         files = packages.files(packages.manifest(fqn, Require=require))
@@ -364,7 +364,7 @@ def _unpacked(cache: loader.Cache) -> list[pathlib.Path]:
     return list((cache.folder / "packages").iterdir())
 
 
-def test_nothing_is_unpacked_before_files_are_asked_for(
+def test_nothing_is_unpacked_before_files_are_needed(
     glare: Client, project: str, rich: str, cache: loader.Cache
 ) -> None:
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
@@ -396,7 +396,7 @@ def _unpack_in_another_process(url: str, token: str, folder: str, name: str) -> 
     return pathlib.Path(script).read_text(), pathlib.Path(script).stat().st_ino
 
 
-def test_processes_that_ask_for_files_at_once_get_the_same(
+def test_processes_that_unpack_at_once_get_the_same_files(
     glare: Client, rich: str, tmp_path: pathlib.Path
 ) -> None:
     arguments = (glare.url, glare.token, str(tmp_path / "cache"), rich)
@@ -425,7 +425,7 @@ def test_a_template_is_given_as_files(
     assert package.source_directory == str(folder / "files")
 
 
-def test_what_is_found_to_be_damaged_is_downloaded_again_by_who_uses_it(
+def test_a_damaged_archive_is_downloaded_again_on_use(
     glare: Client, project: str, rich: str, cache: loader.Cache
 ) -> None:
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
@@ -456,14 +456,14 @@ def test_a_changed_archive_is_refused_and_not_kept(
     assert not cache.has(hashlib.sha256(data).hexdigest())
 
 
-def test_a_catalogue_that_cannot_be_asked_is_told(cache: loader.Cache) -> None:
+def test_an_unreachable_catalogue_is_reported(cache: loader.Cache) -> None:
     nobody = Client("http://127.0.0.1:9", "a:b:c")
 
     with pytest.raises(loader.CatalogError, match=r"127\.0\.0\.1:9"):
         _load(nobody, "b", cache, "org.test", "1")
 
 
-def test_a_refused_token_is_told(glare_url: str, cache: loader.Cache) -> None:
+def test_a_refused_token_is_reported(glare_url: str, cache: loader.Cache) -> None:
     with pytest.raises(loader.CatalogError, match="401"):
         _load(Client(glare_url, "nonsense"), "b", cache, "org.test", "1")
 
@@ -485,7 +485,7 @@ def test_a_name_is_a_name_and_never_a_filter(
 @pytest.mark.parametrize(
     "text", [">=1,<100000", ">=1.0.0-20240101", "!=1.70000.0", f">=1.0.0-{'a' * 80}"]
 )
-def test_ranges_that_glare_cannot_hold_are_checked_here(
+def test_ranges_that_glare_cannot_filter_are_checked_by_the_loader(
     glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache, text: str
 ) -> None:
     publish("1.0.0", "1.2.0")
@@ -493,7 +493,7 @@ def test_ranges_that_glare_cannot_hold_are_checked_here(
     assert _load(glare, project, cache, name, text) == "1.2.0"
 
 
-def test_what_cannot_be_loaded_is_named(
+def test_a_package_that_cannot_be_loaded_is_named(
     glare: Client, project: str, name: str, cache: loader.Cache, state_dir: pathlib.Path
 ) -> None:
     data = packages.package(name)
@@ -505,8 +505,8 @@ def test_what_cannot_be_loaded_is_named(
         _load(glare, project, cache, name, "1")
 
 
-def test_a_package_that_is_being_unpacked_is_no_package(tmp_path: pathlib.Path) -> None:
-    """Killed at random moments, unpacking leaves nothing that a catalogue offers."""
+def test_a_partly_unpacked_package_is_not_found(tmp_path: pathlib.Path) -> None:
+    """Unpacking that is killed at a random moment leaves nothing that a catalogue finds."""
     files = packages.files(packages.manifest("org.killed"))
     files.update({f"Resources/{number}": b"x" * 100 for number in range(800)})
     (tmp_path / "package.zip").write_bytes(packages.zipped(files))
@@ -546,7 +546,7 @@ def _unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
         ("2.1.1", "2.0.0"),
     ],
 )
-def test_an_objects_version_that_is_gone_gives_way_to_a_near_one(
+def test_an_objects_missing_version_is_replaced_by_a_near_one(
     glare: Client,
     project: str,
     name: str,
@@ -585,7 +585,7 @@ def test_answers_are_read_where_keystoneauth_logs_them(
     assert "RESP BODY: {" in caplog.text
 
 
-def test_a_pinned_version_that_is_gone_gives_way_to_a_near_one_for_an_object_alone(
+def test_a_missing_pinned_version_is_replaced_only_for_an_object(
     glare: Client,
     project: str,
     name: str,
@@ -600,7 +600,7 @@ def test_a_pinned_version_that_is_gone_gives_way_to_a_near_one_for_an_object_alo
         pins.load({name: pinned})
         return loader.PackageLoader([_catalog(glare, project)], cache, pins)
 
-    # What is only planned comes after what is pinned.
+    # A pinned version is preferred to a planned one.
     mixed = fresh("1.2.5")
     assert str(mixed.load_package(name, VersionSpec.of("==1.2.6")).version) == "1.2.6"
     mixed.pins.load({name: ["1.2.5"]})

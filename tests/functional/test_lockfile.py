@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files: a closure of the real Glare, had again exactly."""
+"""Lock files of closures in the real Glare."""
 
 import pathlib
 import stat
@@ -34,7 +34,7 @@ def catalog(glare: Client, project: str) -> GlareCatalog:
 
 @pytest.fixture
 def nowhere(glare: Client, project: str) -> GlareCatalog:
-    """The same catalogue, when it cannot be reached."""
+    """The same catalogue while it cannot be reached."""
     return GlareCatalog(
         glare.session(), project_id=project, endpoint="http://127.0.0.1:9", attempts=1
     )
@@ -137,7 +137,7 @@ def test_update_takes_the_newest_of_one_package_or_of_all(
         lock.update([catalog], ["org.none"])
 
 
-def test_an_update_holds_what_is_loaded_from_it_and_nothing_else(
+def test_an_update_has_no_unused_releases(
     publish: Publish, catalog: GlareCatalog, tmp_path: pathlib.Path
 ) -> None:
     publish("org.db")
@@ -158,7 +158,7 @@ def test_an_update_holds_what_is_loaded_from_it_and_nothing_else(
     assert loaded == {r.fqn: [str(r.version)] for r in updated.releases}
 
 
-def test_an_update_that_nobody_answers_changes_nothing(
+def test_a_failed_update_changes_nothing(
     publish: Publish, catalog: GlareCatalog, nowhere: GlareCatalog, tmp_path: pathlib.Path
 ) -> None:
     publish("org.db", "1.2.0")
@@ -171,7 +171,7 @@ def test_an_update_that_nobody_answers_changes_nothing(
     assert (tmp_path / "lock").read_bytes() == before
 
 
-def test_what_is_missing_cannot_be_locked(
+def test_a_missing_package_cannot_be_locked(
     publish: Publish, catalog: GlareCatalog, set_option: Callable[[str, str], None]
 ) -> None:
     set_option("check_requirements", "off")
@@ -232,14 +232,14 @@ _BAD = {
 
 
 @pytest.mark.parametrize("content", _BAD.values(), ids=_BAD)
-def test_what_is_no_lock_file_is_told(tmp_path: pathlib.Path, content: bytes) -> None:
+def test_an_invalid_lock_file_is_reported(tmp_path: pathlib.Path, content: bytes) -> None:
     (tmp_path / "lock").write_bytes(content)
 
     with pytest.raises(loader.LockError, match=r"/lock "):
         loader.Lock.load(tmp_path / "lock")
 
 
-def test_a_lock_that_cannot_be_read_or_written_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_lock_file_that_cannot_be_read_or_written_is_reported(tmp_path: pathlib.Path) -> None:
     with pytest.raises(loader.LockError, match="cannot read"):
         loader.Lock.load(tmp_path / "none")
     lock = loader.Lock({}, ())
@@ -251,7 +251,7 @@ def test_a_lock_that_cannot_be_read_or_written_is_told(tmp_path: pathlib.Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_the_file_can_be_read_by_whom_the_umask_allows(tmp_path: pathlib.Path) -> None:
+def test_the_mode_of_the_file_follows_the_umask(tmp_path: pathlib.Path) -> None:
     (tmp_path / "other").touch()
     loader.Lock({}, ()).save(tmp_path / "lock")
 

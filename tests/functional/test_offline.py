@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Loading when Glare does not answer, from what it answered before."""
+"""Loading from the offline index while Glare cannot be reached."""
 
 import logging
 import pathlib
@@ -17,7 +17,7 @@ from tests.functional.client import Client
 
 
 class _Switched:
-    """A project's loaders, while Glare answers and while it does not."""
+    """A project's loaders, while Glare can be reached and while it cannot."""
 
     def __init__(self, client: Client, project: str, cache: loader.Cache) -> None:
         self._client = client
@@ -56,7 +56,7 @@ def project_loaders(glare: Client, project: str, cache: loader.Cache) -> _Switch
     return _Switched(glare, project, cache)
 
 
-def test_what_was_loaded_before_is_loaded_again_with_a_warning(
+def test_recorded_releases_are_loaded_with_a_warning(
     project_loaders: _Switched, caplog: pytest.LogCaptureFixture
 ) -> None:
     project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
@@ -73,7 +73,7 @@ def test_what_was_loaded_before_is_loaded_again_with_a_warning(
     assert any("taken from the offline index" in text for text in warnings)
 
 
-def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
+def test_an_unreachable_catalogue_is_queried_again_only_for_missing_records(
     project_loaders: _Switched, glare: Client, project: str, cache: loader.Cache
 ) -> None:
     glare.publish("org.log", "1.0.0", packages.package("org.log"))
@@ -99,13 +99,13 @@ def test_what_did_not_answer_is_asked_again_only_for_what_is_not_remembered(
         load("org.wiki", "1")
     assert catalog.counters.requests == 4
 
-    # One that answers again is asked as ever from then on.
+    # A catalogue that answers again is used as usual.
     catalog._client.endpoint_override = glare.url
     assert load("org.wiki", "1") == "1.0.0"
     assert load("org.log", "1") == "1.1.0"
 
 
-def test_what_is_not_remembered_deep_down_is_asked_for(
+def test_a_requirement_without_a_record_is_queried(
     project_loaders: _Switched, glare: Client, project: str, cache: loader.Cache
 ) -> None:
     project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
@@ -133,7 +133,7 @@ def _name(package: pathlib.Path) -> str:
         return read_manifest(archive).full_name
 
 
-def test_without_the_operators_leave_nothing_is_loaded(project_loaders: _Switched) -> None:
+def test_without_the_index_nothing_is_loaded_offline(project_loaders: _Switched) -> None:
     project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
     project_loaders.go_down()
 
@@ -141,7 +141,7 @@ def test_without_the_operators_leave_nothing_is_loaded(project_loaders: _Switche
         project_loaders.loader(opted_in=False).load_package("org.db", VersionSpec.of("1"))
 
 
-def test_what_was_never_loaded_is_an_error(project_loaders: _Switched) -> None:
+def test_a_package_without_a_record_is_an_error(project_loaders: _Switched) -> None:
     project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
     project_loaders.go_down()
 
@@ -149,7 +149,7 @@ def test_what_was_never_loaded_is_an_error(project_loaders: _Switched) -> None:
         project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
 
 
-def test_another_project_is_not_told(
+def test_records_are_separate_for_each_project(
     project_loaders: _Switched, glare: Client, cache: loader.Cache
 ) -> None:
     project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
@@ -162,7 +162,9 @@ def test_another_project_is_not_told(
     assert "1.1.0" not in str(refusal.value)
 
 
-def test_another_region_does_not_stand_in(glare: Client, project: str, cache: loader.Cache) -> None:
+def test_records_are_separate_for_each_region(
+    glare: Client, project: str, cache: loader.Cache
+) -> None:
     glare.publish("org.db", "1.1.0", packages.package("org.db", "1.1.0"))
 
     def load(url: str, region: str) -> str:
@@ -179,7 +181,7 @@ def test_another_region_does_not_stand_in(glare: Client, project: str, cache: lo
         load("http://127.0.0.1:9", "south")
 
 
-def test_folders_are_asked_as_ever(
+def test_directories_are_queried_as_usual(
     glare: Client,
     project: str,
     cache: loader.Cache,
@@ -210,7 +212,7 @@ def test_folders_are_asked_as_ever(
     assert pins.dump() == {}
 
 
-def test_a_refusal_is_an_answer(project_loaders: _Switched, glare: Client) -> None:
+def test_a_refusal_is_not_replaced(project_loaders: _Switched, glare: Client) -> None:
     project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
     # Whoever has lost their rights gets nothing from before.
     project_loaders._client = Client(glare.url, "no token")
@@ -238,7 +240,7 @@ def test_no_pin_changes(project_loaders: _Switched) -> None:
     assert project_loaders.pins.dump() == before
 
 
-def test_what_is_not_in_the_cache_any_more_is_not_offered(
+def test_a_record_without_an_archive_is_not_used(
     project_loaders: _Switched, tmp_path: pathlib.Path
 ) -> None:
     package = project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
@@ -252,7 +254,7 @@ def test_what_is_not_in_the_cache_any_more_is_not_offered(
         project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
 
 
-def test_a_damaged_memory_is_left_out(
+def test_a_damaged_record_is_ignored(
     project_loaders: _Switched, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Closures: planned by the real Glare in one answer, and by the loader a level at a time."""
+"""Closures of the real Glare, in one answer and a level at a time."""
 
 import itertools
 import pathlib
@@ -53,7 +53,7 @@ def _chains(resolved: resolution.Resolution, fqn: str) -> errors.RequirementChai
 
 
 def _shown(resolved: resolution.Resolution) -> object:
-    """All that a resolution says, as it can be compared."""
+    """Return the content of a resolution in a comparable form."""
     return (
         {
             fqn: {
@@ -86,7 +86,7 @@ def _shown(resolved: resolution.Resolution) -> object:
     ),
     copied=st.sets(st.sampled_from(NAMES)),
 )
-def test_both_ways_come_to_the_same(
+def test_both_ways_give_the_same_result(
     as_user: Callable[[str], Client],
     state_dir: pathlib.Path,
     found: Packages,
@@ -134,7 +134,7 @@ def test_a_level_takes_one_request(
     assert catalog.counters.requests <= 4
 
 
-def test_a_glare_without_the_filter_is_asked_a_level_at_a_time(
+def test_a_glare_without_the_filter_is_queried_a_level_at_a_time(
     catalog: GlareCatalog, glare: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     glare.publish(name, "1.0.0", packages.package(name))
@@ -146,7 +146,7 @@ def test_a_glare_without_the_filter_is_asked_a_level_at_a_time(
     assert catalog.resolve(Query()) is None
 
 
-def test_what_a_policy_forbids_is_an_error(
+def test_a_forbidden_query_is_an_error(
     catalog: GlareCatalog, policy: Callable[[str, str], None]
 ) -> None:
     policy("artifact:list", "!")
@@ -166,7 +166,7 @@ def test_what_a_policy_forbids_is_an_error(
     ],
     ids=["two ranges", "many versions", "many packages"],
 )
-def test_what_a_query_cannot_hold_is_asked_a_level_at_a_time(
+def test_a_query_beyond_the_limits_is_split_into_levels(
     catalog: GlareCatalog, project: str, state_dir: pathlib.Path, query: Query
 ) -> None:
     _publish(state_dir, project, {"org.a": {"1.0.0": {}, "2.0.0": {}}})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Random packages, and catalogues that hold them."""
+"""Random packages, and catalogues of them."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ class Shelf(base.Catalog):
 
 
 def catalog(found: Packages, label: str = "", replaced: Collection[str] = ()) -> Shelf:
-    """A catalogue of packages; each defines one class, ``FQN.Thing``.
+    """Return a catalogue of packages, each with one class, ``FQN.Thing``.
 
     :param label: what the content of the archives depends on, beside name and version.
     :param replaced: those, as ``FQN version``, that are another archive than they were.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A package whose archive and files are known, to be stored in caches."""
+"""A package with a known archive and known files, for caches."""
 
 import hashlib
 import pathlib
@@ -26,21 +26,21 @@ class Stored:
 
     @classmethod
     def named(cls, name: str, resources: int = 0) -> Self:
-        """A package with one class, and so many files beside it."""
+        """Return a package with one class and a number of other files."""
         files = packages.files(packages.manifest(name))
         files.update({f"Resources/{number}": b"%d" % number * 100 for number in range(resources)})
         return cls(files)
 
     def take(self, cache: Cache) -> pathlib.Path:
-        """The package's folder in a cache."""
+        """Return the package's directory in a cache."""
         return cache.package(self.digest, self.fetch)
 
     def take_archive(self, cache: Cache) -> pathlib.Path:
-        """The package's archive in a cache."""
+        """Return the package's archive in a cache."""
         return cache.archive(self.digest, self.fetch)
 
     def fetch(self) -> Iterator[bytes]:
-        """The archive, piece by piece."""
+        """Yield the archive in pieces."""
         size = len(self.data) // 10 + 1
         for start in range(0, len(self.data), size):
             yield self.data[start : start + size]

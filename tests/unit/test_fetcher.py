@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Several archives at once, by a request for each or one for all."""
+"""Several archives are fetched at once, by a request for each or a batch."""
 
 import dataclasses
 import errno
@@ -24,7 +24,7 @@ WORKERS = 4
 
 
 class _Meeting(Catalog):
-    """A catalogue whose downloads go on when so many have begun."""
+    """A catalogue whose downloads continue when a number of them has begun."""
 
     def __init__(self, archives: dict[str, bytes]) -> None:
         super().__init__("a meeting")
@@ -58,7 +58,7 @@ def catalog() -> _Meeting:
     return _Meeting({name: packages.package(name) for name in names})
 
 
-def test_archives_travel_together(catalog: _Meeting, tmp_path: pathlib.Path) -> None:
+def test_archives_are_fetched_at_once(catalog: _Meeting, tmp_path: pathlib.Path) -> None:
     with loader.Cache(tmp_path) as cache:
         fetcher = loader.Fetcher(cache, WORKERS)
         choices = [
@@ -76,7 +76,7 @@ def test_archives_travel_together(catalog: _Meeting, tmp_path: pathlib.Path) -> 
         assert cache.counters.downloads == 2 * WORKERS
 
 
-def test_what_fails_ahead_is_told_when_it_is_loaded(
+def test_a_failed_prefetch_is_reported_on_loading(
     catalog: _Meeting, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(release: Release) -> Iterator[bytes]:
@@ -99,7 +99,7 @@ def test_what_fails_ahead_is_told_when_it_is_loaded(
 
 
 class _Batcher(Catalog):
-    """A catalogue that gives batches, which break off after so many archives."""
+    """A catalogue with batches, which break off after a number of archives."""
 
     gives_batches = True
 
@@ -142,17 +142,17 @@ def _archives(count: int) -> dict[str, bytes]:
 
 def test_batches_have_a_limit(tmp_path: pathlib.Path) -> None:
     catalog = _Batcher(_archives(120))
-    told: list[loader.Progress] = []
+    reported: list[loader.Progress] = []
     with loader.Cache(tmp_path) as cache:
-        loader.Fetcher(cache, progress=told.append).prefetch(catalog.choices())
+        loader.Fetcher(cache, progress=reported.append).prefetch(catalog.choices())
 
         assert cache.counters.downloads == 120
     assert sorted(map(len, catalog.batches)) == [20, 50, 50]
     assert catalog.fetched == []
-    assert {progress.release.fqn for progress in told} == catalog._archives.keys()
+    assert {progress.release.fqn for progress in reported} == catalog._archives.keys()
 
 
-def test_a_catalogue_that_gives_no_batches_after_all_is_asked_once(
+def test_a_catalogue_without_batches_gets_one_request_for_a_batch(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog = _Batcher(_archives(120))
@@ -170,7 +170,7 @@ def test_a_catalogue_that_gives_no_batches_after_all_is_asked_once(
     assert len(catalog.fetched) == 120
 
 
-def test_what_a_batch_lacks_is_fetched_by_itself(tmp_path: pathlib.Path) -> None:
+def test_archives_missing_in_a_batch_are_fetched_one_by_one(tmp_path: pathlib.Path) -> None:
     catalog = _Batcher(_archives(8), whole=5)
     with loader.Cache(tmp_path) as cache:
         loader.Fetcher(cache).prefetch(catalog.choices())
@@ -193,7 +193,7 @@ def test_large_archives_are_in_no_batch(tmp_path: pathlib.Path) -> None:
     assert catalog.fetched == ["org.large"]
 
 
-def test_what_is_no_digest_is_told_when_it_is_loaded(tmp_path: pathlib.Path) -> None:
+def test_an_invalid_digest_is_reported_on_loading(tmp_path: pathlib.Path) -> None:
     catalog = _Batcher(_archives(3))
     first, *others = catalog.choices()
     odd = dataclasses.replace(first, release=dataclasses.replace(first.release, digest="odd"))
@@ -206,7 +206,7 @@ def test_what_is_no_digest_is_told_when_it_is_loaded(tmp_path: pathlib.Path) -> 
             fetcher.source(odd)
 
 
-def test_a_full_disk_is_told_when_it_is_loaded(
+def test_a_full_disk_is_reported_on_loading(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: object, mode: int = 0) -> None:
@@ -226,7 +226,7 @@ def test_a_full_disk_is_told_when_it_is_loaded(
 
 
 @pytest.mark.parametrize(("name", "version"), [("org.other", "1.0.0"), ("org.app", "1.1.0")])
-def test_an_archive_that_holds_another_package_is_refused(
+def test_an_archive_of_another_package_is_refused(
     tmp_path: pathlib.Path, name: str, version: str
 ) -> None:
     catalog = _Batcher({"org.app": packages.package(name, version)})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The public door: arguments of several kinds, whole closures, and closed loaders."""
+"""The package loader: its arguments, whole closures, and use after it is closed."""
 
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ def test_a_range_is_a_string_or_a_range_or_any(
     assert [str(package.version) for package in found] == [version] * 4
 
 
-def test_one_catalogue_stands_for_a_list_and_a_path_for_a_cache(
+def test_one_catalogue_is_accepted_for_a_list_and_a_path_for_a_cache(
     directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
 ) -> None:
     for cache in (tmp_path / "cache", str(tmp_path / "cache"), loader.Cache(tmp_path / "cache")):
@@ -224,7 +224,7 @@ def test_a_wrong_range_is_refused(package_loader: loader.PackageLoader, wrong: A
             call()
 
 
-def test_a_closed_loader_says_so(
+def test_a_closed_loader_raises_a_clear_error(
     directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
 ) -> None:
     with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
@@ -248,7 +248,7 @@ def test_a_closed_loader_says_so(
     assert package_loader.pins.dump() == {"org.log": ["1.0.0"]}
 
 
-def test_what_users_hold_says_what_it_is(
+def test_public_objects_have_a_useful_repr(
     directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
 ) -> None:
     lock = loader.Lock.create(directory, {"org.log": "1"})

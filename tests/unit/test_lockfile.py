@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files of random closures: the same again, and no more changed than was asked for."""
+"""Lock files of random closures, their reproduction and their updates."""
 
 import pathlib
 import random
@@ -33,12 +33,12 @@ def _has(found: Packages, fqn: str, text: str) -> bool:
 
 
 def _answered(found: Packages, requirements: Mapping[str, str]) -> dict[str, str]:
-    """Those of the requirements that there is a version for."""
+    """Return the requirements with a version in their range."""
     return {fqn: text for fqn, text in requirements.items() if _has(found, fqn, text)}
 
 
 def _whole(found: Packages, older: Packages) -> Packages:
-    """The same packages without requirements that nothing answers."""
+    """Return packages without their unsatisfied requirements."""
     return {
         fqn: {
             version: _answered(older if version in older.get(fqn, {}) else found, required)
@@ -49,7 +49,7 @@ def _whole(found: Packages, older: Packages) -> Packages:
 
 
 class _Published:
-    """A catalogue as it was when a lock was made, and as it is later.
+    """A catalogue at the creation of a lock, and later.
 
     :ivar replaced: releases that have another archive later, as ``FQN version``.
     """
@@ -84,7 +84,7 @@ def _query(lock: loader.Lock) -> Query:
 
 
 def _planned(lock: loader.Lock, *later: published.Shelf) -> set[str]:
-    """The digests of what is loaded from a lock, whatever there is by now."""
+    """Return the digests of the releases that are loaded from a lock."""
     locked = loader.LockedCatalog(lock, later)
     resolved = resolution.resolve([locked], _query(lock))
     assert not resolved.unsatisfied
@@ -92,7 +92,7 @@ def _planned(lock: loader.Lock, *later: published.Shelf) -> set[str]:
 
 
 def _answers(resolved: resolution.Resolution) -> dict[resolver.Demand, str]:
-    """Which release each requirement gets."""
+    """Return the release of each requirement."""
     return {d: str(choice.release) for choice in resolved.chosen for d in choice.demands}
 
 
@@ -115,7 +115,7 @@ def _digests(lock: loader.Lock) -> set[str]:
     ),
     {"b": "*", "on": "*"},
 )
-def test_a_lock_comes_to_what_it_was_made_of(
+def test_a_lock_has_the_closure_of_its_requirements(
     tmp_path: pathlib.Path, catalogue: _Published, roots: Mapping[str, str]
 ) -> None:
     lock = _lock(catalogue.older, roots)
@@ -131,7 +131,7 @@ def test_a_lock_comes_to_what_it_was_made_of(
         read = loader.Lock.load(tmp_path / name)
         assert read == lock
         assert _planned(read, catalogue.later()) == _digests(lock)
-    # An engine asks for one after the other, and gets the same.
+    # An engine loads packages one after the other, and gets the same releases.
     answers = _answers(before)
     for demand in answers:
         alone = Query(((demand.fqn, demand.spec),))
@@ -143,7 +143,7 @@ def test_a_lock_comes_to_what_it_was_made_of(
 
 @_MANY
 @given(_published, published.requirements, st.randoms())
-def test_as_long_as_nothing_is_published_it_stays_the_same_file(
+def test_without_new_releases_the_file_stays_the_same(
     tmp_path: pathlib.Path, catalogue: _Published, roots: Mapping[str, str], random: random.Random
 ) -> None:
     def shuffled(items: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_as_long_as_nothing_is_published_it_stays_the_same_file(
 
 @_MANY
 @given(_published, published.requirements)
-def test_an_update_of_all_is_a_lock_made_anew(
+def test_an_update_of_all_equals_a_new_lock(
     catalogue: _Published, roots: Mapping[str, str]
 ) -> None:
     now = [catalogue.later()]
@@ -190,7 +190,7 @@ def test_an_update_of_all_is_a_lock_made_anew(
     ),
     {"a": "*"},
 )
-def test_an_update_of_one_changes_others_only_where_they_must_follow(
+def test_an_update_of_one_changes_others_only_if_required(
     catalogue: _Published, roots: Mapping[str, str]
 ) -> None:
     now = [catalog(catalogue.now)]
@@ -213,13 +213,13 @@ def test_an_update_of_one_changes_others_only_where_they_must_follow(
     _Published({"a": {"1.0.0": {}}, "b": {"1.0.0": {"a": "*"}}}, {}, {"a 1.0.0"}),
     {"b": "*"},
 )
-def test_an_update_takes_another_archive_of_what_is_named_alone(
+def test_an_update_accepts_another_archive_only_of_named_packages(
     catalogue: _Published, roots: Mapping[str, str]
 ) -> None:
     lock = _lock(catalogue.older, roots)
     locked = {str(release): release for release in lock.releases}
     for fqn in {release.fqn for release in lock.releases}:
-        # What is planned does not depend on archives.
+        # The chosen versions do not depend on archives.
         planned = {str(r): r for r in lock.update([catalog(catalogue.now)], [fqn]).releases}
         replaced = planned.keys() & locked.keys() & catalogue.replaced
         wrong = {release for release in replaced if locked[release].fqn != fqn}
@@ -231,9 +231,11 @@ def test_an_update_takes_another_archive_of_what_is_named_alone(
             continue
         with pytest.raises(loader.LockError) as refusal:
             lock.update([catalogue.later()], [fqn])
-        told = next(release for release in wrong if f"{release} is locked" in str(refusal.value))
-        assert locked[told].digest in str(refusal.value)
-        assert f"update {locked[told].fqn} as well" in str(refusal.value)
+        reported = next(
+            release for release in wrong if f"{release} is locked" in str(refusal.value)
+        )
+        assert locked[reported].digest in str(refusal.value)
+        assert f"update {locked[reported].fqn} as well" in str(refusal.value)
 
 
 @_MANY
@@ -242,7 +244,7 @@ def test_an_update_takes_another_archive_of_what_is_named_alone(
     st.dictionaries(st.sampled_from(published.VERSIONS), st.just({}), min_size=1),
     st.sampled_from(published.RANGES),
 )
-def test_an_update_takes_the_newest_that_the_range_allows(
+def test_an_update_takes_the_newest_version_in_the_range(
     older: Mapping[str, Mapping[str, str]], newer: Mapping[str, Mapping[str, str]], text: str
 ) -> None:
     lock = _lock({"a": older, "b": {"1.0.0": {}}}, {"a": text, "b": "*"})
@@ -262,7 +264,7 @@ def _ranges_upon(lock: loader.Lock, fqn: str) -> list[VersionSpec]:
     return [requirements[fqn] for requirements in required if fqn in requirements]
 
 
-def test_a_locked_version_that_is_gone_is_told() -> None:
+def test_a_missing_locked_version_is_reported() -> None:
     required = {"org.wiki": {"1.0.0": {"org.db": "1"}}, "org.log": {"1.0.0": {}}}
     lock = _lock({**required, "org.db": {"1.0.0": {}}}, {"org.wiki": "*", "org.log": "*"})
     now = catalog({**required, "org.db": {"1.3.0": {}, "2.0.0": {}}})
@@ -320,7 +322,7 @@ def test_all_missing_packages_are_reported() -> None:
     )
 
 
-def test_one_text_is_no_list_of_packages_to_update() -> None:
+def test_a_string_is_refused_as_a_list_of_packages() -> None:
     found: Packages = {"a": {"1.0.0": {}}}
     lock = _lock(found, {"a": "*"})
 
@@ -328,7 +330,7 @@ def test_one_text_is_no_list_of_packages_to_update() -> None:
         lock.update([catalog(found)], "a")
 
 
-def test_that_there_is_no_catalogue_is_told() -> None:
+def test_a_missing_catalogue_is_reported() -> None:
     lock = _lock({"a": {"1.0.0": {}}}, {"a": "*"})
 
     for attempt in (lambda: loader.Lock.create([], lock.requirements), lambda: lock.update([])):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files that were edited by hand: what counts, and what is told of mistakes."""
+"""Lock files that were edited by hand: their values, and the errors of mistakes."""
 
 import pathlib
 
@@ -43,7 +43,7 @@ def _edited(before: str, after: str) -> str:
     return start + after + end
 
 
-def test_the_text_as_written_counts(tmp_path: pathlib.Path) -> None:
+def test_values_are_read_as_written(tmp_path: pathlib.Path) -> None:
     text = _edited("version: 1.1.0", "version: 1.10").replace("org.wiki: '1'", "org.wiki: 1.10")
 
     lock = _load(tmp_path, text)
@@ -54,7 +54,7 @@ def test_the_text_as_written_counts(tmp_path: pathlib.Path) -> None:
     assert lock.requirements == {"org.wiki": VersionSpec.of("1.10")}
 
 
-def test_versions_side_by_side_are_no_mistake(tmp_path: pathlib.Path) -> None:
+def test_versions_side_by_side_are_valid(tmp_path: pathlib.Path) -> None:
     lock = _load(tmp_path, _TEXT + _DB.replace("1.1.0", "1.0.0"))
 
     assert [str(r) for r in lock.releases] == ["io.murano 0.1.0", "org.db 1.0.0", "org.db 1.1.0"]
@@ -115,17 +115,17 @@ _WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after", "told"), _WRONG)
-def test_what_is_wrong_is_told_by_package_and_key(
-    tmp_path: pathlib.Path, before: str, after: str, told: str
+@pytest.mark.parametrize(("before", "after", "reported"), _WRONG)
+def test_errors_name_the_package_and_the_key(
+    tmp_path: pathlib.Path, before: str, after: str, reported: str
 ) -> None:
     with pytest.raises(loader.LockError) as refusal:
         _load(tmp_path, _edited(before, after))
 
-    assert str(refusal.value).startswith(f"{tmp_path}/lock is not a valid lock file: {told}")
+    assert str(refusal.value).startswith(f"{tmp_path}/lock is not a valid lock file: {reported}")
 
 
 @pytest.mark.parametrize("sha256", [_ZEROS, "1" * 64])
-def test_a_version_that_stands_twice_is_refused(tmp_path: pathlib.Path, sha256: str) -> None:
+def test_a_duplicate_version_is_refused(tmp_path: pathlib.Path, sha256: str) -> None:
     with pytest.raises(loader.LockError, match=r"release 2 is org\.db 1\.1\.0 as well; remove"):
         _load(tmp_path, _TEXT + _DB.replace(_ZEROS, sha256))

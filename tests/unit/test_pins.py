@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fixation table: what is one, and what is told of what is none."""
+"""The fixation table: its form, its changes, and the errors of invalid tables."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def pins() -> loader.Pins:
     return pins
 
 
-def test_a_table_comes_out_as_it_went_in(pins: loader.Pins) -> None:
+def test_a_table_is_dumped_as_loaded(pins: loader.Pins) -> None:
     other = loader.Pins()
     other.load({fqn: iter(versions) for fqn, versions in reversed(pins.dump().items())})
 
@@ -25,7 +25,7 @@ def test_a_table_comes_out_as_it_went_in(pins: loader.Pins) -> None:
     assert pins.select("org.db", VersionSpec.of("1")) == Version("1.10.0")
 
 
-def test_a_table_takes_the_place_of_the_one_before(pins: loader.Pins) -> None:
+def test_a_table_replaces_the_earlier_table(pins: loader.Pins) -> None:
     pins.load({"org.db": ["2.0.0"], "org.log": []})
 
     assert pins.dump() == {"org.db": ["2.0.0"]}
@@ -46,7 +46,7 @@ def test_a_table_is_sorted_by_name_and_version(pins: loader.Pins) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "reported"),
     [
         ({"org.db": None}, r"'org\.db': expected a list of versions, not None"),
         ({"org.db": "1.0.0"}, r"'org\.db': expected a list of versions, not '1\.0\.0'"),
@@ -62,16 +62,16 @@ def test_a_table_is_sorted_by_name_and_version(pins: loader.Pins) -> None:
         ({"o" * 9999: None}, r"'o{80}\.\.\.': expected"),
     ],
 )
-def test_what_is_no_table_is_told_and_changes_nothing(
-    pins: loader.Pins, table: object, told: str
+def test_an_invalid_table_is_refused_and_changes_nothing(
+    pins: loader.Pins, table: object, reported: str
 ) -> None:
-    with pytest.raises(loader.InvalidPins, match=told):
+    with pytest.raises(loader.InvalidPins, match=reported):
         pins.load(table)  # type: ignore[arg-type]
 
     assert pins.dump() == _TABLE
 
 
-def test_compaction_drops_the_pins_that_nothing_used(pins: loader.Pins) -> None:
+def test_compaction_removes_unused_pins(pins: loader.Pins) -> None:
     pins.use("org.db", Version("1.10.0"))
     pins.use("org.log", Version("3.0.0"))
 
@@ -82,7 +82,7 @@ def test_compaction_drops_the_pins_that_nothing_used(pins: loader.Pins) -> None:
     assert pins.select("org.wiki", VersionSpec.of("*")) is None
 
 
-def test_what_is_used_after_compaction_is_pinned(pins: loader.Pins) -> None:
+def test_versions_used_after_compaction_are_pinned(pins: loader.Pins) -> None:
     pins.use("org.db", Version("1.0.0"))
     pins.compact()
     pins.use("org.db", Version("1.1.0"))
@@ -94,7 +94,7 @@ def test_what_is_used_after_compaction_is_pinned(pins: loader.Pins) -> None:
     assert pins.dump() == expected
 
 
-def test_without_use_compaction_drops_every_pin(pins: loader.Pins) -> None:
+def test_without_use_compaction_removes_every_pin(pins: loader.Pins) -> None:
     pins.compact()
 
     assert pins.dump() == {}
@@ -110,7 +110,7 @@ def test_nothing_changes_frozen_pins(pins: loader.Pins) -> None:
     assert pins.dump() == _TABLE
 
 
-def test_of_pins_that_differ_in_build_metadata_always_the_same_is_taken() -> None:
+def test_of_pins_that_differ_in_build_metadata_the_same_is_always_selected() -> None:
     """A set has another order in each process."""
     pins = loader.Pins()
     pins.load({f"a{most}": [f"1.0.0+b{n}" for n in range(most + 1)] for most in range(9)})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a deployment comes to: from folders, in the operator's order."""
+"""The packages of a deployment, loaded from directories in the operator's order."""
 
 import concurrent.futures
 import itertools
@@ -25,7 +25,7 @@ Place = Callable[..., None]
 
 @pytest.fixture
 def place(tmp_path: pathlib.Path) -> Place:
-    """Puts a package into one of the folders."""
+    """Put a package into one of the directories."""
 
     def place_package(folder: str, name: str, version: str = "1.0.0", **require: str) -> None:
         requirements = {fqn.replace("__", "."): text for fqn, text in require.items()}
@@ -49,7 +49,7 @@ def _load(package_loader: loader.PackageLoader, fqn: str, text: str) -> str:
     return str(package_loader.load_package(fqn, VersionSpec.of(text)).version)
 
 
-def test_the_first_catalogue_with_a_version_in_the_range_answers(
+def test_the_first_catalogue_with_a_version_in_the_range_is_used(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.1.0")
@@ -61,7 +61,7 @@ def test_the_first_catalogue_with_a_version_in_the_range_answers(
     assert _load(make_loader("own", "public"), "org.db", "2") == "2.0.0"
 
 
-def test_a_closure_is_made_of_all_catalogues(place: Place, tmp_path: pathlib.Path) -> None:
+def test_a_closure_is_chosen_from_all_catalogues(place: Place, tmp_path: pathlib.Path) -> None:
     place("own", "org.wiki", org__db="1")
     place("public", "org.db", "1.2.0", org__log="*")
     place("own", "org.log", "3.0.0")
@@ -83,7 +83,7 @@ def test_a_closure_is_made_of_all_catalogues(place: Place, tmp_path: pathlib.Pat
     }
 
 
-def test_one_version_serves_where_one_can(
+def test_one_version_is_used_if_it_satisfies_all_ranges(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     for version in ("1.0.0", "1.2.0", "1.9.0"):
@@ -98,7 +98,7 @@ def test_one_version_serves_where_one_can(
     assert _load(package_loader, "org.db", "<1.5") == "1.2.0"
 
 
-def test_what_is_loaded_is_used_where_it_serves(
+def test_a_loaded_version_is_used_for_every_range_with_it(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.0.0")
@@ -112,7 +112,7 @@ def test_what_is_loaded_is_used_where_it_serves(
     assert package_loader.pins.dump()["org.db"] == ["1.0.0", "1.9.0"]
 
 
-def test_what_is_loaded_is_used_for_a_class_before_what_is_only_planned(
+def test_a_loaded_package_of_a_class_is_preferred_to_a_planned_one(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.0.0")
@@ -127,7 +127,7 @@ def test_what_is_loaded_is_used_for_a_class_before_what_is_only_planned(
     assert _load(package_loader, "org.db", ">=1.5") == "1.9.0"
 
 
-def test_a_version_is_one_object_however_many_load_it_at_once(
+def test_threads_that_load_a_version_at_once_get_one_object(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
     monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +151,7 @@ def test_a_version_is_one_object_however_many_load_it_at_once(
     assert loading[0].result() is loading[1].result()
 
 
-def test_what_threads_plan_at_once_is_all_kept(
+def test_plans_of_several_threads_are_all_kept(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
     monkeypatch: pytest.MonkeyPatch,
@@ -179,7 +179,7 @@ def test_what_threads_plan_at_once_is_all_kept(
     assert caplog.text.count("as planned") == len(requirements)
 
 
-def test_versions_side_by_side_are_told_with_who_asks(
+def test_versions_side_by_side_are_logged_with_their_requirers(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
     caplog: pytest.LogCaptureFixture,
@@ -193,13 +193,13 @@ def test_versions_side_by_side_are_told_with_who_asks(
 
     package_loader.load_package("org.wiki", VersionSpec.of("1"))
 
-    assert _versions_told(caplog) == [
+    assert _versions_logged(caplog) == [
         "2.0.0 is used for org.wiki 1 (1.0.0) -> org.shop 1 (1.0.0) -> org.db 2",
         "1.0.0 is used for org.wiki 1 (1.0.0) -> org.db 1",
     ]
 
 
-def test_versions_of_several_plans_are_told_with_who_asks(
+def test_versions_of_several_plans_are_logged_with_their_requirers(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
     caplog: pytest.LogCaptureFixture,
@@ -213,27 +213,27 @@ def test_versions_of_several_plans_are_told_with_who_asks(
     package_loader = make_loader("own")
 
     package_loader.load_package("org.wiki", VersionSpec.of("1"))
-    assert _versions_told(caplog) == []
+    assert _versions_logged(caplog) == []
     package_loader.load_package("org.shop", VersionSpec.of("1"))
-    told = _versions_told(caplog)
+    reported = _versions_logged(caplog)
     package_loader.load_package("org.blog", VersionSpec.of("*"))
 
-    assert told == [
+    assert reported == [
         "2.0.0 is used for org.shop 1 (1.0.0) -> org.db 2",
         "1.0.0 is used for org.wiki 1 (1.0.0) -> org.db 1",
     ]
-    assert _versions_told(caplog) == told
+    assert _versions_logged(caplog) == reported
 
 
-def _versions_told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    told = [
+def _versions_logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    reported = [
         record.getMessage().split("No single version of org.db satisfies all requirements: ")
         for record in caplog.records
     ]
-    return [texts[1] for texts in told if len(texts) > 1]
+    return [texts[1] for texts in reported if len(texts) > 1]
 
 
-def test_a_conflict_is_told_with_the_chain_of_every_requirement(
+def test_a_conflict_is_reported_with_the_chain_of_every_requirement(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.0.0")
@@ -249,14 +249,14 @@ def test_a_conflict_is_told_with_the_chain_of_every_requirement(
     with pytest.raises(loader.NoSuchPackage) as missing:
         package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.shop 1.0.0")
 
-    head, told = str(missing.value).split("; the requirements on it: ")
+    head, reported = str(missing.value).split("; the requirements on it: ")
     assert head.startswith("package org.db in the range >=3, required by org.shop 1.0.0, was not ")
     assert head.endswith(
         "(available: 1.1.0, 1.0.0); publish a version in the range that this project can see, "
         "or change the range"
     )
     wiki = "org.portal 1 (1.0.0) -> org.wiki >=1,<2 (1.0.0)"
-    assert told.split("; ") == [
+    assert reported.split("; ") == [
         f"{wiki} -> org.shop 1 (1.0.0) -> org.db >=3",
         f"{wiki} -> org.db >=3",
         "org.tool * (1.0.0) -> org.db <1.1",
@@ -290,7 +290,7 @@ def test_each_of_two_missing_packages_is_reported_with_its_own_requirements(
         assert text.endswith(f"; the requirements on it: org.wiki 1 (1.0.0) -> {fqn} >=3")
 
 
-def test_what_the_deployment_alone_asks_for_is_told_without_a_chain(
+def test_a_missing_root_is_reported_without_a_chain(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.0.0")
@@ -299,7 +299,7 @@ def test_what_the_deployment_alone_asks_for_is_told_without_a_chain(
         make_loader("own").load_package("org.db", VersionSpec.of(">=3"))
 
 
-def test_a_conflict_is_told_briefly_however_much_of_it_there_is(
+def test_a_large_conflict_is_reported_briefly(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     long = ">=3" + " " * 500
@@ -316,19 +316,19 @@ def test_a_conflict_is_told_briefly_however_much_of_it_there_is(
     with pytest.raises(loader.NoSuchPackage) as missing:
         package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.wide7 1.0.0")
 
-    head, told = str(missing.value).split("; the requirements on it: ")
+    head, reported = str(missing.value).split("; the requirements on it: ")
     assert "(available: 1.29.0, " in head
     assert ", 1.10.0 and 10 more); publish" in head
-    first, *others, last = told.split("; ")
+    first, *others, last = reported.split("; ")
     assert last == "and 20 more"
     assert len(others) == 9
     assert first.startswith("org.row0 * (1.0.0) -> org.row1 * (1.0.0) -> ")
     assert " -> org.row4 * (1.0.0) -> 21 more -> org.row26 * (1.0.0) -> " in first
     assert "-> org.wide7 * (1.0.0) -> org.db '>=3 " in first
-    assert len(told) < 5000
+    assert len(reported) < 5000
 
 
-def test_a_pinned_version_that_is_gone_is_told_with_its_chain(
+def test_a_missing_pinned_version_is_reported_with_its_chain(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.1.0")
@@ -344,7 +344,7 @@ def test_a_pinned_version_that_is_gone_is_told_with_its_chain(
     assert str(missing.value).endswith("on it: org.wiki 1 (1.0.0) -> org.db 1")
 
 
-def test_why_a_version_was_chosen_is_in_the_log(
+def test_the_reason_for_a_version_is_logged(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
     caplog: pytest.LogCaptureFixture,
@@ -362,15 +362,15 @@ def test_why_a_version_was_chosen_is_in_the_log(
     package_loader.load_package("org.db", VersionSpec.of("1"), "org.wiki 1.0.0")
     package_loader.load_package("org.log", VersionSpec.of("1"), "org.wiki 1.0.0")
 
-    told = [record.getMessage() for record in caplog.records]
-    assert [text.split(" was chosen for ")[1] for text in told if "was chosen" in text] == [
+    reported = [record.getMessage() for record in caplog.records]
+    assert [text.split(" was chosen for ")[1] for text in reported if "was chosen" in text] == [
         "the range *, the newest",
         "the range 1 of org.wiki 1.0.0, as planned",
         "the range 1 of org.wiki 1.0.0, as pinned",
     ]
 
 
-def test_a_pinned_version_that_is_gone_is_told(
+def test_a_missing_pinned_version_is_reported(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.1.0")
@@ -381,7 +381,7 @@ def test_a_pinned_version_that_is_gone_is_told(
         make_loader("own", pins=pins).load_package("org.db", VersionSpec.of("1"))
 
 
-def test_a_class_is_found_by_pins_and_versions_before_the_order_of_catalogues(
+def test_pins_and_versions_precede_the_order_of_catalogues_for_a_class(
     place: Place, make_loader: Callable[..., loader.PackageLoader]
 ) -> None:
     place("own", "org.db", "1.9.0")

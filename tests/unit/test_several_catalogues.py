@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Several catalogues in the operator's order: random ones, against the rule itself."""
+"""Closures of several random catalogues, compared with the documented rule."""
 
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -35,13 +35,13 @@ def _query(
 
 
 class _Together:
-    """What several catalogues hold together, by the words of the documentation."""
+    """The packages of several catalogues, as the documentation describes them."""
 
     def __init__(self, several: Sequence[Packages]) -> None:
         self.several = several
 
     def place(self, release: resolver.PackageVersion) -> int:
-        """The first catalogue that has a version."""
+        """Return the first catalogue with a version."""
         return next(
             number
             for number, packages in enumerate(self.several)
@@ -49,7 +49,7 @@ class _Together:
         )
 
     def of(self, fqn: str) -> list[Version]:
-        """The versions of a package: those of the first catalogue, then those of the next."""
+        """Return the versions of a package, by catalogue and then the newest first."""
         found: dict[Version, None] = {}
         for packages in self.several:
             in_this = map(Version, packages.get(fqn, ()))
@@ -79,7 +79,7 @@ def _chosen(
 
 @settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements, published.pins(), published.requirements)
-def test_they_come_to_what_the_rule_makes_of_them_together(
+def test_several_catalogues_give_the_result_of_the_rule(
     several: Sequence[Packages],
     roots: Mapping[str, str],
     pins: Mapping[str, list[str]],
@@ -118,25 +118,25 @@ def test_they_come_to_what_the_rule_makes_of_them_together(
 
 @settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements)
-def test_every_range_is_kept_and_only_what_none_has_is_missing(
+def test_every_range_is_satisfied_or_without_any_version(
     several: Sequence[Packages], roots: Mapping[str, str]
 ) -> None:
     catalogs = [catalog(packages, str(number)) for number, packages in enumerate(several)]
 
     resolved = resolution.resolve(catalogs, _query(roots, {}))
 
-    asked = {resolver.Demand(fqn, spec, None) for fqn, spec in ranges(roots).items()}
+    requested = {resolver.Demand(fqn, spec, None) for fqn, spec in ranges(roots).items()}
     for choice in resolved.chosen:
         release = resolver.PackageVersion(choice.release.fqn, choice.release.version)
         for fqn, spec in choice.release.requirements.items():
-            # What a package requires of itself, and is, is not asked for.
+            # A requirement that a package satisfies by itself is left out.
             if fqn != release.fqn or not (
                 spec.match(release.version) or spec.text == str(release.version.major)
             ):
-                asked.add(resolver.Demand(fqn, spec, release))
+                requested.add(resolver.Demand(fqn, spec, release))
     answered = {d: release for release, demands in _chosen(resolved).items() for d in demands}
     missing = {m.demand for m in resolved.unsatisfied}
-    assert answered.keys() | missing == asked
+    assert answered.keys() | missing == requested
     for demand, release in answered.items():
         assert demand.fqn == release.fqn
         assert demand.spec.match(release.version)
@@ -163,7 +163,7 @@ def test_pins_come_first_then_few_versions_then_the_order_then_the_newest(
     applications: Sequence[Mapping[str, str]],
     pins: Mapping[str, list[str]],
 ) -> None:
-    """Of packages that require nothing themselves, the rule can be tried by force."""
+    """Packages without requirements allow a comparison with all combinations."""
     leaves: list[Packages] = [
         {fqn: {version: {} for version in versions} for fqn, versions in packages.items()}
         for packages in several
@@ -189,7 +189,7 @@ def test_pins_come_first_then_few_versions_then_the_order_then_the_newest(
 
 @settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements, published.pins(), st.randoms())
-def test_where_a_package_lies_in_one_of_them_the_order_does_not_count(
+def test_the_order_of_catalogues_without_common_packages_does_not_matter(
     several: Sequence[Packages],
     roots: Mapping[str, str],
     pins: Mapping[str, list[str]],
@@ -210,7 +210,7 @@ def test_where_a_package_lies_in_one_of_them_the_order_does_not_count(
 
 @settings(max_examples=effort.GRAPHS)
 @given(_several, published.requirements, published.pins())
-def test_what_an_earlier_one_has_as_well_changes_nothing(
+def test_duplicate_catalogues_change_nothing(
     several: Sequence[Packages], roots: Mapping[str, str], pins: Mapping[str, list[str]]
 ) -> None:
     catalogs = [catalog(packages, str(number)) for number, packages in enumerate(several)]
