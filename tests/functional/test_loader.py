@@ -618,7 +618,7 @@ def test_a_missing_pinned_version_is_replaced_only_for_an_object(
     caplog.clear()
     found = fresh("1.2.0").load_class_package(f"{name}.Thing", VersionSpec.of("1"))
     assert str(found.version) == "1.3.0"
-    assert "although 1.2.0 is pinned" in caplog.text
+    assert "missing in the pinned version 1.2.0" in caplog.text
 
 
 def test_an_objects_version_without_a_near_one_is_an_error(

@@ -19,6 +19,7 @@ from loader.catalogs.glare import GlareCatalog
 from tests import packages, processes
 from tests.functional import proxy as proxies
 from tests.functional.client import Client
+from tests.functional.conftest import CORE, CORE_VERSION
 from tests.functional.proxy import Handler, Proxy
 
 # The name of a host that only the proxy can find.
@@ -85,7 +86,7 @@ def _load(
     )
     assert done.returncode == 0, done.stderr
     loaded = [line.partition(":")[0] for line in done.stdout.splitlines()[:-1]]
-    assert loaded == [f"{name} 1.2.0", f"{name}.db 1.0.0"]
+    assert loaded == [f"{name} 1.2.0", f"{CORE} {CORE_VERSION}", f"{name}.db 1.0.0"]
 
 
 def test_all_requests_go_through_the_proxy(proxy: Proxy, name: str, tmp_path: pathlib.Path) -> None:
