@@ -179,10 +179,8 @@ class _Planner:
                 if dropped:
                     self._dropped[fqn, _ranges(before_demands[fqn])] |= dropped
                     del self._choices[fqn]
-            state = (
-                frozenset(itertools.chain(*taken.values())),
-                sum(map(len, self._dropped.values())),
-            )
+            dropped_count = sum(map(len, self._dropped.values()))
+            state = frozenset(itertools.chain(*taken.values())), dropped_count
             if state in seen and self._kept is None:
                 self._kept = collections.defaultdict(dict)
                 self._choices.clear()
@@ -190,9 +188,7 @@ class _Planner:
 
     def _demands(self, taken: Mapping[str, _Choice]) -> dict[str, tuple[Demand, ...]]:
         """Return the demands for each package, as reached from the roots."""
-        kept = self._kept
-        found: dict[str, dict[Demand, None]]
-        found = collections.defaultdict(dict) if kept is None else kept
+        found = collections.defaultdict(dict) if self._kept is None else self._kept
         queue = collections.deque(self._roots)
         reached: set[PackageVersion] = set()
         while queue:
@@ -211,31 +207,22 @@ class _Planner:
         return known[1]
 
     def _choose(self, fqn: str, demands: Sequence[Demand]) -> _Choice:
-        pinned: dict[Demand, Version] = {}
         pins = self._pins.get(fqn, ())
-        for demand in demands:
-            pin = demand.spec.select(pins)
-            if pin is not None:
-                pinned[demand] = pin
-        specs = tuple({d.spec: None for d in demands if d not in pinned})
-        chosen = fewest_newest(self._candidates(fqn, specs, _ranges(demands)), specs)
-        available = set(self._versions[fqn])
-        chosen_pins = available.intersection(pinned.values())
-        return tuple(
-            PackageVersion(fqn, version) for version in newest_first({*chosen, *chosen_pins})
-        )
+        pinned = {d: pin for d in demands if (pin := d.spec.select(pins)) is not None}
+        specs = tuple(dict.fromkeys(d.spec for d in demands if d not in pinned))
+        chosen = set(fewest_newest(self._candidates(fqn, specs, _ranges(demands)), specs))
+        chosen.update(set(self._versions[fqn]).intersection(pinned.values()))
+        return tuple(PackageVersion(fqn, version) for version in newest_first(chosen))
 
     def _candidates(
         self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
     ) -> Sequence[Version]:
         versions = self._versions[fqn]
         dropped = self._dropped.get((fqn, ranges))
-        if not dropped:
+        if not dropped or self._kept is not None:
             return versions
         left = [version for version in versions if version not in dropped]
-        if self._kept is None and _satisfiable(specs, left) == _satisfiable(specs, versions):
-            return left
-        return versions
+        return left if _satisfiable(specs, left) == _satisfiable(specs, versions) else versions
 
     def _learn_versions(self, fqns: Collection[str]) -> None:
         unknown = sorted(fqn for fqn in fqns if fqn not in self._versions)
@@ -253,9 +240,8 @@ class _Planner:
         unknown = sorted(releases - self._required_by.keys(), key=str)
         if unknown:
             found = self._source.requirements(unknown)
-            self._required_by.update(
-                {release: tuple(demands_of(release, found[release])) for release in unknown}
-            )
+            for release in unknown:
+                self._required_by[release] = tuple(demands_of(release, found[release]))
 
     def _result(self, taken: Mapping[str, _Choice]) -> Closure:
         """Assign the demands to the chosen releases, from the roots down."""
@@ -307,17 +293,10 @@ def chain_of(
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
     """Yield the demands of a release, without those that it satisfies by itself."""
     for fqn, spec in sorted(requirements.items()):
-        if fqn != release.fqn or not _satisfied_by_itself(release, spec):
+        # The implicit requirement is satisfied even by 2.0.0-rc.1, which is not in its range, 2.
+        is_implicit = spec.text == str(release.version.major)
+        if fqn != release.fqn or not (is_implicit or spec.match(release.version)):
             yield Demand(fqn, spec, release)
-
-
-def _satisfied_by_itself(release: PackageVersion, spec: VersionSpec) -> bool:
-    """Check whether a package satisfies a requirement on itself.
-
-    The implicit requirement is always satisfied: 2.0.0-rc.1 is not in the range
-    2, its own major version.
-    """
-    return spec.match(release.version) or spec.text == str(release.version.major)
 
 
 def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) -> int:
@@ -380,12 +359,11 @@ def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> 
             kinds.setdefault(satisfied, version)
     wanted = functools.reduce(operator.or_, kinds, 0)
     search = _Search(tuple(kinds))
-    for size in range(len(specs) + 1):
-        found = search.cover(0, wanted, size)
-        if found is not None:
-            newest_of = list(kinds.values())
-            return tuple(newest_of[index] for index in found)
-    raise AssertionError("one version for each range is always enough")
+    # One version for each range is always enough.
+    covers = (search.cover(0, wanted, size) for size in range(len(specs) + 1))
+    cover = next(found for found in covers if found is not None)
+    newest_of = list(kinds.values())
+    return tuple(newest_of[index] for index in cover)
 
 
 class _Search:
@@ -393,9 +371,8 @@ class _Search:
 
     def __init__(self, sets: Sequence[int]) -> None:
         self._sets = sets
-        self._rest = [0] * (len(sets) + 1)
-        for index in range(len(sets) - 1, -1, -1):
-            self._rest[index] = self._rest[index + 1] | sets[index]
+        # Index -> the bits of the sets from there on.
+        self._rest = list(itertools.accumulate(reversed(sets), operator.or_))[::-1]
         self._failed: set[tuple[int, int, int]] = set()
         self._steps = 0
 

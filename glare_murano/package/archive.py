@@ -7,6 +7,7 @@ read, and declared sizes are compared with the number of bytes.
 """
 
 import abc
+import contextlib
 import os
 import pathlib
 import re
@@ -19,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import IO, Self
 
-from glare_murano.package import archive_rules, errors
+from glare_murano.package import archive_rules
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Entry, Limits, refusal
 from glare_murano.package.manifest import MANIFEST_FILE
 from glare_murano.package.rules import Rule
@@ -190,10 +191,12 @@ class Archive(abc.ABC):
 
 class _ZipArchive(Archive):
     def __init__(self, source: Source, limits: Limits) -> None:
-        size = _size(source)
-        archive_rules.check_size(size, limits)
-        self._zip = _opened(source, limits)
-        try:
+        with contextlib.ExitStack() as stack:
+            if isinstance(source, str | os.PathLike):
+                source = stack.enter_context(open(source, "rb"))
+            size = source.seek(0, os.SEEK_END)
+            archive_rules.check_size(size, limits)
+            self._zip = stack.enter_context(_opened(source, limits))
             infos = self._zip.infolist()
             directories = [info.filename.rstrip("/") for info in infos if _is_directory(info)]
             files = [info for info in infos if not _is_directory(info)]
@@ -209,12 +212,10 @@ class _ZipArchive(Archive):
             for info in infos:
                 # Up to 128 KB for each entry, which would stay in memory unused.
                 info.extra = info.comment = b""
-        except BaseException:
-            self._zip.close()
-            raise
+            self._stack = stack.pop_all()
 
     def __exit__(self, *_: object) -> None:
-        self._zip.close()
+        self._stack.close()
 
     def _stream(self, entry: Entry) -> IO[bytes]:
         return self._zip.open(self._infos[entry.path])
@@ -257,22 +258,15 @@ def _make_directories(root: pathlib.Path, path: str, made: set[str]) -> None:
         made.add(path)
 
 
-def _opened(source: Source, limits: Limits) -> zipfile.ZipFile:
+def _opened(stream: IO[bytes], limits: Limits) -> zipfile.ZipFile:
     """Open a ZIP file, unless its central directory is larger than the limits allow."""
     try:
-        if isinstance(source, str | os.PathLike):
-            with open(source, "rb") as stream:
-                count = _count_entries(stream, limits)
-        else:
-            count = _count_entries(source, limits)
-        if count > limits.entries:
-            message = f"more than {limits.entries} entries are not allowed"
-            raise refusal(Rule.ARCHIVE_ENTRIES, "archive", message)
-        return zipfile.ZipFile(source)
-    except errors.InvalidArchive:
-        raise
+        if _count_entries(stream, limits) <= limits.entries:
+            return zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
         raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is not a ZIP file: {error}") from error
+    message = f"more than {limits.entries} entries are not allowed"
+    raise refusal(Rule.ARCHIVE_ENTRIES, "archive", message)
 
 
 def _count_entries(stream: IO[bytes], limits: Limits) -> int:
@@ -360,9 +354,3 @@ def _mode(entry: Entry) -> int:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def _size(source: Source) -> int:
-    if isinstance(source, str | os.PathLike):
-        return os.stat(source).st_size
-    return source.seek(0, os.SEEK_END)

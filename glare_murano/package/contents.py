@@ -107,12 +107,12 @@ def _read_classes(
 ) -> tuple[ClassDefinition, ...]:
     if manifest.format.name == MURANO_PL:
         return _read_class_files(archive, manifest, problems)
-    if manifest.format.name != HEAT:
-        return tuple(ClassDefinition(name, ()) for name in class_names(manifest))
-    if TEMPLATE_FILE not in archive.paths:
+    is_heat = manifest.format.name == HEAT
+    if is_heat and TEMPLATE_FILE not in archive.paths:
         message = "is missing at the top of the archive"
         problems.append(Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message))
-    return (ClassDefinition(manifest.full_name, ("io.murano.Application",)),)
+    bases = ("io.murano.Application",) if is_heat else ()
+    return tuple(ClassDefinition(name, bases) for name in class_names(manifest))
 
 
 def _read_class_files(
@@ -176,8 +176,7 @@ def _read_image(
         problems.append(Problem(Rule.IMAGE_SIZE, key, message))
         return None
     data = archive.read(path, MAX_IMAGE_SIZE)
-    if not data.startswith(_IMAGE_SIGNATURES):
-        message = f"{path} is not a PNG, JPEG or GIF image"
-        problems.append(Problem(Rule.IMAGE_TYPE, key, message))
-        return None
-    return data
+    if data.startswith(_IMAGE_SIGNATURES):
+        return data
+    problems.append(Problem(Rule.IMAGE_TYPE, key, f"{path} is not a PNG, JPEG or GIF image"))
+    return None

@@ -57,9 +57,7 @@ def parse_version(text: str | None) -> Version:
 
 
 # Requirements name the same few versions again and again.
-@functools.lru_cache(maxsize=4096)
-def _version(text: str) -> Version:
-    return Version(text)
+_version = functools.lru_cache(maxsize=4096)(Version)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)

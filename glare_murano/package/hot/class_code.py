@@ -16,13 +16,7 @@ from glare_murano.package.hot.yaql import Yaql, literal
 FILES = "HotFiles"
 ENVIRONMENTS = "HotEnvironments"
 
-_CONVERSIONS = {
-    ParameterType.STRING: "$.string()",
-    ParameterType.NUMBER: "$.int()",
-    ParameterType.BOOLEAN: "$.bool()",
-    ParameterType.LIST: "$.string()",
-    ParameterType.JSON: "$.string()",
-}
+_CONVERSIONS = {ParameterType.NUMBER: "$.int()", ParameterType.BOOLEAN: "$.bool()"}
 
 # Heat also returns lists and mappings, which string() refuses.
 _OUTPUT = "(isString($) or isInteger($) or isBoolean($)) and $.string() or $"
@@ -75,9 +69,8 @@ def _property(usage: str, contract: Any) -> dict[str, Any]:
 def _contract(parameter: Parameter) -> str:
     # An omitted parameter is null: "?." skips the checks if Heat has a default.
     step = "?." if parameter.has_default else "."
-    predicates = filter(None, (constraint.predicate for constraint in parameter.constraints))
-    checks = (f"check({predicate})" for predicate in predicates)
-    return step.join([_CONVERSIONS[parameter.kind], *checks])
+    checks = [f"check({c.predicate})" for c in parameter.constraints if c.predicate]
+    return step.join([_CONVERSIONS.get(parameter.kind, "$.string()"), *checks])
 
 
 def _deploy(name: str, files: Iterable[str]) -> list[Any]:

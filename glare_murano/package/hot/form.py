@@ -73,15 +73,12 @@ def _field(parameter: Parameter) -> dict[str, Any]:
         field["description"] = parameter.description
     if parameter.has_default:
         field["initial"] = _initial(parameter)
-    lengths = [c.lengths for c in parameter.constraints if c.lengths is not None]
-    least = [low for low, _ in lengths if low is not None]
-    greatest = [high for _, high in lengths if high is not None]
-    if least:
+    constraints = parameter.constraints
+    if least := [c.lengths[0] for c in constraints if c.lengths[0] is not None]:
         field["minLength"] = max(least)
-    if greatest:
+    if greatest := [c.lengths[1] for c in constraints if c.lengths[1] is not None]:
         field["maxLength"] = min(greatest)
-    validators = list(_validators(c for c in parameter.constraints if c.lengths is None))
-    if validators:
+    if validators := list(_validators(c for c in constraints if c.lengths == (None, None))):
         field["validators"] = validators
     return field
 
@@ -93,10 +90,8 @@ def _initial(parameter: Parameter) -> Any:
         return ",".join(map(str, default))
     if isinstance(default, dict | list):
         return json.dumps(default)
-    if parameter.kind is ParameterType.BOOLEAN:
-        truth = truth_or_none(default)
-        return default if truth is None else truth
-    return default
+    truth = truth_or_none(default) if parameter.kind is ParameterType.BOOLEAN else None
+    return default if truth is None else truth
 
 
 def _validators(constraints: Iterable[Constraint]) -> Iterable[dict[str, Any]]:

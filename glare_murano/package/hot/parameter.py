@@ -41,15 +41,14 @@ class Constraint:
 
     :param predicate: the rule in YAQL, where ``$`` is the value; None if every
         value satisfies the rule.
-    :param lengths: the least and the greatest length of a string, if the rule
-        is on its length.
+    :param lengths: the least and the greatest length of a string, if limited.
     :param pattern: a regular expression to search in the value, if the rule is
         an expression.
     :param description: the message for a wrong value.
     """
 
     predicate: str | None
-    lengths: tuple[int | None, int | None] | None = None
+    lengths: tuple[int | None, int | None] = (None, None)
     pattern: str | None = None
     description: str | None = None
 

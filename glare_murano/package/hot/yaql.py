@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from glare_murano.package.safe_yaml import STR, YAQL
+
 
 @dataclasses.dataclass(frozen=True)
 class Yaql:
@@ -34,9 +36,7 @@ def literal(value: str | float | bool) -> str:
 
 def dump(document: Any) -> str:
     """Write plain values and expressions as YAML."""
-    return yaml.dump(
-        document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False
-    )
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -46,13 +46,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _represent_string(dumper: _Dumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-
-
-def _represent_yaql(dumper: _Dumper, expression: Yaql) -> yaml.Node:
-    return dumper.represent_scalar("!yaql", expression.text, style='"')
-
-
-_Dumper.add_representer(str, _represent_string)
-_Dumper.add_representer(Yaql, _represent_yaql)
+_Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(STR, text, style='"'))
+_Dumper.add_representer(
+    Yaql, lambda dumper, yaql: dumper.represent_scalar(YAQL, yaql.text, style='"')
+)
