@@ -24,6 +24,8 @@ from glare_murano.package.errors import GlareMuranoError
 from glare_murano.package.versions import Version, VersionSpec
 
 Requirements = Mapping[str, VersionSpec]
+Roots = Iterable[tuple[str, VersionSpec]]
+Pins = Mapping[str, Collection[Version]]
 
 # The greatest number of version combinations to try for a package. Written
 # ranges need a handful.
@@ -108,22 +110,14 @@ class Closure:
 
 
 class Unplannable(GlareMuranoError):
-    """A plan would take too long; only malicious requirements lead here."""
+    """A plan would take too long; only malicious requirements lead here.
+
+    A package has too many different ranges to find the fewest versions, or a
+    closure has more packages than any deployment.
+    """
 
 
-class TooManyVersions(Unplannable):
-    """A package has too many different ranges to find the fewest versions."""
-
-
-class TooManyPackages(Unplannable):
-    """A closure has more packages than any deployment."""
-
-
-def plan(
-    roots: Iterable[tuple[str, VersionSpec]],
-    pins: Mapping[str, Collection[Version]],
-    source: Source,
-) -> Closure:
+def plan(roots: Roots, pins: Pins, source: Source) -> Closure:
     """Plan the closure of a set of requirements.
 
     :param roots: FQNs and ranges; a package may have several.
@@ -140,12 +134,7 @@ _Choice = tuple[PackageVersion, ...]
 class _Planner:
     """Chooses versions again and again until nothing changes."""
 
-    def __init__(
-        self,
-        roots: Iterable[tuple[str, VersionSpec]],
-        pins: Mapping[str, Collection[Version]],
-        source: Source,
-    ) -> None:
+    def __init__(self, roots: Roots, pins: Pins, source: Source) -> None:
         ordered = sorted(roots, key=lambda root: (root[0], root[1].canonical))
         self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in ordered)
         # Sorted, since the order of a set differs between processes.
@@ -228,12 +217,11 @@ class _Planner:
         unknown = sorted(fqn for fqn in fqns if fqn not in self._versions)
         if unknown:
             if len(self._versions) + len(unknown) > MAX_PACKAGES:
-                raise TooManyPackages(
+                raise Unplannable(
                     f"the requirements lead to more than {MAX_PACKAGES} packages; request fewer"
                 )
             found = self._source.versions(unknown)
-            for fqn in unknown:
-                self._versions[fqn] = tuple(found.get(fqn, ()))
+            self._versions.update((fqn, tuple(found.get(fqn, ()))) for fqn in unknown)
 
     def _learn_requirements(self, taken: Mapping[str, _Choice]) -> None:
         releases = {release for choice in taken.values() for release in choice}
@@ -310,9 +298,7 @@ def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
 
 
 def choose_defining(
-    defining: Iterable[Iterable[PackageVersion]],
-    spec: VersionSpec,
-    pins: Mapping[str, Collection[Version]],
+    defining: Iterable[Iterable[PackageVersion]], spec: VersionSpec, pins: Pins
 ) -> tuple[str, VersionSpec] | None:
     """Choose the package of an object's class, as the root of a plan.
 
@@ -347,7 +333,7 @@ def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> 
 
     :param versions: the best first; as a rule, the newest.
     :returns: versions in the same order.
-    :raises TooManyVersions: if the search takes too long.
+    :raises Unplannable: if the search takes too long.
     """
     if len(specs) == 1:
         return tuple(itertools.islice(filter(specs[0].match, versions), 1))
@@ -387,7 +373,7 @@ class _Search:
                 break
             self._steps += 1
             if self._steps > _MAX_STEPS:
-                raise TooManyVersions(
+                raise Unplannable(
                     "the ranges upon a package cannot be satisfied by few versions; "
                     "write them less strictly"
                 )

@@ -307,7 +307,7 @@ def _plain(node: yaml.Node) -> Any:
     for key_node, value in node.value:
         key = safe_yaml.key_of(key_node)
         if key in found:
-            line = safe_yaml.line_of(key_node.start_mark)
+            line = safe_yaml.line_of(key_node)
             raise ValueError(f"line {line}: {quoted(key)} is written twice")
         found[key] = _plain(value)
     return found

@@ -248,10 +248,7 @@ class _DirectoryArchive(Archive):
 
 
 def _make_directories(root: pathlib.Path, path: str, made: set[str]) -> None:
-    """Make a directory and its parents, which only their owner can write to.
-
-    :param made: the existing directories; is extended by the new ones.
-    """
+    """Make a directory and its parents, which only their owner can write to, unless ``made``."""
     if path not in made:
         _make_directories(root, path.rpartition("/")[0], made)
         (root / path).mkdir(0o755)

@@ -94,8 +94,8 @@ def _definitions(
             if keys and keys.keys() != {"Namespaces"}:
                 found.append(_definition(keys, namespaces))
         except ValueError as error:
-            line = safe_yaml.line_of(node.start_mark)
-            problems.append(Problem(Rule.CLASS_SYNTAX, file, str(error), line))
+            problem = Problem(Rule.CLASS_SYNTAX, file, str(error), safe_yaml.line_of(node))
+            problems.append(problem)
     return found, problems
 
 

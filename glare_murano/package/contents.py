@@ -22,10 +22,6 @@ from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
 HEAT = "Heat.HOT"
 CLASSES_DIRECTORY = "Classes"
 FORMS_DIRECTORY = "UI"
-# The limits of all class files together. Murano's core library has 111 KB and
-# 5,400 values; time and memory depend on the values.
-MAX_CLASSES_SIZE = MAX_SIZE
-MAX_VALUES = MAX_EXPANDED
 MAX_IMAGE_SIZE = 500 * 1024
 _IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
@@ -77,20 +73,16 @@ def read_contents(archive: Archive) -> Contents:
     """
     manifest = read_manifest(archive)
     problems: list[Problem] = []
-    contents = Contents(
-        manifest,
-        classes=_read_classes(archive, manifest, problems),
-        logo=_read_image(archive, manifest.logo, "logo.png", "Logo", problems),
-        supplier_logo=_read_image(
-            archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo", problems
-        ),
+    classes = _read_classes(archive, manifest, problems)
+    logo = _read_image(archive, manifest.logo, "logo.png", "Logo", problems)
+    supplier_logo = _read_image(
+        archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo", problems
     )
     if problems:
         raise InvalidPackage(problems)
     form = f"{FORMS_DIRECTORY}/{manifest.ui}"
-    if form not in archive.paths:
-        return contents
-    return dataclasses.replace(contents, ui=archive.read(form, MAX_SIZE))
+    ui = archive.read(form, MAX_SIZE) if form in archive.paths else None
+    return Contents(manifest, classes, logo, supplier_logo, ui)
 
 
 def class_names(manifest: Manifest) -> tuple[str, ...]:
@@ -123,6 +115,8 @@ def _read_class_files(
         files[f"{CLASSES_DIRECTORY}/{file}"].append(name)
     paths = frozenset(archive.paths)
     definitions: list[ClassDefinition] = []
+    # The limits hold for all class files together. Murano's core library has 111 KB and
+    # 5,400 values; time and memory depend on the values.
     size = values = 0
     for file, names in files.items():
         if file not in paths:
@@ -131,8 +125,8 @@ def _read_class_files(
             continue
         data = archive.read(file, MAX_SIZE)
         size += len(data)
-        if size > MAX_CLASSES_SIZE:
-            problems.append(_too_large(file, f"{MAX_CLASSES_SIZE} bytes"))
+        if size > MAX_SIZE:
+            problems.append(_too_large(file, f"{MAX_SIZE} bytes"))
             break
         try:
             nodes, count = safe_yaml.compose_all(data, file)
@@ -140,12 +134,12 @@ def _read_class_files(
             problems += error.problems
             # The greatest possible number: a value takes at least two bytes.
             values += len(data) // 2
-            if values > MAX_VALUES:
+            if values > MAX_EXPANDED:
                 break
             continue
         values += count
-        if values > MAX_VALUES:
-            problems.append(_too_large(file, f"{MAX_VALUES} values"))
+        if values > MAX_EXPANDED:
+            problems.append(_too_large(file, f"{MAX_EXPANDED} values"))
             break
         found, class_problems = read_classes(nodes, file, names)
         definitions += found
@@ -160,11 +154,7 @@ def _too_large(file: str, limit: str) -> Problem:
 def _read_image(
     archive: Archive, named: str | None, default: str, key: str, problems: list[Problem]
 ) -> bytes | None:
-    """Read the image in the manifest, else the default image.
-
-    :param key: the manifest's key for the image.
-    :returns: None if there is no image, or after a problem.
-    """
+    """Read the image in the manifest, else the default; None without one, or after a problem."""
     path = named or default
     if path not in archive.paths:
         if named:

@@ -285,7 +285,7 @@ class _ManifestReader:
     def _unknown_keys(self) -> tuple[Problem, ...]:
         message = f"is unknown; known are {', '.join(sorted(_KEYS))}"
         return tuple(
-            Problem(Rule.MANIFEST_KEY, quoted(key), message, safe_yaml.line_of(node.start_mark))
+            Problem(Rule.MANIFEST_KEY, quoted(key), message, safe_yaml.line_of(node))
             for key, node in self._written.items()
             if key not in _KEYS
         )
@@ -326,8 +326,7 @@ class _ManifestReader:
             return None
 
     def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
-        line = safe_yaml.line_of(node.start_mark) if node is not None else 0
-        self._problems.append(Problem(rule, where, message, line))
+        self._problems.append(Problem(rule, where, message, safe_yaml.line_of(node)))
 
 
 def _checked_name(text: str, pattern: re.Pattern[str], characters: str) -> str:

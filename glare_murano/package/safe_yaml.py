@@ -169,7 +169,7 @@ def key_of(node: yaml.Node) -> str:
     :raises ValueError: if the key is not a string, or is a merge key.
     """
     if not isinstance(node, yaml.ScalarNode):
-        raise ValueError(f"line {line_of(node.start_mark)}: a key is {kind(node)}, not a string")
+        raise ValueError(f"line {line_of(node)}: a key is {kind(node)}, not a string")
     if node.tag == MERGE:
         raise ValueError("merge keys are not supported; write out the merged keys")
     return str(node.value)
@@ -184,9 +184,9 @@ def kind(node: yaml.Node | None) -> str:
     return "nothing" if node is None or node.tag == NULL else "a string"
 
 
-def line_of(mark: Any) -> int:
-    """Return the line of a mark in a document, counted from 1; 0 without a mark."""
-    return int(mark.line) + 1 if mark is not None else 0
+def line_of(node: yaml.Node | None) -> int:
+    """Return the line of a node in its document, counted from 1; 0 without a node."""
+    return 0 if node is None else int(node.start_mark.line) + 1
 
 
 def _scalar(tag: str, text: str) -> Any:
@@ -252,4 +252,5 @@ def _too_deep(name: str, mark: Any) -> errors.InvalidPackage:
 
 
 def _refusal(rule: Rule, name: str, message: str, mark: Any = None) -> errors.InvalidPackage:
-    return errors.InvalidPackage([errors.Problem(rule, name, message, line_of(mark))])
+    line = 0 if mark is None else mark.line + 1
+    return errors.InvalidPackage([errors.Problem(rule, name, message, line)])

@@ -147,7 +147,7 @@ class TestPlan:
         chain = resolver.MAX_PACKAGES + 2
         packages = {f"p{i}": {"1": {f"p{i + 1}": "1"}} for i in range(2, chain)}
         packages["p1"] = {"1": dict.fromkeys(list(packages)[::2], "*")}
-        with pytest.raises(resolver.TooManyPackages, match="5000"):
+        with pytest.raises(resolver.Unplannable, match="5000"):
             planned(packages, {"p1": "1"})
 
     def test_what_is_missing_is_reported_with_the_chain_and_what_there_is(self):
@@ -229,7 +229,7 @@ class TestFewestNewest:
         versions = resolver.newest_first(map(parse_version, texts))
         try:
             found = resolver.fewest_newest(versions, specs)
-        except resolver.TooManyVersions:
+        except resolver.Unplannable:
             return
         assert all(any(map(spec.match, found)) for spec in specs)
 

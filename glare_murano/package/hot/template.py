@@ -168,9 +168,8 @@ class _TemplateReader:
             return None
 
     def _complain(self, rule: Rule, where: str, message: str, node: yaml.Node | None) -> None:
-        line = safe_yaml.line_of(node.start_mark) if node is not None else 0
         place = f"{TEMPLATE_FILE}: {where}" if where else TEMPLATE_FILE
-        self._problems.append(Problem(rule, place, message, line))
+        self._problems.append(Problem(rule, place, message, safe_yaml.line_of(node)))
 
 
 def _merge(node: yaml.Node) -> None:
