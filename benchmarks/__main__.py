@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run all benchmarks, print a table, and write it to ``build/bench.json``.
+"""Run all benchmarks, print the figures, and write them to ``build/bench.json``.
 
 The exit code is 1 if a figure misses its goal.
 """
@@ -17,7 +17,7 @@ REPORT = pathlib.Path("build", "bench.json")
 
 
 def main() -> int:
-    """Run the benchmarks whose names contain one of the arguments, or all of them.
+    """Run the benchmarks whose names contain an argument; without arguments, all.
 
     :returns: the exit code.
     """

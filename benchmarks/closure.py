@@ -3,9 +3,9 @@
 """An application of 30 packages, each as large as real packages.
 
 The 31 packages of openstack/murano-apps, the last ones of Murano's project, have
-9 files and an archive of 29 kB on average. Here, one package is Murano's core
-library. Each of the others requires two more, down to the leaves. Each has one
-version, since Murano's own catalogue keeps only one.
+9 files and an archive of 29 kB on average. Here, the first package is Murano's
+core library. Each other package requires two more, down to the leaves. Each has a
+single version, since Murano's own catalogue keeps no more.
 """
 
 import functools
@@ -103,15 +103,14 @@ def publish(client: Client) -> list[str]:
 
 
 def resource(fqn: str) -> str:
-    """Return the name of a resource file that a package has."""
+    """Return the name of a resource file of a package."""
     return _CORE_RESOURCE if fqn == CORE else _RESOURCE
 
 
 def load(package_loader: PackageLoader) -> None:
     """Load the application and all its requirements, and unpack all their files.
 
-    The loader unpacks a package on demand. The programs that it is compared with
-    unpack all packages.
+    The loader unpacks a package on demand. The programs beside it unpack all packages.
     """
     packages = package_loader.load_all(APPLICATION, RANGE)
     assert len(packages) == SIZE

@@ -2,10 +2,10 @@
 
 """Murano's engine with two loaders in turn: this project's, and Murano's own.
 
-The engine and Glare cannot share a process, so this is a process of its own. It
-prints a line of JSON: the times of this project's loader, as ratios to Murano's.
+The engine and Glare cannot share a process, so this is a process of its own. The
+output is a line of JSON: the times of this project's loader, as ratios to Murano's.
 
-Both loaders get a session that has a token already. Keystone takes the same time
+Both loaders get a session with a token. Keystone takes the same time
 to issue a token to either.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A process that fetches and unpacks an archive, and prints the memory it needs above idle."""
+"""A process that fetches and unpacks an archive, and prints its memory above idle."""
 
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The processor time that Glare takes for dependency queries and publishing."""
+"""Glare's processor time for dependency queries and publishing."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ _STARTS = 9
 
 
 def resolving() -> Iterator[Figure]:
-    """Compare the closure of an application with a list call that returns one artifact.
+    """Compare the closure of an application with a list call for a single artifact.
 
     Glare has read the packages' metadata in an earlier query.
     """
@@ -70,7 +70,7 @@ def changing_pins() -> Iterator[Figure]:
 
 
 def _pins() -> Iterator[dict[str, list[str]]]:
-    """Pin every package of the application to its oldest release, the next one, and so on."""
+    """Pin every package of the application to its oldest release, then to the next, and so on."""
     for version in catalogue.VERSIONS:
         if version.startswith("1."):
             yield {
@@ -81,7 +81,7 @@ def _pins() -> Iterator[dict[str, list[str]]]:
 def starting() -> Iterator[Figure]:
     """Compare the closure, as the first request to a fresh Glare, with a list call.
 
-    The first list call takes about as long as the first closure. It does not count.
+    The first list call takes about as long as the first closure, and does not count.
     """
     state = scratch()
     with server.running(fields.TYPE_NAME, state=state) as running:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The time that loading a closure of 30 packages takes, and the memory for 500 MB.
+"""The time for loading a closure of 30 packages, and the memory for 500 MB.
 
 These figures count wall-clock time: most of it is waiting for services and the
 disk, and a loader is there to wait less.
@@ -42,7 +42,7 @@ _PYTHON = (sys.executable, "-W", "ignore")
 
 
 def cold() -> Iterator[Figure]:
-    """Compare loading into an empty cache with scripts that only download and unzip."""
+    """Compare loading into an empty cache with scripts for downloading and unzipping only."""
     with _published() as (client, ids):
 
         def ours() -> None:
@@ -94,7 +94,7 @@ def _download(client: Client, ids: list[str]) -> None:
 
 
 def _download_batch(client: Client, ids: list[str]) -> pathlib.Path:
-    """Download all archives by one request, unzip each, and return the directory."""
+    """Download all archives by a single request, unzip each, and return the directory."""
     directory = scratch()
     response = requests.post(
         client.url + ARCHIVES,
@@ -111,7 +111,7 @@ def _download_batch(client: Client, ids: list[str]) -> pathlib.Path:
 
 
 def _download_batch_to_disk(client: Client, ids: list[str]) -> None:
-    """Download the batch so that it outlasts a power cut, as the loader does."""
+    """Download the batch, and sync each file, as the loader does."""
     for path in _download_batch(client, ids).rglob("*"):
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
@@ -133,7 +133,7 @@ def engine() -> Iterator[Figure]:
 
 
 def sharing() -> Iterator[Figure]:
-    """Compare 16 processes that share an empty cache with other ways to load.
+    """Compare 16 processes with a shared empty cache with other ways to load.
 
     In each round, the same processes load in four ways: at once and in turn, with a
     shared cache and with a cache each. An engine's process loads packages for many
@@ -159,7 +159,7 @@ def sharing() -> Iterator[Figure]:
 
 
 class _Process:
-    """A process that loads the application, see ``loading_process``."""
+    """A process for loading the application, see ``loading_process``."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None
@@ -278,7 +278,7 @@ max_unpacked_size = {1024**3}
 
 
 def importing() -> Iterator[Figure]:
-    """Compare ``import loader`` with the imports that it needs."""
+    """Compare ``import loader`` with its most expensive imports."""
     value = statistics.median(
         _importing("loader") / _importing("keystoneauth1.session, semantic_version")
         for _ in range(_ROUNDS)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A process that loads the application again and again, as its input says.
+"""A process for loading the application again and again.
 
-A line that names a configuration file makes a loader; the process prints "ready".
-The next line starts loading; the process prints the number of archives that the
-loader has downloaded.
+Each line with the name of a configuration file makes a loader; the process prints
+"ready". The next line starts loading; the process prints the number of downloaded
+archives.
 """
 
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measure actions in turn, so that a noisy machine is fair to all of them.
+"""Measure actions in turn, so that a noisy machine is fair to all.
 
 Most figures count processor time, of this process or of the server under test:
 other processes do not count. Where waiting for services and the disk is the
@@ -24,7 +24,7 @@ wall = time.perf_counter
 class Figure:
     """A figure of the table.
 
-    :param goal: the greatest value that is good enough.
+    :param goal: the greatest acceptable value.
     """
 
     name: str
@@ -68,7 +68,7 @@ def seconds(
     before: Callable[[], object] = lambda: None,
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """Return the seconds that an action takes, without garbage collection in between."""
+    """Return an action's time in seconds, without garbage collection in between."""
     before()
     gc.collect()
     gc.disable()
@@ -81,10 +81,10 @@ def seconds(
 
 
 def scratch() -> pathlib.Path:
-    """Make a directory that is removed after all benchmarks.
+    """Make a directory for files until the end of all benchmarks.
 
-    For each new file, ext4 looks through all files that were removed in the last
-    minutes. So no benchmark removes anything before the last one has run.
+    For each new file, ext4 looks through all files removed in the last minutes. So no
+    benchmark removes anything before the end.
     """
     return pathlib.Path(tempfile.mkdtemp(dir=_scratch().name))
 
@@ -95,7 +95,7 @@ def _scratch() -> "tempfile.TemporaryDirectory[str]":
 
 
 def memory_above_idle(action: Callable[[], object]) -> float:
-    """Return the most memory that an action adds to this process, in MB."""
+    """Return the memory above idle during an action, at most, in MB."""
     idle = _memory("VmRSS")
     # Linux resets the peak (VmHWM) to the present size, see proc(5).
     pathlib.Path("/proc/self/clear_refs").write_text("5")

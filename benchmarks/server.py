@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The development server in a process of its own, and the processor time it takes.
+"""The development server in a process of its own, and its processor time.
 
 A process can run one Glare only, so each catalogue has its own. Only the time of
-that process counts. The client's time is left out, since the client validates
-each response; the disk's time too, since it is the same for every type of package.
+its process counts. The client's time is left out, since the client validates each
+response; the disk's time too, since all types of packages take the same.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ class Server:
         self._clock = ~pid << 3 | 2
 
     def processor_time(self) -> float:
-        """Return the seconds of processor time that the process has taken so far."""
+        """Return the processor time of the process so far, in seconds."""
         return time.clock_gettime(self._clock)
 
     def client(self, project: str, artifact_type: str = "murano") -> Client:

@@ -2,8 +2,7 @@
 
 """Keystone, Glare and murano-api, each in a process of its own.
 
-Both catalogues have the same packages, and both validate tokens with Keystone, so
-that neither has less to do.
+Both catalogues have the same packages, and both validate tokens with Keystone.
 """
 
 import contextlib

@@ -75,7 +75,7 @@ class Run:
         )
 
     def output(self, extra: str, program: str, *arguments: str) -> str:
-        """Return what a program prints, once it has ended well."""
+        """Return the output of a program, which must succeed."""
         done = self(extra, program, *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
