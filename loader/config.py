@@ -112,21 +112,20 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
 
     The credentials identify the project, since Keystone may not answer either.
     """
-    if scope.project_id is not None:
-        return OfflineIndex(catalogs, cache, scope.project_id)
+    project_id = scope.project_id
     auth = scope.session.auth if scope.session is not None else None
-    if not isinstance(auth, BaseIdentityPlugin):
-        # Without Keystone there is no project: only public packages are found.
-        return OfflineIndex(catalogs, cache, None)
-    credentials = auth.get_cache_id()
-    if credentials is None:
-        LOG.warning(
-            "use_cache_when_offline has no effect: the project of credentials of the type %s "
-            "cannot be identified. Use other credentials, such as v3password",
-            type(auth).__name__,
-        )
-        return None
-    return OfflineIndex(catalogs, cache, f"credentials {credentials}")
+    if project_id is None and isinstance(auth, BaseIdentityPlugin):
+        credentials = auth.get_cache_id()
+        if credentials is None:
+            LOG.warning(
+                "use_cache_when_offline has no effect: the project of credentials of the type %s "
+                "cannot be identified. Use other credentials, such as v3password",
+                type(auth).__name__,
+            )
+            return None
+        project_id = f"credentials {credentials}"
+    # Without Keystone there is no project: only public packages are found.
+    return OfflineIndex(catalogs, cache, project_id)
 
 
 def _own_scope(conf: cfg.ConfigOpts) -> Scope:

@@ -24,7 +24,6 @@ class Catalog(abc.ABC):
     :ivar gives_batches: whether ``batch`` is worth a try.
     """
 
-    name: str
     gives_batches = False
 
     def __init__(self, name: str) -> None:

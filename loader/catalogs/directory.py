@@ -196,26 +196,18 @@ def _list(directory: pathlib.Path, root: pathlib.Path) -> _Listing:
             return _Listing(directory, stamps, (directory,))
         for entry in sorted(entries, key=lambda e: (e.name == DEV, e.name)):
             path = pathlib.Path(entry.path)
+            is_zip = path.suffix.lower() == ".zip"
             if entry.is_symlink():
-                problems += _outward_link(path, root)
+                target = pathlib.Path(os.path.realpath(path))
+                if not target.is_relative_to(root) and (is_zip or os.path.isdir(path)):
+                    problems.append(f"Left out {path}, a symbolic link to a target outside {root}")
             elif entry.is_dir(follow_symlinks=False):
                 subdirectories.append(path)
-            elif entry.is_file(follow_symlinks=False) and _is_zip(path):
+            elif is_zip and entry.is_file(follow_symlinks=False):
                 packages.append(path)
     except OSError as error:
         problems.append(f"Cannot look for packages in {directory}: {error}")
     return _Listing(directory, stamps, tuple(packages), tuple(subdirectories), "; ".join(problems))
-
-
-def _is_zip(path: pathlib.Path) -> bool:
-    return path.suffix.lower() == ".zip"
-
-
-def _outward_link(link: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
-    """Yield a problem if the target may be a package outside the root."""
-    target = os.path.realpath(link)
-    if not pathlib.Path(target).is_relative_to(root) and (os.path.isdir(link) or _is_zip(link)):
-        yield f"Left out {link}, a symbolic link to a target outside {root}"
 
 
 def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
@@ -223,7 +215,12 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
     decisive, all_paths = _paths(path) if is_directory else ([path], [path])
     stamps, whole = FileStamps(decisive), FileStamps(all_paths)
     try:
-        release = _read_directory(path) if is_directory else _read_zip(path)
+        if is_directory:
+            with Archive.open(path) as archive:
+                release = Release.from_manifest(read_contents(archive).manifest, str(path))
+        else:
+            with open(path, "rb") as stream:
+                release = read_release(stream, str(path))
         if not whole.unchanged:
             raise OSError("it changed while being read")
     except (InvalidPackage, OSError) as error:
@@ -244,17 +241,6 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
         if inside[:1] == (CLASSES_DIRECTORY,):
             decisive += files
     return decisive, all_paths
-
-
-def _read_directory(directory: pathlib.Path) -> Release:
-    with Archive.open(directory) as archive:
-        manifest = read_contents(archive).manifest
-    return Release.from_manifest(manifest, str(directory))
-
-
-def _read_zip(path: pathlib.Path) -> Release:
-    with open(path, "rb") as stream:
-        return read_release(stream, str(path))
 
 
 def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) -> str:

@@ -106,9 +106,8 @@ def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
     """Return whether an item of a list is a public package or the project's own."""
     if not isinstance(package, dict) or not isinstance(package.get("id"), str):
         return False
-    if package.get("is_public") is True:
-        return isinstance(package.get("owner_id"), str)
-    return project is not None and package.get("owner_id") == project
+    owner = package.get("owner_id")
+    return isinstance(owner, str) and (package.get("is_public") is True or owner == project)
 
 
 OPTIONS = {**MuranoCatalog.service_options(), **options.CACHE}

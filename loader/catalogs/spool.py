@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from glare_murano.package import Archive, Limits, read_contents
+from glare_murano.package import Archive, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from glare_murano.wire import Release
 
@@ -25,8 +25,7 @@ _CHUNK = 128 * 1024
 class Spool:
     """Archives downloaded and not fetched yet, by digest."""
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._limits = limits
+    def __init__(self) -> None:
         self._files: dict[str, IO[bytes]] = {}
         self._lock = threading.Lock()
 
@@ -43,10 +42,10 @@ class Spool:
             size = 0
             for chunk in chunks:
                 size += len(chunk)
-                check_size(size, self._limits)
+                check_size(size, DEFAULT_LIMITS)
                 file.write(chunk)
             file.flush()
-            release = read_release(file, release_id, self._limits)
+            release = read_release(file, release_id)
             stack.pop_all()  # a valid archive stays open until it is fetched
         with self._lock:
             dropped = [self._files.pop(release.digest, None)]
@@ -71,12 +70,12 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
             yield chunk
 
 
-def read_release(stream: IO[bytes], release_id: str, limits: Limits = DEFAULT_LIMITS) -> Release:
+def read_release(stream: IO[bytes], release_id: str) -> Release:
     """Read the release in an open ZIP file.
 
     :raises InvalidPackage: if the archive is not valid.
     """
-    with Archive.open(stream, limits) as archive:
+    with Archive.open(stream) as archive:
         manifest = read_contents(archive).manifest
     stream.seek(0)
     digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
             f"[{section}] auth_type, or name the group that has the credentials"
         )
     try:
-        found: plugin.BaseAuthPlugin | None = ksa_loading.load_auth_from_conf_options(conf, group)
+        return ksa_loading.load_auth_from_conf_options(conf, group)
     except ksa_exceptions.NoMatchingPlugin as error:
         raise errors.CatalogError(
             f"[{section}] auth_type: keystoneauth has no type {kind!r}, or cannot import it. "
@@ -114,7 +114,6 @@ def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | Non
         raise errors.CatalogError(
             f"[{section}] auth_type = {kind} cannot be used with its options: {error}"
         ) from error
-    return found
 
 
 def _check_files(options: cfg.ConfigOpts.GroupAttr, group: str) -> None:
