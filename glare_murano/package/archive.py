@@ -202,8 +202,7 @@ class _ZipArchive(Archive):
             files = [info for info in infos if not _is_directory(info)]
             entries = [_zip_entry(info) for info in files]
             super().__init__(entries)
-            if self._zip.fp is not None:
-                _check_layout(infos, self._zip.start_dir, self._zip.fp)
+            _check_layout(infos, self._zip.start_dir, source)
             archive_rules.check_entries(entries, directories, size, limits)
             self._infos = {info.filename: info for info in files}
             for info in files:
@@ -297,8 +296,7 @@ def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> 
     With overlapping entries, a small archive can unpack to huge files.
     """
     for info in sorted(infos, key=lambda i: i.header_offset, reverse=True):
-        mode = info.external_attr >> 16
-        kind = stat.S_IFMT(mode)
+        kind = stat.S_IFMT(info.external_attr >> 16)
         if info.filename != info.orig_filename:
             raise refusal(Rule.PATH_CHARACTERS, info.orig_filename, "contains NUL")
         if not info.filename:

@@ -159,15 +159,15 @@ class _ManifestReader:
     """Reads a document, and collects its problems."""
 
     def __init__(self, data: bytes) -> None:
-        self._problems: list[Problem] = []
         try:
             node = safe_yaml.compose(data, MANIFEST_FILE)
         except InvalidPackage as error:
             raise InvalidManifest(error.problems) from error
         if not isinstance(node, yaml.MappingNode):
             message = f"expected a mapping, found {safe_yaml.kind(node)}"
-            self._complain(Rule.MANIFEST_MAPPING, MANIFEST_FILE, message, node)
-            raise InvalidManifest(self._problems)
+            line = safe_yaml.line_of(node)
+            raise InvalidManifest([Problem(Rule.MANIFEST_MAPPING, MANIFEST_FILE, message, line)])
+        self._problems: list[Problem] = []
         self._written = dict(self._pairs(node, MANIFEST_FILE))
         # A key with null is the same as no key.
         self._nodes = {k: v for k, v in self._written.items() if v.tag != safe_yaml.NULL}

@@ -127,7 +127,8 @@ class Rule(enum.StrEnum):
     TEMPLATE_GROUP = "template-group"
     """A parameter group does not list parameters. Correct ``parameter_groups``."""
     TEMPLATE_VALUE = "template-value"
-    """A mapping in the template has a key that is not a string. Write a string."""
+    """A mapping in the template has a key that is not a string, or merges (``<<``) something else
+    than mappings. Correct the key."""
     REQUIREMENT_MISSING = "requirement-missing"
     """A package is activated, and a package that it requires is missing. Upload that one first,
     or change the range."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from glare_murano.package.hot.parameter import Constraint, Parameter, ParameterType, truth_or_none
+from glare_murano.package.hot.parameter import TRUTH_VALUES, Constraint, Parameter, ParameterType
 from glare_murano.package.hot.template import Template
 from glare_murano.package.hot.yaql import Yaql, literal
 from glare_murano.package.versions import Version
@@ -90,8 +90,9 @@ def _initial(parameter: Parameter) -> Any:
         return ",".join(map(str, default))
     if isinstance(default, dict | list):
         return json.dumps(default)
-    truth = truth_or_none(default) if parameter.kind is ParameterType.BOOLEAN else None
-    return default if truth is None else truth
+    if parameter.kind is ParameterType.BOOLEAN:
+        return TRUTH_VALUES.get(str(default).lower(), default)
+    return default
 
 
 def _validators(constraints: Iterable[Constraint]) -> Iterable[dict[str, Any]]:

@@ -19,7 +19,7 @@ from glare_murano.package.hot.yaql import literal
 
 _LARGEST = 2**63
 # The strings that Heat reads as truth values.
-_TRUTH = {
+TRUTH_VALUES = {
     **dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True),
     **dict.fromkeys(("0", "off", "f", "false", "n", "no"), False),
 }
@@ -89,11 +89,6 @@ def read_constraints(value: object, kind: ParameterType) -> Iterator[Constraint]
             yield dataclasses.replace(constraint, description=message)
 
 
-def truth_or_none(value: object) -> bool | None:
-    """Return the truth value that Heat reads, or None if Heat refuses the value."""
-    return _TRUTH.get(str(value).lower())
-
-
 def _length(value: object, kind: ParameterType) -> Constraint:
     low, high = (_whole(bound) for bound in _bounds(value))
     if kind is ParameterType.LIST:
@@ -139,7 +134,7 @@ _CONSTRAINTS: Mapping[
 
 
 def _truth(value: object) -> bool:
-    found = truth_or_none(value)
+    found = TRUTH_VALUES.get(str(value).lower())
     if found is None:
         raise _unexpected("a truth value", value)
     return found
