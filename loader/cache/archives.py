@@ -37,10 +37,6 @@ class ArchiveFiles:
         """Return the path of the record of an archive, which may be missing."""
         return self._records / digest
 
-    def names(self) -> set[str]:
-        """List the names of all archives and records."""
-        return {path.name for folder in (self._root, self._records) for path in folder.iterdir()}
-
     def has(self, digest: str) -> bool:
         """Return whether an archive exists, intact or not."""
         return self.path(digest).is_file()

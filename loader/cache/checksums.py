@@ -20,7 +20,7 @@ import os
 import pathlib
 import stat
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from loader.fs import is_temporary, private_opener, size_on_disk, sync, sync_files
 
@@ -29,12 +29,6 @@ class _File(NamedTuple):
     size: int
     changed: int
     sha256: str
-
-    @classmethod
-    def parse(cls, size: Any, changed: Any, sha256: Any) -> Self:
-        if type(size) is not int or size < 0 or type(changed) is not int:
-            raise TypeError("a size or a time is not a valid number")
-        return cls(size, changed, str(sha256))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +87,12 @@ class Record:
         try:
             with open(path, "rb", buffering=0) as stream:
                 content = json.loads(stream.read())
-            files = {name: _File.parse(*values) for name, values in content["files"].items()}
+            files = {name: _File(*values) for name, values in content["files"].items()}
             if not files:
                 raise TypeError("no file is listed")
+            for file in files.values():
+                if type(file.size) is not int or file.size < 0 or type(file.changed) is not int:
+                    raise TypeError("a size or a time is not a valid number")
             return cls(files, dict(content["directories"]))
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"the record is not valid: {error!r}") from error
@@ -105,9 +102,8 @@ class Record:
 
         :raises OSError: if writing fails.
         """
-        content = {"files": dict(self.files), "directories": dict(self.directories)}
         with open(path, "wb", opener=private_opener) as stream:
-            stream.write(json.dumps(content).encode())
+            stream.write(json.dumps(vars(self)).encode())
 
     @property
     def size(self) -> int:

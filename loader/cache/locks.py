@@ -73,7 +73,7 @@ class LockFile:
         """
         if self._file == _CLOSED:
             raise errors.CacheError(f"the lock file {self.path} is closed")
-        self._wait(self._file, fcntl.F_RDLCK, name)
+        self._wait(self._file, fcntl.F_RDLCK, name, lambda: False)
 
     @contextlib.contextmanager
     def exclusive(self, name: str, is_done: Callable[[], bool] = lambda: False) -> Iterator[bool]:
@@ -108,9 +108,7 @@ class LockFile:
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_range(fcntl.F_UNLCK, 0, 0))
             os.close(file)
 
-    def _wait(
-        self, file: int, kind: int, name: str, is_done: Callable[[], bool] = lambda: False
-    ) -> bool:
+    def _wait(self, file: int, kind: int, name: str, is_done: Callable[[], bool]) -> bool:
         # Polling, since a wait in the kernel would stop all green threads of
         # the process, perhaps the one that has the lock.
         pause = _FIRST_PAUSE

@@ -134,7 +134,6 @@ class Cache:
         self._closed = False
         self._used: set[str] = set()
         self._unpacked_before: set[str] = set()
-        # Its modification time is the latest last-used time.
         self._lock = self.folder / "lock"
         with self._as_cache_error("make directories"):
             for name in ("", _ARCHIVES, _RECORDS, _PACKAGES, _STAGING):
@@ -180,8 +179,7 @@ class Cache:
             if digest in self._used and self._archives.has(digest):
                 return path
             self._locks.share(_use(digest))
-            found = _is_intact(self._archives, digest)
-        is_new = not found and self._fetch(digest, fetch)
+        is_new = self._fetch(digest, fetch)
         self._mark_used(digest)
         if is_new:
             self.counters.count(downloads=1)
@@ -198,12 +196,12 @@ class Cache:
         """
         archive = self.archive(digest, fetch)
         if digest not in self._unpacked_before:
-            with self._as_cache_error(f"unpack package {digest}"):
-                is_new = False
-                if not _is_intact(self._unpacked, digest):
-                    with self._lock_unless_intact(self._unpacked, digest) as is_new:
-                        if is_new:
-                            self._unpacked.make(digest, archive, self.limits)
+            with (
+                self._as_cache_error(f"unpack package {digest}"),
+                self._lock_unless_intact(self._unpacked, digest) as is_new,
+            ):
+                if is_new:
+                    self._unpacked.make(digest, archive, self.limits)
             self._unpacked_before.add(digest)
             if is_new:
                 self._make_room()
@@ -316,11 +314,11 @@ class Cache:
             yield path
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Fetch an archive unless another process does; return whether this process did."""
-        action = f"store package {digest}"
+        """Fetch a missing or damaged archive; return false if intact, or restored meanwhile."""
         lock = self._lock_unless_intact(self._archives, digest)
-        with self._entered(action, lock) as is_needed:
+        with self._entered(f"find package {digest}", lock) as is_needed:
             if is_needed:
+                action = f"store package {digest}"
                 with self._entered(action, self._staging.directory(digest)) as staging:
                     self._write(digest, fetch(), staging / digest)
                     with self._as_cache_error(action):
@@ -329,7 +327,13 @@ class Cache:
 
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
-        """Lock a missing or damaged package; return false if another process has restored it."""
+        """Lock a missing or damaged package; return false if intact, or restored meanwhile.
+
+        An intact package is not locked, so that a cache on a read-only disk can be used.
+        """
+        if kept.is_untouched(digest) or kept.damage(digest) == []:
+            yield False
+            return
         is_restored = functools.partial(kept.is_untouched, digest)
         with self._locks.exclusive(lock_name(digest), is_restored) as locked:
             self._refresh_directories()
@@ -359,7 +363,6 @@ class Cache:
                 f"an archive with SHA-256 {digest} was expected, but one with "
                 f"{found.hexdigest()} arrived; it was discarded"
             )
-
         with self._as_cache_error(action), Archive.open(path, self.limits) as archive:
             archive.verify()
 
@@ -448,7 +451,9 @@ class Cache:
             )
 
     def _digests(self) -> set[str]:
-        return set(filter(_DIGEST.match, self._archives.names() | self._unpacked.names()))
+        folders = (self.folder / name for name in (_ARCHIVES, _RECORDS, _PACKAGES))
+        names = {path.name for folder in folders for path in folder.iterdir()}
+        return set(filter(_DIGEST.match, names))
 
     def _packages(self) -> Iterator[_Stored]:
         for digest in self._digests():
@@ -489,15 +494,15 @@ class Cache:
 class TemporaryCache(Cache):
     """A private cache in a staging directory of another cache; ``close`` removes it."""
 
-    def __init__(self, folder: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Make a cache.
 
         :param folder: the directory of the other cache.
         :raises CacheError: if the directory cannot be used.
         """
         with contextlib.ExitStack() as outer:
-            shared = outer.enter_context(Cache(folder, limits))
-            super().__init__(outer.enter_context(shared.staging_directory()), limits)
+            shared = outer.enter_context(Cache(folder))
+            super().__init__(outer.enter_context(shared.staging_directory()))
             self._outer = outer.pop_all()
 
     def close(self) -> None:
@@ -509,11 +514,6 @@ class TemporaryCache(Cache):
 def _check_digest(digest: str) -> None:
     if not _DIGEST.match(digest):
         raise errors.DigestMismatch(f"{digest!r} is not a valid SHA-256 digest")
-
-
-def _is_intact(kept: _Kept, digest: str) -> bool:
-    """Return whether a package is intact, reading files only if they were written to."""
-    return kept.is_untouched(digest) or kept.damage(digest) == []
 
 
 def _use(digest: str) -> str:

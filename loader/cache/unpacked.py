@@ -38,10 +38,6 @@ class UnpackedPackages:
         """Return the directory of a package's files, which may be missing."""
         return self._root / digest / _FILES
 
-    def names(self) -> set[str]:
-        """List the names of all packages, complete or not."""
-        return {path.name for path in self._root.iterdir()}
-
     def is_untouched(self, digest: str) -> bool:
         """Return whether a package exists, and was not written to since the last check."""
         try:

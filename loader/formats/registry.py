@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection
 
 from glare_murano.package import InvalidManifest
-from glare_murano.package.manifest import PLUGIN_NAMESPACE, Format, registered_formats
+from glare_murano.package.manifest import PLUGIN_NAMESPACE, registered_formats
 from glare_murano.package.rules import Rule
 from loader import entry_points, errors
 from loader.formats.base import Package
@@ -48,7 +48,11 @@ class PackageTypes:
             if {problem.rule for problem in error.problems} == {Rule.MANIFEST_FORMAT}:
                 raise errors.UnsupportedFormat(f"the package in {source}: {error}") from error
             raise
-        package_type = self._find(manifest.format, f"{manifest.full_name} {manifest.version}")
+        name = str(manifest.format)
+        if name not in self._types:
+            package = f"{manifest.full_name} {manifest.version}"
+            self._types[name] = self._import(name, f"{package} has the format {name}")
+        package_type = self._types[name]
         takes_source = vars(package_type).get("takes_source", False)
         return package_type(
             manifest.format.name,
@@ -58,34 +62,27 @@ class PackageTypes:
             copy.deepcopy(dict(manifest.document)),
         )
 
-    def _find(self, package_format: Format, package: str) -> Callable[..., Package]:
-        name = str(package_format)
-        if name not in self._types:
-            if name not in self._entry_points:
-                raise errors.UnsupportedFormat(
-                    f"{package} has the format {name}, but no package type for it is installed; "
-                    f"installed are {', '.join(sorted(self._entry_points))}"
-                )
-            self._types[name] = self._import(self._entry_points[name], package)
-        return self._types[name]
-
-    def _import(self, name: str, package: str) -> Callable[..., Package]:
+    def _import(self, name: str, found: str) -> Callable[..., Package]:
+        """Import the package type of a format; errors begin with the package found to have it."""
+        if name not in self._entry_points:
+            raise errors.UnsupportedFormat(
+                f"{found}, but no package type for it is installed; "
+                f"installed are {', '.join(sorted(self._entry_points))}"
+            )
+        installed = entry_points.installed(PLUGIN_NAMESPACE)[self._entry_points[name]]
         usable = [
             entry_point
-            for distribution, entry_point in entry_points.installed(PLUGIN_NAMESPACE)[name].items()
+            for distribution, entry_point in installed.items()
             if self._enabled is None or distribution in (_DISTRIBUTION, *self._enabled)
         ]
         if not usable:
-            raise errors.UnsupportedFormat(
-                f"{package} has the format {name}: its plug-in is not enabled"
-            )
+            raise errors.UnsupportedFormat(f"{found}: its plug-in is not enabled")
         plugin = usable[0].value
         try:
             package_type: Callable[..., Package] = usable[0].load()
         except Exception as error:
-            raise errors.UnsupportedFormat(
-                f"{package} has the format {name}: {plugin}: {type(error).__name__}: {error}"
-            ) from error
+            reason = f"{plugin}: {type(error).__name__}: {error}"
+            raise errors.UnsupportedFormat(f"{found}: {reason}") from error
         # Once, before the first package, as Murano does.
         if hasattr(package_type, "init_plugin"):
             package_type.init_plugin()

@@ -79,8 +79,7 @@ class DirectorySource(PackageSource):
     def __fspath__(self) -> str:
         return str(self._root)
 
-    def __str__(self) -> str:
-        return str(self._root)
+    __str__ = __fspath__
 
     def fetch(self) -> None:
         """Do nothing: the files are on this host."""
