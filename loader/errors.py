@@ -88,20 +88,21 @@ class NoSuchPackage(NotFound):
         self.available = tuple(available)
         self.chains = chains or RequirementChains()
         self.others: tuple[NoSuchPackage, ...] = ()
-        subject = f"package {fqn} in the range {spec}"
+        details = [f"package {fqn} in the range {spec}"]
         if required_by:
-            subject += f", required by {required_by},"
-        self._subject = subject.rstrip(",")
+            details.append(f"required by {required_by}")
+        self._subject = ", ".join(details)
         remedy = f"publish a version in the range {_REMEDY}"
         if pinned is not None:
-            subject = f"{self._subject}, pinned to {pinned},"
+            details.append(f"pinned to {pinned}")
             remedy = "publish that version again, or remove the pin"
         # A single requirement of a root repeats the subject.
         is_longer = len(self.chains.shown) > 1 or any(len(chain) > 1 for chain in self.chains.shown)
         requirements = f"; the requirements on it: {self.chains}" if is_longer else ""
         super().__init__(
-            f"{subject} was not found in {', '.join(catalogs)} (available: "
-            f"{listed(map(str, self.available))}); {remedy}{requirements}"
+            f"{', '.join(details)}{',' if len(details) > 1 else ''} was not found in "
+            f"{', '.join(catalogs)} (available: {listed(map(str, self.available))}); "
+            f"{remedy}{requirements}"
         )
 
     @classmethod

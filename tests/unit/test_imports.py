@@ -26,6 +26,11 @@ def test_the_loader_imports_neither_glare_nor_murano_nor_what_they_run_on(module
     assert found.isdisjoint(HEAVY)
 
 
+def test_catalogues_are_imported_on_first_use() -> None:
+    assert _imported("import loader").isdisjoint({"keystoneauth1", "oslo_config", "requests"})
+    assert "keystoneauth1" in _imported("from loader import GlareCatalog")
+
+
 @pytest.mark.parametrize("heavy", HEAVY)
 def test_what_is_heavy_would_be_found(heavy: str) -> None:
     assert heavy in _imported(f"import {heavy}")
