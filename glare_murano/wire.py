@@ -124,8 +124,7 @@ class Undefined:
 class Answer:
     """The closure of a query.
 
-    :param releases: each release with the demands that it satisfies; the first
-        of them is the one by which the release was reached.
+    :param releases: each release with its demands; the first demand led to the release.
     :param unsatisfied: ranges without any version.
     :param undefined: classes that no package defines.
     """

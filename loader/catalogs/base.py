@@ -5,7 +5,7 @@
 import abc
 import itertools
 import pathlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Answer, Query, Release
@@ -92,10 +92,9 @@ def newest_first(releases: Iterable[Release]) -> list[Release]:
     return sorted(releases, key=lambda r: r.version.precedence_key, reverse=True)
 
 
-def one_of_each(releases: Iterable[Release]) -> Iterator[Release]:
-    """Yield the first release of each version."""
-    seen: set[PackageVersion] = set()
+def one_of_each(releases: Iterable[Release]) -> Collection[Release]:
+    """Return the first release of each version, in the same order."""
+    found: dict[PackageVersion, Release] = {}
     for release in releases:
-        if release.key not in seen:
-            seen.add(release.key)
-            yield release
+        found.setdefault(release.key, release)
+    return found.values()

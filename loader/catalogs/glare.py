@@ -143,7 +143,7 @@ def _next_marker(answer: Mapping[str, Any]) -> Any:
 def _release(artifact: Any) -> Release:
     """Read a release as Glare lists it: digest and size are in the blob."""
     try:
-        archive = wire.mapping(wire.mapping(artifact).get(fields.ARCHIVE))
+        archive = wire.get(artifact, fields.ARCHIVE, wire.mapping)
         owner = "" if artifact.get("owner") is None else artifact["owner"]
         digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
         return wire.release_from_json({**artifact, "owner": owner, **digest})

@@ -30,7 +30,7 @@ class MetadataCache:
             try:
                 content = wire.mapping(json.loads(self._path(self._directory, key).read_bytes()))
                 if content.get("key") == key:
-                    self._releases[key] = wire.release_from_json(content.get("release"))
+                    self._releases[key] = wire.get(content, "release", wire.release_from_json)
             except (OSError, ValueError, RecursionError):
                 return None
         return self._releases.get(key)

@@ -57,15 +57,13 @@ def retrying(attempts: int) -> tenacity.Retrying:
 
 def is_temporary(error: BaseException) -> bool:
     """Return whether the same request may succeed later."""
-    if isinstance(getattr(error, "original", None), ValueError):
-        # From requests: the URL or a header is invalid.
-        return False
-    if _REFUSED_BY_PROXY.search(str(error)):
-        return False
-    if isinstance(error, ksa_exceptions.DiscoveryFailure) and any(
+    # From requests: the URL or a header is invalid.
+    is_invalid = isinstance(getattr(error, "original", None), ValueError)
+    # The URL leads to another server, or to another path of Keystone.
+    is_elsewhere = isinstance(error, ksa_exceptions.DiscoveryFailure) and any(
         _BAD_REQUEST <= _status(cause) < _SERVER_ERROR for cause in _causes(error)
-    ):
-        # The URL leads to another server, or to another path of Keystone.
+    )
+    if is_invalid or is_elsewhere or _REFUSED_BY_PROXY.search(str(error)):
         return False
     return (
         isinstance(error, _TEMPORARY)
