@@ -8,9 +8,8 @@ archive. Glare's option ``custom_artifact_types_modules`` names this module.
 """
 
 import datetime
-import tempfile
 from collections.abc import Mapping
-from typing import IO, Any, Protocol, Self, cast
+from typing import IO, Any, Self, cast
 
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
@@ -34,7 +33,7 @@ from glare_murano.glare import (
     uploads,
 )
 from glare_murano.glare.interfaces import Artifact, RequestContext
-from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
 
@@ -43,46 +42,7 @@ LOG = logging.getLogger(__name__)
 _CHUNK_SIZE = 128 * 1024
 
 # Options of the group [artifact_type:murano].
-OPTIONS = [
-    *integrity.OPTIONS,
-    cfg.IntOpt(
-        "max_archive_size",
-        min=1,
-        default=DEFAULT_LIMITS.archive_size,
-        help="The largest archive that can be uploaded, in bytes.",
-    ),
-    cfg.IntOpt(
-        "max_unpacked_size",
-        min=1,
-        default=DEFAULT_LIMITS.unpacked_size,
-        help="The largest total size of the files in an archive, in bytes.",
-    ),
-    cfg.IntOpt(
-        "max_archive_entries",
-        min=1,
-        default=DEFAULT_LIMITS.entries,
-        help="The largest number of files and directories in an archive.",
-    ),
-    cfg.IntOpt(
-        "max_archive_ratio",
-        min=1,
-        default=DEFAULT_LIMITS.ratio,
-        help="The largest number of unpacked bytes for each byte of an archive, once more than "
-        "1 MiB is unpacked.",
-    ),
-    cfg.IntOpt(
-        "upload_timeout",
-        min=1,
-        default=3600,
-        help="The longest time that an upload may take, in seconds, from its first byte until the "
-        "archive is stored. After that the upload has expired, since its process may have been "
-        "killed, and the archive can be uploaded again.",
-    ),
-]
-
-
-class _Stream(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+OPTIONS = [*integrity.OPTIONS, *uploads.OPTIONS]
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
@@ -142,7 +102,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def get_max_blob_size(cls, field_name: str) -> int:
         """Return the largest size of an upload in bytes; Glare's quotas may be smaller."""
-        return _limits().archive_size
+        return uploads.limits().archive_size
 
     @classmethod
     def show(
@@ -318,7 +278,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_upload_hook(
-        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: _Stream
+        cls,
+        context: RequestContext,
+        af: Artifact,
+        field_name: str,
+        blob_key: Any,
+        fd: uploads.Stream,
     ) -> IO[bytes]:
         """Read and check the uploaded archive, and store the blobs in the archive.
 
@@ -328,35 +293,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.Forbidden(
                 message=f"{field_name} cannot be uploaded: it is taken from the archive"
             )
-        archive = _spool(fd)
-        try:
-            contents = cls._read(context, af, archive)
-            _upload(context).extract(context, archive, contents)
-        except Exception:
-            archive.close()
-            raise
-        archive.seek(0)
-        return archive
-
-    @classmethod
-    def _read(cls, context: RequestContext, af: Artifact, file: IO[bytes]) -> package.Contents:
-        """Read an archive, and refuse an invalid or inconsistent package."""
-        try:
-            with package.Archive.open(file, _limits()) as archive:
-                contents = package.read_contents(archive)
-                # A damaged file is refused here, rather than by every engine.
-                archive.verify()
-            consistency.check_upload(af, contents)
-            cls._check_values(context, contents)
-        except package.InvalidPackage as error:
-            rules = sorted({problem.rule for problem in error.problems})
-            for rule in rules:
-                metrics.REFUSED.labels(rule).inc()
-            LOG.info("Refused an archive for %s %s: %s", af.name, af.version, ", ".join(rules))
-            raise exception.BadRequest(message=str(error)) from error
-        for warning in contents.manifest.warnings:
-            LOG.warning("The manifest of %s %s: %s", af.name, af.version, warning)
-        return contents
+        return _upload(context).receive(context, af, fd, cls._check_values)
 
     @classmethod
     def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:
@@ -379,26 +316,8 @@ def list_opts() -> list[tuple[str, list[Any]]]:
     return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
 
 
-def archive_too_large(limit: int) -> exception.RequestEntityTooLarge:
-    """Return the error for an archive of more than ``limit`` bytes, and count the refusal."""
-    metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
-    return exception.RequestEntityTooLarge(
-        message=f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
-    )
-
-
 def _options() -> Any:
     return cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
-
-
-def _limits() -> Limits:
-    options = _options()
-    return Limits(
-        archive_size=options.max_archive_size,
-        unpacked_size=options.max_unpacked_size,
-        entries=options.max_archive_entries,
-        ratio=options.max_archive_ratio,
-    )
 
 
 def _upload(context: RequestContext) -> uploads.Upload:
@@ -413,20 +332,3 @@ def _check_characters(value: Any) -> None:
         field_types.check_characters(value)
     except ValueError as error:
         raise exception.BadRequest(message=f"the request has {error}") from error
-
-
-def _spool(source: _Stream) -> IO[bytes]:
-    """Copy an upload to a temporary file, which can seek."""
-    limit = _limits().archive_size
-    spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
-    size = 0
-    try:
-        while chunk := source.read(_CHUNK_SIZE):
-            size += len(chunk)
-            if size > limit:
-                raise archive_too_large(limit)
-            spool.write(chunk)
-    except Exception:
-        spool.close()
-        raise
-    return spool

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads of archives, and the blobs extracted from archives.
+"""Uploads: reading and refusing an archive, storing its blobs, saving or rolling back.
 
 Logos and the form are stored as blobs of their own, before the archive itself is
 stored. All of them become visible in one transaction, or are deleted again. If its
 process is killed, an upload expires.
 """
 
+import contextlib
 import datetime
 import io
-from collections.abc import Iterable, Mapping
-from typing import IO, Any
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, Any, Protocol
 
 import glance_store
 from glare.common import exception, store_api
@@ -18,14 +20,64 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
-from oslo_utils import uuidutils
+from oslo_utils import timeutils, uuidutils
 from sqlalchemy import orm
 
 from glare_murano import fields
+from glare_murano.glare import consistency, metrics
 from glare_murano.glare.interfaces import Artifact, RequestContext
-from glare_murano.package import Contents
+from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
+from glare_murano.package.rules import Rule
 
 LOG = logging.getLogger(__name__)
+
+
+# Options of the group [artifact_type:murano].
+OPTIONS = [
+    cfg.IntOpt(
+        "max_archive_size",
+        min=1,
+        default=DEFAULT_LIMITS.archive_size,
+        help="The largest archive that can be uploaded, in bytes.",
+    ),
+    cfg.IntOpt(
+        "max_unpacked_size",
+        min=1,
+        default=DEFAULT_LIMITS.unpacked_size,
+        help="The largest total size of the files in an archive, in bytes.",
+    ),
+    cfg.IntOpt(
+        "max_archive_entries",
+        min=1,
+        default=DEFAULT_LIMITS.entries,
+        help="The largest number of files and directories in an archive.",
+    ),
+    cfg.IntOpt(
+        "max_archive_ratio",
+        min=1,
+        default=DEFAULT_LIMITS.ratio,
+        help="The largest number of unpacked bytes for each byte of an archive, once more than "
+        "1 MiB is unpacked.",
+    ),
+    cfg.IntOpt(
+        "upload_timeout",
+        min=1,
+        default=3600,
+        help="The longest time that an upload may take, in seconds, from its first byte until the "
+        "archive is stored. After that the upload has expired, since its process may have been "
+        "killed, and the archive can be uploaded again.",
+    ),
+]
+
+_CHUNK_SIZE = 128 * 1024
+
+
+class Stream(Protocol):
+    """The body of a request."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, or none at the end."""
 
 
 class Upload:
@@ -63,18 +115,33 @@ class Upload:
         with session.begin():
             return not _is_marked(session.get(models.ArtifactBlob, self._blob["id"]))
 
-    def extract(self, context: RequestContext, archive: IO[bytes], contents: Contents) -> None:
-        """Store the blobs in an archive.
+    def receive(
+        self,
+        context: RequestContext,
+        artifact: Artifact,
+        body: Stream,
+        check_values: Callable[[RequestContext, Contents], None],
+    ) -> IO[bytes]:
+        """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
 
-        :param archive: is closed when the upload ends.
-        :raises glare.common.exception.GlareException: if the store refuses a blob.
+        :param check_values: refuses fields that Glare cannot store.
+        :returns: the archive as a file, which is closed when the upload ends.
+        :raises glare.common.exception.GlareException: if the archive is refused, or the
+            store refuses a blob.
         """
-        self._archive, self._contents = archive, contents
+        self._archive = _spool(body)
+        self._contents = contents = _read(artifact, self._archive)
+        with _refusing(artifact):
+            check_values(context, contents)
         for blob in fields.BLOBS:
             data = blob.fill(contents)
             self._extracted[blob.name] = (
                 None if data is None else _store(context, data, blob.content_type)
             )
+        for warning in contents.manifest.warnings:
+            LOG.warning("The manifest of %s %s: %s", artifact.name, artifact.version, warning)
+        self._archive.seek(0)
+        return self._archive
 
     def save(self, context: RequestContext, artifact_id: str) -> dict[str, Any]:
         """Save the archive, the blobs and the fields in one transaction.
@@ -149,6 +216,76 @@ def expire(before: datetime.datetime, artifact_id: str | None = None) -> None:
             _remove_mark(session, blob)
 
 
+def limits() -> Limits:
+    """Return the configured limits of archives."""
+    options = _options()
+    return Limits(
+        archive_size=options.max_archive_size,
+        unpacked_size=options.max_unpacked_size,
+        entries=options.max_archive_entries,
+        ratio=options.max_archive_ratio,
+    )
+
+
+def archive_too_large(limit: int) -> exception.RequestEntityTooLarge:
+    """Return the error for an archive of more than ``limit`` bytes, and count the refusal."""
+    metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
+    return exception.RequestEntityTooLarge(
+        message=f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
+    )
+
+
+def _options() -> Any:
+    return cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
+
+
+def _spool(source: Stream) -> IO[bytes]:
+    """Copy an upload to a temporary file, which can seek."""
+    limit = limits().archive_size
+    spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
+    size = 0
+    try:
+        while chunk := source.read(_CHUNK_SIZE):
+            size += len(chunk)
+            if size > limit:
+                raise archive_too_large(limit)
+            spool.write(chunk)
+    except Exception:
+        spool.close()
+        raise
+    return spool
+
+
+def _read(artifact: Artifact, file: IO[bytes]) -> Contents:
+    with _refusing(artifact), Archive.open(file, limits()) as archive:
+        contents = read_contents(archive)
+        # A damaged file is refused here, rather than by every engine.
+        archive.verify()
+        consistency.check_upload(artifact, contents)
+        return contents
+
+
+@contextlib.contextmanager
+def _refusing(artifact: Artifact) -> Iterator[None]:
+    """Turn ``InvalidPackage`` into Glare's 400, and count the refusal by its rules."""
+    try:
+        yield
+    except InvalidPackage as error:
+        rules = sorted({problem.rule for problem in error.problems})
+        for rule in rules:
+            metrics.REFUSED.labels(rule).inc()
+        LOG.info(
+            "Refused an archive for %s %s: %s", artifact.name, artifact.version, ", ".join(rules)
+        )
+        raise exception.BadRequest(message=str(error)) from error
+
+
+def expire_overdue(artifact_id: str) -> None:
+    """Remove the mark of an upload that has taken longer than ``upload_timeout``."""
+    timeout = datetime.timedelta(seconds=_options().upload_timeout)
+    expire(timeutils.utcnow() - timeout, artifact_id)
+
+
 def _is_marked(blob: models.ArtifactBlob | None) -> bool:
     return blob is not None and blob.status == "saving"
 
@@ -186,13 +323,12 @@ def _delete(context: RequestContext, url: str) -> None:
 def _store(context: RequestContext, data: bytes, content_type: str) -> dict[str, Any]:
     """Store a blob, and return its metadata in Glare's form."""
     blob_id = uuidutils.generate_uuid()
-    options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
     url, size, checksums = store_api.save_blob_to_store(
         blob_id,
         io.BytesIO(data),
         context,
         len(data),
-        store_type=options.default_store or cfg.CONF.glance_store.default_store,
+        store_type=_options().default_store or cfg.CONF.glance_store.default_store,
     )
     return {
         "id": blob_id,

@@ -27,7 +27,7 @@ from oslo_log import log as logging
 from webob import dec, exc
 
 from glare_murano import fields
-from glare_murano.glare import artifact, field_types
+from glare_murano.glare import artifact, field_types, uploads
 from glare_murano.package.errors import quoted
 
 LOG = logging.getLogger(__name__)
@@ -199,7 +199,7 @@ def _check_upload(req: webob.Request) -> None:
         req.environ["wsgi.input_terminated"] = True
     limit = artifact.MuranoPackageArtifact.get_max_blob_size(fields.ARCHIVE)
     if (req.content_length or 0) > limit:
-        raise artifact.archive_too_large(limit)
+        raise uploads.archive_too_large(limit)
 
 
 def _check_patch(body: Any) -> None:
