@@ -20,10 +20,8 @@ def replace(path: pathlib.Path, data: bytes) -> None:
     """Replace or create a file; after a failure, an old file is unchanged."""
     new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with new.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        new.write_bytes(data)
+        sync(new)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)

@@ -167,7 +167,9 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
 
     def __init__(self, loader: EnginePackageLoader, package: Package) -> None:
         """Make a package, whose classes are parsed when the engine needs them."""
-        self._requirement_loader = _requirement_loader(loader, package.full_name, package.version)
+        # Kept here, since the base refers to its loader weakly.
+        required_by = f"{package.full_name} {package.version}"
+        self._requirement_loader = _RequirementLoader(loader, required_by)
         self.application_package = package
         # Not by its own base, which needs ``meta``: the package interface is without it.
         dsl_package.MuranoPackage.__init__(
@@ -189,11 +191,12 @@ class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
     """The engine's package object over the extension classes of one distribution."""
 
     def __init__(self, loader: Any, package: ExtensionPackage) -> None:
-        self._requirement_loader = _requirement_loader(loader, package.name, package.version)
+        if isinstance(loader, EnginePackageLoader):
+            # Kept here, since the base refers to its loader weakly.
+            required_by = f"{package.name} {package.version}"
+            loader = self._requirement_loader = _RequirementLoader(loader, required_by)
         requirements = {fqn: spec.canonical for fqn, spec in package.requirements.items()}
-        super().__init__(
-            self._requirement_loader, package.name, package.version, "1.0.0", requirements
-        )
+        super().__init__(loader, package.name, package.version, "1.0.0", requirements)
         for name, python_class in package.classes.items():
             self.register_class(python_class, name)
 
@@ -209,13 +212,6 @@ class PluginLoader:
         """Add the extension packages to a task's loader, ours or Murano's."""
         for package in self._packages:
             package_loader.register_package(EngineExtension(package_loader, package))
-
-
-def _requirement_loader(loader: Any, fqn: str, version: Version) -> Any:
-    # The engine's package object refers to its loader weakly: the caller keeps this one.
-    if isinstance(loader, EnginePackageLoader):
-        return _RequirementLoader(loader, f"{fqn} {version}")
-    return loader
 
 
 class _RequirementLoader:

@@ -119,9 +119,7 @@ class ArchiveSource(PackageSource):
         return str(self._unpacked())
 
     def __str__(self) -> str:
-        if self._path is None:
-            self.fetch()
-        return str(self._path)
+        return str(self._path or self._archive())
 
     def fetch(self) -> None:
         """Bring the archive to this host."""
