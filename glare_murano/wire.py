@@ -318,7 +318,7 @@ def _requirer(content: object) -> PackageVersion | None:
 def _unsatisfied(content: object) -> Unsatisfied:
     chain = get(content, "chain", _each(_demand))
     if not chain:
-        raise Malformed("chain: expected a requirement at least, found none")
+        raise Malformed("chain: expected at least one requirement, found none")
     return Unsatisfied(chain[-1], chain, get(content, "available", _each(_version)))
 
 

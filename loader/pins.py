@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fixation table: the versions of an environment's earlier deployments.
+"""The pins of an environment (Murano calls them the fixation table).
+
+They are the versions of the packages that earlier deployments have loaded.
 
 A pinned version is chosen for every range with this version, even if a newer one
 exists: an environment changes only on request. The table has the form of

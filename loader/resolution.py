@@ -77,7 +77,7 @@ class Resolution:
         return next((defining[version] for version in versions if version is not None), None)
 
     def find_missing(self, fqn: str, *specs: VersionSpec) -> resolver.Unsatisfied | None:
-        """Return the first of some ranges without any version, as far as known."""
+        """Return the first unsatisfied demand for a package in one of these ranges."""
         found = (m for spec in specs for m in self.unsatisfied if m.demand.spec == spec)
         return next((missing for missing in found if missing.demand.fqn == fqn), None)
 

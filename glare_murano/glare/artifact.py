@@ -206,7 +206,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def _refuse_expired_upload(cls, context: RequestContext, upload: uploads.Upload) -> None:
         """Leave the artifact unchanged."""
         upload.discard(context)
-        # Otherwise Glare is reporting another error already.
+        # If the archive was not stored, Glare reports the reason itself.
         if upload.is_stored:
             raise exception.Conflict(
                 message="the upload took too long and has expired; upload the archive again"

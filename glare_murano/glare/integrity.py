@@ -166,7 +166,7 @@ def _dependent(context: RequestContext, af: Artifact) -> str:
         # No more than a message names: there may be a group for each project.
         named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
     return (
-        f"active packages depend on {af.name} {af.version} alone: "
+        f"only {af.name} {af.version} satisfies requirements of active packages: "
         f"{named or 'packages of other projects'}; upload another version in their ranges, or "
         f"delete or deactivate them first"
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy rules beside Glare's own; see ``doc/source/install/glare.rst``."""
+"""The policy rules of this project, and the artifacts that a caller may see."""
 
 from typing import NamedTuple
 

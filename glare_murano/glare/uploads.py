@@ -110,7 +110,7 @@ class Upload:
         return self._blob["url"] not in (None, *self._replaced)
 
     def has_expired(self) -> bool:
-        """Check whether the mark was removed, and the artifact may have changed since."""
+        """Return whether another process has ended this upload: the blob is not ``saving``."""
         session = database.get_session()
         with session.begin():
             return not _is_marked(session.get(models.ArtifactBlob, self._blob["id"]))

@@ -107,7 +107,7 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range of a version, with any build metadata unless the version has some."""
+        """Return the range of exactly one version; without build metadata, any build matches."""
         return _parse(f"=={version}")
 
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
@@ -185,7 +185,7 @@ def _parse(text: str) -> VersionSpec:
 def _interval(clause: semver.Range) -> tuple[_Number, _Number, _Number | None]:
     """Return the plain versions that a clause allows.
 
-    :returns: the lowest version, the lowest version above, and an excluded version.
+    :returns: the inclusive lower bound, the exclusive upper bound, an excluded version.
     """
     target = clause.target
     number = (target.major, target.minor, target.patch)

@@ -36,7 +36,7 @@ _PAUSE_GROWTH = 1.25
 
 
 class LockFile:
-    """A lock file, opened anew for each object."""
+    """A lock file. Each object opens the file itself, so two objects exclude each other."""
 
     def __init__(self, path: pathlib.Path) -> None:
         """Open the file, and create a missing file.
@@ -89,7 +89,7 @@ class LockFile:
 
     @contextlib.contextmanager
     def exclusive_free(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Lock the free ones among some names, without waiting, and return their set."""
+        """Lock those of the names that nobody holds, without waiting, and yield them."""
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 

@@ -13,7 +13,7 @@ from loader.counters import Counters
 
 
 class Catalog(abc.ABC):
-    """A source of releases. All of them are ready for use.
+    """A source of releases that may be loaded: active, and visible to the project.
 
     Each version of a package is found once. A project's own release comes before a
     public release of the same version.

@@ -114,6 +114,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         self._counters.count(requests=1)
         if self.session.timeout is None:
             arguments["timeout"] = sessions.DEFAULT_TIMEOUT
+        # keystoneauth renews a token that the service refuses (401), and repeats the request.
         response = self.request(path, method, redirect=False, stream=True, **arguments)
         if response.is_redirect:
             raise ksa_exceptions.ClientException(
