@@ -16,8 +16,8 @@ DOCS := .cache/docs
 DOCS_READY := $(DOCS)/.ready
 PYTHONS := 3.11 3.12 3.13
 
-# Two workers, each with a Glare of its own. A worker that is done takes tests from the other.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Two workers, each with a Glare of its own. The tests of a file share what it has set up.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: help venv core-library swift demo test services bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help

@@ -89,8 +89,8 @@ def project() -> str:
 
 @pytest.fixture
 def name(project: str) -> str:
-    """The name of a package that no other test uses."""
-    return f"org.test.{project}"
+    """The name of a package that no other test uses, even with a number behind it."""
+    return f"org.test.{project}.package"
 
 
 @pytest.fixture
