@@ -80,11 +80,14 @@ def rabbitmq() -> None:
 
 def _database(name: str, url: str, package: str) -> sqlalchemy.engine.Engine:
     engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    problem = ""
     try:
         engine.connect().close()
     except sqlalchemy.exc.OperationalError as error:
-        reason = " ".join(str(error.orig).split())
-        _fail(f"no connection to {name}: install and start {package}; {_SETTINGS} ({reason})")
+        problem = " ".join(str(error.orig).split())
+    # Not in the handler, or pytest would print that exception as well.
+    if problem:
+        _fail(f"no connection to {name}: install and start {package}; {_SETTINGS} ({problem})")
     return engine
 
 

