@@ -229,7 +229,7 @@ _WAYS = (
     ("own caches, in turn", _in_turn, False),
 )
 _SHARING_GOALS = {
-    "own caches, at once": 0.5,
+    "own caches, at once": 0.75,
     "shared cache, in turn": 1.5,
     "own caches, in turn": 0.35,
 }
