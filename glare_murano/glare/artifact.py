@@ -7,7 +7,6 @@ archive, and activates the artifact. The server reads all other fields from the
 archive. Glare's option ``custom_artifact_types_modules`` names this module.
 """
 
-import datetime
 from collections.abc import Mapping
 from typing import IO, Any, Self, cast
 
@@ -16,9 +15,6 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from glare.objects import base
 from glare.objects.meta import validators, wrappers
-from oslo_config import cfg
-from oslo_log import log as logging
-from oslo_utils import timeutils
 from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
@@ -28,7 +24,6 @@ from glare_murano.glare import (
     field_types,
     filter_limits,
     integrity,
-    metrics,
     request_state,
     uploads,
 )
@@ -36,10 +31,6 @@ from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
-
-LOG = logging.getLogger(__name__)
-
-_CHUNK_SIZE = 128 * 1024
 
 # Options of the group [artifact_type:murano].
 OPTIONS = [*integrity.OPTIONS, *uploads.OPTIONS]
@@ -59,12 +50,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             required_on_activate=False,
             nullable=False,
             sortable=True,
-            filter_ops=(
-                wrappers.FILTER_LIKE,
-                wrappers.FILTER_EQ,
-                wrappers.FILTER_NEQ,
-                wrappers.FILTER_IN,
-            ),
+            filter_ops=(wrappers.FILTER_LIKE, *field_types.STRING_FILTERS),
             validators=[validators.MinStrLen(1), validators.MaxStrLen(table.MAX_NAME)],
             description="Fully qualified name (FQN) of the package.",
         ),
@@ -85,7 +71,6 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     }
 
     artifact_type_opts = OPTIONS
-
     # All fields as they were before the JSON patch that is being applied.
     _before_patch: Mapping[str, Any] | None = None
 
@@ -111,32 +96,21 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Return an artifact, and expire its upload after ``upload_timeout``."""
         af: Artifact = super().show(context, artifact_id, get_any_artifact)
         if af.archive and af.archive["status"] == "saving":
-            timeout = datetime.timedelta(seconds=_options().upload_timeout)
-            uploads.expire(timeutils.utcnow() - timeout, artifact_id)
+            uploads.expire_overdue(artifact_id)
             af = super().show(context, artifact_id, get_any_artifact)
         return af
 
     @classmethod
     def list(
-        cls,
-        context: RequestContext,
-        filters: Any = None,
-        marker: str | None = None,
-        limit: int | None = None,
-        sort: Any = None,
-        *options: bool,
+        cls, context: RequestContext, filters: Any, marker: Any, limit: Any, sort: Any, *rest: bool
     ) -> Any:
-        """List artifacts.
-
-        :raises glare.common.exception.BadRequest: for pages sorted by ``activated_at``,
-            which drafts lack.
-        """
+        """List artifacts; refuse pages sorted by ``activated_at``, which drafts lack."""
         if marker is not None and any(key == "activated_at" for key, _ in sort or ()):
             raise exception.BadRequest(
-                message="pages cannot be sorted by activated_at, which drafts lack; sort by "
+                "pages cannot be sorted by activated_at, which drafts lack; sort by "
                 "created_at or updated_at"
             )
-        return super().list(context, filters, marker, limit, sort, *options)
+        return super().list(context, filters, marker, limit, sort, *rest)
 
     @classmethod
     def _parse_filter_values(cls, filters: Any) -> Any:
@@ -146,12 +120,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def delete(cls, context: RequestContext, af: Artifact) -> Any:
-        """Mark an artifact as deleted, and delete its properties and tags.
-
-        Glare deletes only the artifact's own row, which every database but SQLite
-        refuses while properties or tags refer to it.
-        """
+        """Mark an artifact as deleted, and delete its properties and tags."""
         blobs = super().delete(context, af)
+        # Glare deletes only the artifact's row, which most databases then refuse.
         session = database.get_session()
         with session.begin():
             for model in (models.ArtifactProperty, models.ArtifactTag):
@@ -166,51 +137,20 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         if field_name != table.ARCHIVE:
             return cast(Artifact, super().update_blob(context, af_id, field_name, values))
         if values and values["status"] == "saving":
-            return cls._begin_upload(context, af_id, values)
-        upload = _upload(context)
-        if upload.has_expired():
-            return cls._refuse_expired_upload(context, upload)
-        if upload.is_stored:
-            return cls._save_upload(context, af_id, upload)
-        return cls._roll_back_upload(context, af_id, upload, values)
-
-    @classmethod
-    def _begin_upload(cls, context: RequestContext, af_id: str, values: dict[str, Any]) -> Artifact:
-        """Mark the archive as being saved; Glare then refuses other uploads."""
-        af: Artifact = super().update_blob(context, af_id, table.ARCHIVE, values)
-        if af.archive is not None:
-            values["id"] = af.archive["id"]
-        request_state.of(context).upload = uploads.Upload(af, values)
-        return af
-
-    @classmethod
-    def _save_upload(cls, context: RequestContext, af_id: str, upload: uploads.Upload) -> Artifact:
-        """Save the archive, the blobs and the fields together."""
-        saved = upload.save(context, af_id)
-        metrics.UPLOADS.inc()
-        return cast(Artifact, cls.init_artifact(context, saved))
-
-    @classmethod
-    def _roll_back_upload(
-        cls,
-        context: RequestContext,
-        af_id: str,
-        upload: uploads.Upload,
-        values: dict[str, Any] | None,
-    ) -> Artifact:
-        """Restore the archive from before the upload, if any."""
+            af: Artifact = super().update_blob(context, af_id, field_name, values)
+            request_state.of(context).upload = uploads.Upload(af, values)
+            return af
+        upload = request_state.upload_of(context)
+        has_expired = upload.has_expired()
+        if upload.is_stored and not has_expired:
+            return cast(Artifact, cls.init_artifact(context, upload.save(context, af_id)))
         upload.discard(context)
-        return cast(Artifact, super().update_blob(context, af_id, table.ARCHIVE, values))
-
-    @classmethod
-    def _refuse_expired_upload(cls, context: RequestContext, upload: uploads.Upload) -> None:
-        """Leave the artifact unchanged."""
-        upload.discard(context)
-        # If the archive was not stored, Glare reports the reason itself.
         if upload.is_stored:
             raise exception.Conflict(
-                message="the upload took too long and has expired; upload the archive again"
+                "the upload took too long and has expired; upload the archive again"
             )
+        # Glare reports the reason of the failure itself.
+        return None if has_expired else super().update_blob(context, af_id, field_name, values)
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
@@ -218,7 +158,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         try:
             check_full_name(af.name)
         except ValueError as error:
-            raise exception.BadRequest(message=f"name: {error}") from error
+            raise exception.BadRequest(f"name: {error}") from error
         _check_characters(af.to_dict())
 
     @classmethod
@@ -273,27 +213,19 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> None:
         """Refuse an archive on another server, which could change at any time."""
         raise exception.Forbidden(
-            message=f"{field_name} must be uploaded, since the server reads the package"
+            f"{field_name} must be uploaded, since the server reads the package"
         )
 
     @classmethod
     def pre_upload_hook(
-        cls,
-        context: RequestContext,
-        af: Artifact,
-        field_name: str,
-        blob_key: Any,
-        fd: uploads.Stream,
+        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: IO[bytes]
     ) -> IO[bytes]:
-        """Read and check the uploaded archive, and store the blobs in the archive.
-
-        :returns: the archive as a file, for Glare to store.
-        """
+        """Return the uploaded archive for Glare to store, after its checks."""
         if field_name != table.ARCHIVE:
             raise exception.Forbidden(
-                message=f"{field_name} cannot be uploaded: it is taken from the archive"
+                f"{field_name} cannot be uploaded: it is taken from the archive"
             )
-        return _upload(context).receive(context, af, fd, cls._check_values)
+        return request_state.upload_of(context).receive(context, af, fd, cls._check_values)
 
     @classmethod
     def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:
@@ -316,19 +248,8 @@ def list_opts() -> list[tuple[str, list[Any]]]:
     return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
 
 
-def _options() -> Any:
-    return cfg.CONF[f"artifact_type:{table.TYPE_NAME}"]
-
-
-def _upload(context: RequestContext) -> uploads.Upload:
-    upload = request_state.of(context).upload
-    if upload is None:
-        raise RuntimeError("no upload has begun")
-    return upload
-
-
 def _check_characters(value: Any) -> None:
     try:
         field_types.check_characters(value)
     except ValueError as error:
-        raise exception.BadRequest(message=f"the request has {error}") from error
+        raise exception.BadRequest(f"the request has {error}") from error

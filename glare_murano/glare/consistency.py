@@ -58,17 +58,17 @@ def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> None:
         if operation["op"] in ("move", "copy"):
             # Glare stops half-way in "move", and a repeated "copy" doubles values.
             raise exception.BadRequest(
-                message=f"{operation['op']} is not supported; use replace with the value"
+                f"{operation['op']} is not supported; use replace with the value"
             )
         if not operation["path"].startswith("/"):
             raise exception.BadRequest(
-                message=f"{quoted(operation['path'])} is not a valid JSON pointer to a field"
+                f"{quoted(operation['path'])} is not a valid JSON pointer to a field"
             )
     before = af.to_dict()
     try:
         after = patch.apply(before)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError) as error:
-        raise exception.BadRequest(message=str(error)) from error
+        raise exception.BadRequest(str(error)) from error
     _check_unchanged(
         _IDENTITY, before, after, "the artifact was created with", "create another artifact"
     )
@@ -83,7 +83,7 @@ def _check_unchanged(
     for name in names:
         if after.get(name) != before[name]:
             raise exception.Forbidden(
-                message=f"{name}: {origin} {_to_string(before[name])}, which cannot become "
+                f"{name}: {origin} {_to_string(before[name])}, which cannot become "
                 f"{_to_string(after.get(name))}; {remedy}"
             )
 

@@ -29,19 +29,15 @@ _MAX_PRERELEASE_DIGITS = 6
 # of surrogate pairs.
 UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
+STRING_FILTERS = wrappers.Field.get_default_filter_ops(ovo_fields.String)
 _BLOB_SCHEMA = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_SCHEMA)
 
 
 class _Element(ovo_fields.String):
-    """A string in a list or dict.
-
-    Glare's parser of filters calls ``coerce`` on the class, where
-    oslo.versionedobjects has a method of the instance.
-    """
+    """A string in a list or dict; Glare's parser of filters calls ``coerce`` on the class."""
 
     @staticmethod
     def coerce(obj: Any, attr: str, value: Any) -> str:
-        """Return the value as a string."""
         if not isinstance(value, str | int | float):
             raise ValueError(f"expected a string, found a {type(value).__name__}")
         return str(value)
@@ -55,11 +51,7 @@ class _Distinct(validators.Unique):  # type: ignore[misc]
 
 
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
-    """A blob's metadata.
-
-    Glare compiles the schema for every blob of every artifact, which takes half the
-    time of showing or downloading an artifact.
-    """
+    """A blob's metadata, valid without the schema that Glare compiles for each blob."""
 
     @staticmethod
     def coerce(obj: Any, field: str, value: Any) -> Any:
@@ -82,11 +74,8 @@ class BlobField(wrappers.BlobField):  # type: ignore[misc]
 
 def declare(field: table.Field) -> Any:
     """Return Glare's declaration of a field of the table."""
-    common = {
-        "description": field.description,
-        "mutable": field.mutable,
-        "required_on_activate": False,
-    }
+    common: dict[str, Any] = {"description": field.description, "mutable": field.mutable}
+    common["required_on_activate"] = False
     length = validators.MaxStrLen(field.max_length)
     if field.kind == "string":
         return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
@@ -110,7 +99,7 @@ def declare_metadata() -> Any:
 
 def _filtered(field: Any) -> Any:
     """Add the filter operators of strings, which Glare looks up by the element's exact class."""
-    field.filter_ops = list(wrappers.Field.get_default_filter_ops(ovo_fields.String))
+    field.filter_ops = list(STRING_FILTERS)
     return field
 
 
@@ -133,11 +122,11 @@ def declare_version() -> Any:
     def coerce_strictly(obj: Any, name: str, value: Any) -> Any:
         if not isinstance(value, str):
             # The number 1.10 has become 1.1 already.
-            raise exception.BadRequest(message=f"{name}: expected a string, found {value!r}")
+            raise exception.BadRequest(f"{name}: expected a string, found {value!r}")
         try:
             return coerce(obj, name, _normalize_version(value))
         except ValueError as error:
-            raise exception.BadRequest(message=f"{name}: {error}") from error
+            raise exception.BadRequest(f"{name}: {error}") from error
 
     field.coerce = coerce_strictly
     return field
@@ -159,18 +148,13 @@ def check_characters(value: Any) -> None:
 
 
 def _normalize_version(text: str) -> str:
-    """Return a version in full.
-
-    :raises ValueError: if the version is invalid, or too large for Glare.
-    """
+    """Return a version in full, or raise ``ValueError`` for one that Glare cannot store."""
     version = package.parse_version(text)
     if len(text) > _MAX_VERSION or len(str(version)) > _MAX_VERSION:
         raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")
-    digits = [len(part) for part in version.prerelease if part.isdigit()]
-    if (
-        max(version.major, version.minor, version.patch) > _MAX_COMPONENT
-        or max(digits, default=0) > _MAX_PRERELEASE_DIGITS
-    ):
+    largest = max(version.major, version.minor, version.patch)
+    digits = max((len(part) for part in version.prerelease if part.isdigit()), default=0)
+    if largest > _MAX_COMPONENT or digits > _MAX_PRERELEASE_DIGITS:
         raise ValueError(
             f"{quoted(text)}: Glare stores numbers up to {_MAX_COMPONENT}, and up to "
             f"{_MAX_PRERELEASE_DIGITS} digits in a pre-release"

@@ -72,16 +72,16 @@ def check(filters: Sequence[tuple[Any, ...]]) -> None:
     parsed = [_Filter(*each) for each in filters]
     if sum(each.terms for each in parsed) > MAX_TERMS:
         raise exception.BadRequest(
-            message=f"the filters have more than {MAX_TERMS} values; send fewer at once"
+            f"the filters have more than {MAX_TERMS} values; send fewer at once"
         )
     joined = [each for each in parsed if each.name not in database.BASE_ARTIFACT_PROPERTIES]
     if sum(each.terms if each.name == "tags" else 1 for each in joined) > MAX_JOINS:
         raise exception.BadRequest(
-            message=f"more than {MAX_JOINS} filters by tags, lists and dicts; send fewer at once"
+            f"more than {MAX_JOINS} filters by tags, lists and dicts; send fewer at once"
         )
     alternatives = ELEMENTS if any(each.is_alternative for each in joined) else 1
     if alternatives * math.prod(each.max_rows for each in joined) > ELEMENTS:
         raise exception.BadRequest(
-            message="the filters by tags, lists and dicts have too many combinations; use fewer "
+            "the filters by tags, lists and dicts have too many combinations; use fewer "
             "of them that have several values, neq: or or:"
         )

@@ -33,30 +33,21 @@ _MODES = [
     ("off", "Do not check."),
 ]
 
+_CHECKS = {
+    "check_requirements": "activated, that its requirements are satisfied: by active packages "
+    "that its project can see, or by drafts of the same project with an uploaded archive.",
+    "check_public_requirements": "published, that public packages satisfy its requirements.",
+    "check_dependents": "deleted or deactivated, that no active package depends on it alone.",
+}
 # Options of the group [artifact_type:murano].
 OPTIONS = [
     cfg.StrOpt(
-        "check_requirements",
+        name,
         choices=_MODES,
         default="enforce",
-        help="Whether to check, when a package is activated, that its requirements are satisfied: "
-        "by active packages that its project can see, or by drafts of the same project with an "
-        "uploaded archive.",
-    ),
-    cfg.StrOpt(
-        "check_public_requirements",
-        choices=_MODES,
-        default="enforce",
-        help="Whether to check, when a package is published, that public packages satisfy its "
-        "requirements.",
-    ),
-    cfg.StrOpt(
-        "check_dependents",
-        choices=_MODES,
-        default="enforce",
-        help="Whether to check, when a package is deleted or deactivated, that no active package "
-        "depends on it alone.",
-    ),
+        help=f"Whether to check, when a package is {description}",
+    )
+    for name, description in _CHECKS.items()
 ]
 
 # Packages, or versions, that one message names.
@@ -68,11 +59,12 @@ def check_activation(context: RequestContext, af: Artifact) -> None:
 
     :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
     """
-
-    def find_problem() -> str:
-        return _unsatisfied(af, lambda row: _is_usable(row, af.owner), "package", "upload")
-
-    _enforce(context, "check_requirements", Rule.REQUIREMENT_MISSING, find_problem)
+    _enforce(
+        context,
+        "check_requirements",
+        Rule.REQUIREMENT_MISSING,
+        lambda: _unsatisfied(af, lambda row: _is_usable(row, af.owner), "package", "upload"),
+    )
 
 
 def check_publication(context: RequestContext, af: Artifact) -> None:
@@ -80,11 +72,12 @@ def check_publication(context: RequestContext, af: Artifact) -> None:
 
     :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
     """
-
-    def find_problem() -> str:
-        return _unsatisfied(af, _is_public, "public package", "publish")
-
-    _enforce(context, "check_public_requirements", Rule.REQUIREMENT_PRIVATE, find_problem)
+    _enforce(
+        context,
+        "check_public_requirements",
+        Rule.REQUIREMENT_PRIVATE,
+        lambda: _unsatisfied(af, _is_public, "public package", "publish"),
+    )
 
 
 def check_removal(context: RequestContext, af: Artifact) -> None:
@@ -112,7 +105,7 @@ def _enforce(
     if mode == "enforce" and not is_overridden:
         metrics.REFUSED.labels(rule).inc()
         LOG.info("Refused: %s [%s]", problem, rule)
-        raise exception.Conflict(message=f"{problem} [{rule}]")
+        raise exception.Conflict(f"{problem} [{rule}]")
     reason = "an administrator overrides the check" if is_overridden else f"{option} is warn"
     LOG.warning("Accepted, since %s: %s [%s]", reason, problem, rule)
 

@@ -9,36 +9,31 @@ from oslo_policy import policy as oslo_policy
 
 from glare_murano.glare.interfaces import RequestContext
 
-OVERRIDE_CHECKS = "murano:override_checks"
-
-_RULES: list[oslo_policy.RuleDefault] = [
-    oslo_policy.DocumentedRuleDefault(
-        OVERRIDE_CHECKS,
-        "rule:context_is_admin",
-        "Activate, publish, deactivate or delete a package although an integrity check fails.",
-        [
-            {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
-            {"path": "/artifacts/murano/{artifact_id}", "method": "DELETE"},
-        ],
-    )
-]
+_OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
+    "murano:override_checks",
+    "rule:context_is_admin",
+    "Activate, publish, deactivate or delete a package although an integrity check fails.",
+    [
+        {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
+        {"path": "/artifacts/murano/{artifact_id}", "method": "DELETE"},
+    ],
+)
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:
     """Return the rules, for ``oslopolicy-sample-generator``."""
-    return _RULES
+    return [_OVERRIDE_CHECKS]
 
 
-def authorize(rule: str, context: RequestContext) -> None:
-    """Check that a rule of this module permits the caller's action.
+def authorize_override(context: RequestContext) -> None:
+    """Check that the caller may override the integrity checks.
 
     :raises glare.common.exception.PolicyException: for any other caller.
     """
     enforcer = policy.init()
-    for default in _RULES:
-        if default.name not in enforcer.registered_rules:
-            enforcer.register_default(default)
-    policy.authorize(rule, {}, context)
+    if _OVERRIDE_CHECKS.name not in enforcer.registered_rules:
+        enforcer.register_default(_OVERRIDE_CHECKS)
+    policy.authorize(_OVERRIDE_CHECKS.name, {}, context)
 
 
 class Viewer(NamedTuple):

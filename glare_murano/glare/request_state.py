@@ -19,11 +19,6 @@ class RequestState:
     overrides_checks: bool = False
     upload: Upload | None = None
 
-    def roll_back(self, context: RequestContext) -> None:
-        """Roll back an unfinished upload at the end of the request."""
-        if self.upload is not None:
-            self.upload.roll_back(context)
-
 
 def of(context: RequestContext) -> RequestState:
     """Return the state of a request."""
@@ -31,3 +26,11 @@ def of(context: RequestContext) -> RequestState:
     if not isinstance(state, RequestState):
         state = context.murano = RequestState()  # type: ignore[attr-defined]
     return state
+
+
+def upload_of(context: RequestContext) -> Upload:
+    """Return the upload of a request that has begun to upload an archive."""
+    upload = of(context).upload
+    if upload is None:
+        raise RuntimeError("no upload has begun")
+    return upload

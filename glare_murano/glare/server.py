@@ -189,24 +189,13 @@ def _port(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="glare-murano-server",
-        description="Run Glare with the artifact type 'murano' on this host, over SQLite and a "
-        "directory of files. The server trusts every client and listens on loopback only: it is "
-        "for development and tests.",
+        description="Run Glare with the artifact type 'murano' on loopback, for development and "
+        "tests: over SQLite and a directory of files, and with trust in every client.",
     )
-    parser.add_argument(
-        "--state-dir",
-        type=pathlib.Path,
-        required=True,
-        metavar="DIR",
-        help="directory for the database, the archives and the log; created if missing",
-    )
-    parser.add_argument(
-        "--port",
-        type=_port,
-        default=DEFAULT_PORT,
-        metavar="P",
-        help="port to listen on (default: %(default)s; 0 for any free port)",
-    )
+    text = "directory for the database, the archives and the log; created if missing"
+    parser.add_argument("--state-dir", type=pathlib.Path, required=True, metavar="DIR", help=text)
+    text = "port to listen on (default: %(default)s; 0 for any free port)"
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, metavar="P", help=text)
     return parser
 
 
@@ -233,21 +222,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"Glare listens on {server.url}\n\n{clouds_entry(server.url)}", flush=True)
             server.run()
     except ServerError as error:
-        print(f"glare-murano-server: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error))
     except Exception as error:
         if cfg.CONF.log_file:
             LOG.exception("The server ended")
-        print(
-            f"glare-murano-server: {type(error).__name__}: {' '.join(str(error).split())}; "
-            f"see {arguments.state_dir}/glare.log",
-            file=sys.stderr,
-        )
-        return 1
+        summary = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return _fail(f"{summary}; see {arguments.state_dir}/glare.log")
     finally:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
     return 0
+
+
+def _fail(message: str) -> int:
+    print(f"glare-murano-server: {message}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

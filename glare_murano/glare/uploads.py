@@ -12,7 +12,7 @@ import datetime
 import io
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import glance_store
 from glare.common import exception, store_api
@@ -33,51 +33,43 @@ from glare_murano.package.rules import Rule
 LOG = logging.getLogger(__name__)
 
 
+def _option(name: str, default: int, description: str) -> cfg.IntOpt:
+    return cfg.IntOpt(name, min=1, default=default, help=description)
+
+
 # Options of the group [artifact_type:murano].
 OPTIONS = [
-    cfg.IntOpt(
+    _option(
         "max_archive_size",
-        min=1,
-        default=DEFAULT_LIMITS.archive_size,
-        help="The largest archive that can be uploaded, in bytes.",
+        DEFAULT_LIMITS.archive_size,
+        "The largest archive that can be uploaded, in bytes.",
     ),
-    cfg.IntOpt(
+    _option(
         "max_unpacked_size",
-        min=1,
-        default=DEFAULT_LIMITS.unpacked_size,
-        help="The largest total size of the files in an archive, in bytes.",
+        DEFAULT_LIMITS.unpacked_size,
+        "The largest total size of the files in an archive, in bytes.",
     ),
-    cfg.IntOpt(
+    _option(
         "max_archive_entries",
-        min=1,
-        default=DEFAULT_LIMITS.entries,
-        help="The largest number of files and directories in an archive.",
+        DEFAULT_LIMITS.entries,
+        "The largest number of files and directories in an archive.",
     ),
-    cfg.IntOpt(
+    _option(
         "max_archive_ratio",
-        min=1,
-        default=DEFAULT_LIMITS.ratio,
-        help="The largest number of unpacked bytes for each byte of an archive, once more than "
+        DEFAULT_LIMITS.ratio,
+        "The largest number of unpacked bytes for each byte of an archive, once more than "
         "1 MiB is unpacked.",
     ),
-    cfg.IntOpt(
+    _option(
         "upload_timeout",
-        min=1,
-        default=3600,
-        help="The longest time that an upload may take, in seconds, from its first byte until the "
+        3600,
+        "The longest time that an upload may take, in seconds, from its first byte until the "
         "archive is stored. After that the upload has expired, since its process may have been "
         "killed, and the archive can be uploaded again.",
     ),
 ]
 
 _CHUNK_SIZE = 128 * 1024
-
-
-class Stream(Protocol):
-    """The body of a request."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes, or none at the end."""
 
 
 class Upload:
@@ -93,12 +85,14 @@ class Upload:
         """Begin an upload.
 
         :param artifact: the artifact with the mark.
-        :param blob: the metadata of the archive; Glare adds the URL later.
+        :param blob: the metadata of the archive; gets its id here, and the URL from Glare later.
         """
         names = (fields.ARCHIVE, *(each.name for each in fields.BLOBS))
         before = (getattr(artifact, name) for name in names)
         self._replaced = tuple(each["url"] for each in before if each and each["url"])
         self._blob = blob
+        if artifact.archive is not None:
+            blob["id"] = artifact.archive["id"]
         self._archive: IO[bytes] | None = None
         self._contents: Contents | None = None
         self._extracted: dict[str, Mapping[str, Any] | None] = {}
@@ -113,13 +107,13 @@ class Upload:
         """Return whether another process has ended this upload: the blob is not ``saving``."""
         session = database.get_session()
         with session.begin():
-            return not _is_marked(session.get(models.ArtifactBlob, self._blob["id"]))
+            return _marked(session, self._blob["id"]) is None
 
     def receive(
         self,
         context: RequestContext,
         artifact: Artifact,
-        body: Stream,
+        body: IO[bytes],
         check_values: Callable[[RequestContext, Contents], None],
     ) -> IO[bytes]:
         """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
@@ -130,8 +124,11 @@ class Upload:
             store refuses a blob.
         """
         self._archive = _spool(body)
-        self._contents = contents = _read(artifact, self._archive)
-        with _refusing(artifact):
+        with _refusing(artifact), Archive.open(self._archive, limits()) as archive:
+            self._contents = contents = read_contents(archive)
+            # A damaged file is refused here, rather than by every engine.
+            archive.verify()
+            consistency.check_upload(artifact, contents)
             check_values(context, contents)
         for blob in fields.BLOBS:
             data = blob.fill(contents)
@@ -159,6 +156,7 @@ class Upload:
             context, artifact_id, changes, database.get_session()
         )
         self._end(context, self._replaced)
+        metrics.UPLOADS.inc()
         return saved
 
     def discard(self, context: RequestContext) -> None:
@@ -177,8 +175,7 @@ class Upload:
         self.discard(context)
         session = database.get_session()
         with session.begin():
-            blob = session.get(models.ArtifactBlob, self._blob["id"])
-            if _is_marked(blob):
+            if blob := _marked(session, self._blob["id"]):
                 _remove_mark(session, blob)
 
     def _end(self, context: RequestContext, unused: Iterable[str]) -> None:
@@ -231,7 +228,7 @@ def archive_too_large(limit: int) -> exception.RequestEntityTooLarge:
     """Return the error for an archive of more than ``limit`` bytes, and count the refusal."""
     metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
     return exception.RequestEntityTooLarge(
-        message=f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
+        f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
     )
 
 
@@ -239,7 +236,7 @@ def _options() -> Any:
     return cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
 
 
-def _spool(source: Stream) -> IO[bytes]:
+def _spool(source: IO[bytes]) -> IO[bytes]:
     """Copy an upload to a temporary file, which can seek."""
     limit = limits().archive_size
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
@@ -256,15 +253,6 @@ def _spool(source: Stream) -> IO[bytes]:
     return spool
 
 
-def _read(artifact: Artifact, file: IO[bytes]) -> Contents:
-    with _refusing(artifact), Archive.open(file, limits()) as archive:
-        contents = read_contents(archive)
-        # A damaged file is refused here, rather than by every engine.
-        archive.verify()
-        consistency.check_upload(artifact, contents)
-        return contents
-
-
 @contextlib.contextmanager
 def _refusing(artifact: Artifact) -> Iterator[None]:
     """Turn ``InvalidPackage`` into Glare's 400, and count the refusal by its rules."""
@@ -277,7 +265,7 @@ def _refusing(artifact: Artifact) -> Iterator[None]:
         LOG.info(
             "Refused an archive for %s %s: %s", artifact.name, artifact.version, ", ".join(rules)
         )
-        raise exception.BadRequest(message=str(error)) from error
+        raise exception.BadRequest(str(error)) from error
 
 
 def expire_overdue(artifact_id: str) -> None:
@@ -286,29 +274,20 @@ def expire_overdue(artifact_id: str) -> None:
     expire(timeutils.utcnow() - timeout, artifact_id)
 
 
-def _is_marked(blob: models.ArtifactBlob | None) -> bool:
-    return blob is not None and blob.status == "saving"
+def _marked(session: orm.Session, blob_id: str) -> models.ArtifactBlob | None:
+    blob = session.get(models.ArtifactBlob, blob_id)
+    return blob if blob is not None and blob.status == "saving" else None
 
 
 def _remove_mark(session: orm.Session, blob: models.ArtifactBlob) -> None:
-    size = _stored_size(blob.url)
-    if size is None:
-        session.delete(blob)
-    else:
-        # Glare has overwritten the size. The new id hides the blob from its upload.
-        blob.status, blob.size = "active", size
-        blob.id = uuidutils.generate_uuid()
-
-
-def _stored_size(url: str | None) -> int | None:
-    """Return the size of a stored blob in bytes, or None for a missing blob."""
-    if url is None:
-        return None
-    try:
-        size: int = glance_store.get_size_from_backend(url)
-    except glance_store.NotFound:
-        return None
-    return size
+    """Restore a stored blob from before the upload; delete any other."""
+    if blob.url is not None:
+        with contextlib.suppress(glance_store.NotFound):
+            # Glare has overwritten the size. The new id hides the blob from its upload.
+            blob.size = glance_store.get_size_from_backend(blob.url)
+            blob.status, blob.id = "active", uuidutils.generate_uuid()
+            return
+    session.delete(blob)
 
 
 def _delete(context: RequestContext, url: str) -> None:

@@ -68,19 +68,18 @@ def stream(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:
 def _join(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Join small pieces, since the server sends each piece alone."""
     joined = bytearray()
-    failure = None
     try:
         for piece in pieces:
             joined += piece
             if len(joined) >= _CHUNK_SIZE:
                 yield bytes(joined)
                 joined.clear()
-    except Exception as error:
-        failure = error
+    except Exception:
+        if joined:
+            yield bytes(joined)
+        raise
     if joined:
         yield bytes(joined)
-    if failure is not None:
-        raise failure
 
 
 def _members(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:

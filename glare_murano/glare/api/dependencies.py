@@ -50,7 +50,7 @@ def resolve(req: webob.Request) -> webob.Response:
         with queries.snapshot() as connection:
             answer = _plan(query, GlareSource(connection, viewer, query))
     except (wire.Malformed, resolver.Unplannable) as error:
-        raise exception.BadRequest(message=str(error)) from error
+        raise exception.BadRequest(str(error)) from error
     return webob.Response(json=wire.answer_to_json(answer))
 
 
@@ -101,7 +101,7 @@ def _package_root(artifact_id: str, source: GlareSource) -> tuple[str, VersionSp
     """Return the package of a query with a range of exactly its version."""
     package = source.package()
     if package is None:
-        raise exception.ArtifactNotFound(message=f"Artifact with id={artifact_id} not found.")
+        raise exception.ArtifactNotFound(f"Artifact with id={artifact_id} not found.")
     if not any(source.releases([package])):
-        raise exception.Conflict(message=f"{package} has no archive yet; upload it first")
+        raise exception.Conflict(f"{package} has no archive yet; upload it first")
     return package.fqn, VersionSpec.exactly(package.version)

@@ -36,13 +36,14 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         try:
             return super().__call__(req)
         finally:
-            request_state.of(req.context).roll_back(req.context)
+            if upload := request_state.of(req.context).upload:
+                upload.roll_back(req.context)
 
     @staticmethod
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of ours; return None for any other."""
         if req.headers.get(OVERRIDE_HEADER, "").lower() == "true":
-            policies.authorize(policies.OVERRIDE_CHECKS, req.context)
+            policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True
         if req.path_info not in ROUTES:
             return None

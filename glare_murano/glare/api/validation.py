@@ -82,9 +82,7 @@ def check(req: webob.Request) -> None:
     """
     _check_url(req.environ)
     if req.method == "POST" and req.content_type.startswith(_FORMS):
-        raise exception.UnsupportedMediaType(
-            message=f"send {_JSON}, not {quoted(req.content_type)}"
-        )
+        raise exception.UnsupportedMediaType(f"send {_JSON}, not {quoted(req.content_type)}")
     if req.method == "PUT":
         _check_upload(req)
     elif req.method == "PATCH" and req.content_type == _PATCH:
@@ -120,22 +118,20 @@ def _check_schema(validator: jsonschema.Validator, value: Any) -> None:
     error = next(validator.iter_errors(value), None)
     if error is not None:
         place = "/".join(map(str, error.absolute_path)) or "the request"
-        raise exception.BadRequest(message=f"{place[:200]}: {error.message[:200]}")
+        raise exception.BadRequest(f"{place[:200]}: {error.message[:200]}")
 
 
 def _read_json(req: webob.Request) -> Any:
     data = req.body_file.read(MAX_BODY + 1)
     if len(data) > MAX_BODY:
-        raise exception.RequestEntityTooLarge(
-            message=f"the request is larger than {MAX_BODY} bytes"
-        )
+        raise exception.RequestEntityTooLarge(f"the request is larger than {MAX_BODY} bytes")
     req.body = data
     try:
         body = json.loads(data.decode(), parse_constant=_finite, parse_float=_finite)
     except RecursionError as error:
         raise _too_deep() from error
     except ValueError as error:
-        raise exception.BadRequest(message=f"the request is not valid JSON: {error}") from error
+        raise exception.BadRequest(f"the request is not valid JSON: {error}") from error
     _check_strings(body)
     return body
 
@@ -162,38 +158,36 @@ def _check_strings(value: Any, depth: int = 0) -> None:
 
 
 def _too_deep() -> exception.BadRequest:
-    return exception.BadRequest(message=f"the request is nested deeper than {MAX_DEPTH} levels")
+    return exception.BadRequest(f"the request is nested deeper than {MAX_DEPTH} levels")
 
 
 def _check_characters(text: str, *forbidden: re.Pattern[str]) -> None:
     for pattern in forbidden:
         if found := pattern.search(text):
             raise exception.BadRequest(
-                message=f"the request has a character that Glare cannot store: {found[0]!a}"
+                f"the request has a character that Glare cannot store: {found[0]!a}"
             )
 
 
 def _check_url(environ: dict[str, Any]) -> None:
     query = environ.get("QUERY_STRING", "")
     if len(query) > MAX_QUERY:
-        raise exception.BadRequest(message=f"the query is longer than {MAX_QUERY} characters")
+        raise exception.BadRequest(f"the query is longer than {MAX_QUERY} characters")
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode()
         parameters = urllib.parse.unquote(query, errors="strict")
     except UnicodeError as error:
-        raise exception.BadRequest(message="the URL is not in UTF-8") from error
+        raise exception.BadRequest("the URL is not in UTF-8") from error
     _check_characters(path, *_FORBIDDEN_IN_NAMES)
     _check_characters(parameters, *_FORBIDDEN_IN_NAMES)
     # Glare's router would read it as the method, and read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
-        raise exception.BadRequest(message="_method is not a filter; send the method itself")
+        raise exception.BadRequest("_method is not a filter; send the method itself")
 
 
 def _check_upload(req: webob.Request) -> None:
     if req.content_type == _LOCATION:
-        raise exception.Forbidden(
-            message="a package must be uploaded, since the server reads the package"
-        )
+        raise exception.Forbidden("a package must be uploaded, since the server reads the package")
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         # Without a length, Glare would read an empty body.
         req.environ["wsgi.input_terminated"] = True
@@ -206,22 +200,20 @@ def _check_patch(body: Any) -> None:
     try:
         jsonpatch.JsonPatch(body)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-        raise exception.BadRequest(
-            message=f"the request is not a valid JSON patch: {error}"
-        ) from error
+        raise exception.BadRequest(f"the request is not a valid JSON patch: {error}") from error
     if len(body) > MAX_OPERATIONS:
         raise exception.BadRequest(
-            message=f"the patch has more than {MAX_OPERATIONS} operations; replace whole fields"
+            f"the patch has more than {MAX_OPERATIONS} operations; replace whole fields"
         )
 
 
 def _check_fields(body: Any) -> None:
     if not isinstance(body, dict):
-        raise exception.BadRequest(message="the request is not a JSON object")
+        raise exception.BadRequest("the request is not a JSON object")
     # Glare sets every key as an attribute, even one that names a method.
     unknown = sorted(set(body) - set(artifact.MuranoPackageArtifact.fields))
     if unknown:
-        raise exception.BadRequest(message=f"a package has no field {quoted(unknown[0])}")
+        raise exception.BadRequest(f"a package has no field {quoted(unknown[0])}")
 
 
 def _error_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
