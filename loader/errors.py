@@ -33,8 +33,8 @@ class RequirementChains:
     :param omitted: the number of other chains.
     """
 
-    shown: tuple[tuple[Demand, ...], ...] = ()
-    omitted: int = 0
+    shown: tuple[tuple[Demand, ...], ...]
+    omitted: int
 
     def __str__(self) -> str:
         others = [f"and {self.omitted} more"] if self.omitted else []
@@ -72,10 +72,10 @@ class NoSuchPackage(NotFound):
         fqn: str,
         spec: VersionSpec,
         available: Iterable[Version],
-        catalogs: Iterable[str],
-        required_by: str | None = None,
-        pinned: Version | None = None,
-        chains: RequirementChains | None = None,
+        catalogs: str,
+        required_by: str | None,
+        pinned: Version | None,
+        chains: RequirementChains,
     ) -> None:
         """Make the error.
 
@@ -86,7 +86,7 @@ class NoSuchPackage(NotFound):
         self.fqn = fqn
         self.spec = spec
         self.available = tuple(available)
-        self.chains = chains or RequirementChains()
+        self.chains = chains
         self.others: tuple[NoSuchPackage, ...] = ()
         details = [f"package {fqn} in the range {spec}"]
         if required_by:
@@ -97,12 +97,11 @@ class NoSuchPackage(NotFound):
             details.append(f"pinned to {pinned}")
             remedy = "publish that version again, or remove the pin"
         # A single requirement of a root repeats the subject.
-        is_longer = len(self.chains.shown) > 1 or any(len(chain) > 1 for chain in self.chains.shown)
-        requirements = f"; the requirements on it: {self.chains}" if is_longer else ""
+        is_longer = sum(map(len, chains.shown)) > 1
+        requirements = f"; the requirements on it: {chains}" if is_longer else ""
         super().__init__(
             f"{', '.join(details)}{',' if len(details) > 1 else ''} was not found in "
-            f"{', '.join(catalogs)} (available: {listed(map(str, self.available))}); "
-            f"{remedy}{requirements}"
+            f"{catalogs} (available: {listed(map(str, self.available))}); {remedy}{requirements}"
         )
 
     @classmethod
@@ -125,18 +124,14 @@ class NoSuchClass(NotFound):
     """
 
     def __init__(
-        self,
-        class_name: str,
-        spec: VersionSpec,
-        available: Iterable[str],
-        catalogs: Iterable[str],
+        self, class_name: str, spec: VersionSpec, available: Iterable[str], catalogs: str
     ) -> None:
         self.class_name = class_name
         self.spec = spec
         self.available = tuple(available)
         super().__init__(
             f"class {class_name} of a package in the range {spec} was not found in "
-            f"{', '.join(catalogs)} (defined by: {listed(self.available)}); "
+            f"{catalogs} (defined by: {listed(self.available)}); "
             f"publish a package in the range that defines the class, and {_REMEDY}"
         )
 

@@ -81,9 +81,7 @@ class Fetcher:
             return
         for catalog, releases in _batches(missing):
             self._fetch_batch(catalog, releases)
-        with concurrent.futures.ThreadPoolExecutor(
-            self._workers, thread_name_prefix="fetch"
-        ) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self._workers, "fetch") as pool:
             list(pool.map(self._fetch, filter(self._is_missing, missing)))
 
     def source(self, choice: Choice) -> PackageSource:

@@ -102,7 +102,7 @@ class PackageLoader:
     def __repr__(self) -> str:
         loaded = sorted(f"{fqn} {v}" for fqn, versions in self._loaded.items() for v in versions)
         state = "closed" if self._is_closed else ", ".join(loaded) or "no package loaded"
-        return f"<PackageLoader from {', '.join(self._catalog_names())}: {state}>"
+        return f"<PackageLoader from {resolution.names(self._catalogs)}: {state}>"
 
     def close(self) -> None:
         """Close the loader and its cache.
@@ -296,11 +296,10 @@ class PackageLoader:
             return resolved
 
     def _plan_class(self, class_name: str, spec: VersionSpec) -> Choice:
-        """Choose the package of a class, and the closure of its requirements."""
         subject = f"a package in the range {spec} that defines class {class_name}"
         for undefined in self._plan(subject, Query(classes=((class_name, spec),))).undefined:
-            names = self._catalog_names()
-            raise errors.NoSuchClass(class_name, spec, undefined.available, names)
+            searched = resolution.names(self._catalogs)
+            raise errors.NoSuchClass(class_name, spec, undefined.available, searched)
         choice = self._planned.find_class(class_name, spec.with_fallbacks())
         if choice is None:
             raise self._unanswered(f"class {class_name} in the range {spec}")
@@ -342,10 +341,9 @@ class PackageLoader:
         title = f"{release} of {choice.catalog.name}"
         with self._measured(f"{title} cannot be loaded"):
             package = self._package_types.load(self._fetcher.source(choice))
-            if (package.full_name, package.version) != (release.fqn, release.version):
-                raise errors.CatalogError(
-                    f"its archive contains {package.full_name} {package.version}"
-                )
+            found = resolver.PackageVersion(package.full_name, package.version)
+            if found != release.key:
+                raise errors.CatalogError(f"its archive contains {found}")
         LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
         # All threads get the same object, even if another has loaded the version meanwhile.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
@@ -369,31 +367,26 @@ class PackageLoader:
         """Log the requirements for which several versions of a package are used."""
         versions = self._planned.choices[fqn]
         if len(versions) > 1:
+            message = "No single version of %s satisfies all requirements: %s is used for %s"
             for version in resolver.newest_first(versions):
-                chains = self._planned.chains(versions[version].demands)
-                message = "No single version of %s satisfies all requirements: %s is used for %s"
-                LOG.info(message, fqn, version, chains)
+                LOG.info(message, fqn, version, self._planned.chains(versions[version].demands))
 
     def _log_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
         """Warn about a class from another version than the pinned one."""
         pinned = self.pins.select(release.fqn, spec)
-        is_in_range = spec.match(release.version)
-        if pinned and is_in_range and release.version not in self.pins.table[release.fqn]:
+        is_pinned = release.version in self.pins.table.get(release.fqn, ())
+        if pinned and not is_pinned and spec.match(release.version):
             message = "%s is used for class %s, which is missing in the pinned version %s"
             LOG.warning(message, release, class_name, pinned)
 
     def _unanswered(self, subject: str) -> errors.CatalogError:
         return errors.CatalogError(
-            f"{' and '.join(self._catalog_names())} gave no answer about {subject}: neither a "
-            f"release nor an error; report this to the operator of the catalogue"
+            f"{' and '.join(c.name for c in self._catalogs)} gave no answer about {subject}: "
+            f"neither a release nor an error; report this to the operator of the catalogue"
         )
-
-    def _catalog_names(self) -> list[str]:
-        return [catalog.name for catalog in self._catalogs]
 
 
 def _default_catalog(session: "Session | None", project_id: str | None) -> Catalog:
-    """Return the Glare in the service catalogue of a session."""
     # Programs with catalogues of their own need no HTTP.
     from keystoneauth1.session import Session
 

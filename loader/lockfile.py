@@ -22,7 +22,7 @@ from glare_murano.package.errors import quoted
 from glare_murano.wire import Answer, Query, Release
 from loader import errors, fs, resolution
 from loader.catalogs.base import Catalog, newest_first
-from loader.resolution import as_catalogs
+from loader.resolution import as_catalogs, names
 
 _FORM = 1
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
@@ -194,7 +194,7 @@ class Lock:
             if digest != release.digest:
                 raise errors.LockError(
                     f"{release} is locked with the SHA-256 {digest}, but is another archive in "
-                    f"{_names(catalogs)}, with {release.digest}; if that is intended, update "
+                    f"{names(catalogs)}, with {release.digest}; if that is intended, update "
                     f"{release.fqn} as well"
                 )
 
@@ -252,7 +252,7 @@ class LockedCatalog(Catalog):
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has {candidate.digest or 'no digest'}")
         failure = (
-            f"was not found in {_names(self._catalogs)}"
+            f"was not found in {names(self._catalogs)}"
             if self._catalogs
             else "cannot be fetched, since the lock file is used without other catalogues"
         )
@@ -273,7 +273,7 @@ def _check_found(
         locked = error.spec.select(pins.get(error.fqn, ()))
         if locked is not None:
             raise errors.LockError(
-                f"{error.fqn} is locked to {locked}, which {_names(catalogs)} no longer has "
+                f"{error.fqn} is locked to {locked}, which {names(catalogs)} no longer has "
                 f"(available: {errors.listed(map(str, error.available))}); update {error.fqn} as "
                 f"well; the requirements on it: {error.chains}"
             )
@@ -314,7 +314,6 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def _read_releases(items: Iterable[Any]) -> Iterator[Release]:
-    """Read the releases of a lock file, each version of a package once."""
     numbers: dict[resolver.PackageVersion, int] = {}
     for number, item in enumerate(items, 1):
         try:
@@ -337,10 +336,6 @@ def _read_release(item: Mapping[str, Any]) -> Release:
     if not release.digest:
         raise ValueError("sha256 is missing")
     return dataclasses.replace(release, id=release.digest)
-
-
-def _names(catalogs: Iterable[Catalog]) -> str:
-    return ", ".join(catalog.name for catalog in catalogs)
 
 
 def _sorted(releases: Iterable[Release]) -> tuple[Release, ...]:

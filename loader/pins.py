@@ -9,7 +9,6 @@ exists: an environment changes only on request. The table has the form of
 Murano's object model (``SystemData.Packages``).
 """
 
-import collections
 from collections.abc import Collection, Iterable, Mapping
 
 from glare_murano import resolver
@@ -33,8 +32,8 @@ class Pins:
         :param table: FQN -> versions; by default, nothing is pinned.
         :raises InvalidPins: if the table is not valid.
         """
-        self._pinned: dict[str, set[Version]] = collections.defaultdict(set)
-        self._used: dict[str, set[Version]] = collections.defaultdict(set)
+        self._pinned: dict[str, set[Version]] = {}
+        self._used: dict[str, set[Version]] = {}
         self._frozen = False
         if table is not None:
             self.load(table)
@@ -54,8 +53,7 @@ class Pins:
         """
         if not isinstance(table, Mapping):
             raise errors.InvalidPins(f"expected packages with their versions, not {_shown(table)}")
-        read = {fqn: _read(fqn, versions) for fqn, versions in table.items()}
-        self._pinned = collections.defaultdict(set, read)
+        self._pinned = {fqn: _read(fqn, versions) for fqn, versions in table.items()}
 
     def dump(self) -> dict[str, list[str]]:
         """Return the pins as a table: FQN -> versions, both sorted.
@@ -90,8 +88,8 @@ class Pins:
         Pins({'org.db': ['1.0.0', '1.2.0']})
         """
         if not self._frozen:
-            self._pinned[fqn].add(version)
-            self._used[fqn].add(version)
+            for table in (self._pinned, self._used):
+                table.setdefault(fqn, set()).add(version)
 
     def compact(self) -> None:
         """Remove unused pins.
@@ -102,9 +100,7 @@ class Pins:
         Pins({'org.wiki': ['1.1.0']})
         """
         if not self._frozen:
-            self._pinned = collections.defaultdict(
-                set, {fqn: set(versions) for fqn, versions in self._used.items()}
-            )
+            self._pinned = {fqn: set(versions) for fqn, versions in self._used.items()}
 
     def freeze(self) -> None:
         """Let neither ``use`` nor ``compact`` change the pins from now on.

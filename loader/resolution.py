@@ -14,12 +14,12 @@ import contextlib
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
-from glare_murano.wire import Answer, Query, Release, Undefined
+from glare_murano.wire import Query, Release, Undefined
 from loader import errors
 from loader.catalogs.base import Catalog, newest_first
 
@@ -68,11 +68,7 @@ class Resolution:
 
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
         """Return the newest choice that defines a class, in the first range with any."""
-        defining = {
-            choice.release.version: choice
-            for choice in self.chosen
-            if class_name in choice.release.classes
-        }
+        defining = {c.release.version: c for c in self.chosen if class_name in c.release.classes}
         versions = (spec.select(defining) for spec in specs)
         return next((defining[version] for version in versions if version is not None), None)
 
@@ -91,21 +87,16 @@ class Resolution:
     ) -> errors.NoSuchPackage:
         """Return the error for a range without any version.
 
-        :param catalogs: the searched catalogues.
         :param spec: the range in the message; by default, the missing one.
         :param required_by: the requirer in the message; by default, the demand's.
         """
         demand = missing.demand
         if required_by is None and demand.requirer is not None:
             required_by = str(demand.requirer)
+        chains = self.chains(self._demands_on(demand, required_by))
+        where, spec = names(catalogs), spec or demand.spec
         return errors.NoSuchPackage(
-            demand.fqn,
-            spec or demand.spec,
-            missing.available,
-            [catalog.name for catalog in catalogs],
-            required_by,
-            pinned,
-            self._chains_on(demand, required_by),
+            demand.fqn, spec, missing.available, where, required_by, pinned, chains
         )
 
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
@@ -129,10 +120,8 @@ class Resolution:
         undefined = dict.fromkeys((*self.undefined, *later.undefined))
         return Resolution(choices, tuple(unsatisfied.values()), tuple(undefined))
 
-    def _chains_on(
-        self, demand: resolver.Demand, required_by: str | None
-    ) -> errors.RequirementChains:
-        """Return all requirements on a package, first with the range of the demand.
+    def _demands_on(self, demand: resolver.Demand, requirer: str | None) -> list[resolver.Demand]:
+        """Return all demands for a package, first with the range of this demand.
 
         Unsatisfied demands precede others, newer versions precede older ones, and
         short chains precede long ones.
@@ -141,8 +130,7 @@ class Resolution:
         choices = self.choices.get(demand.fqn, {})
         for version in resolver.newest_first(choices):
             demands += choices[version].demands
-        demands.sort(key=lambda d: (d.spec != demand.spec, str(d.requirer) != required_by))
-        return self.chains(demands)
+        return sorted(demands, key=lambda d: (d.spec != demand.spec, str(d.requirer) != requirer))
 
     def _reached_by(self, release: resolver.PackageVersion) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
@@ -165,6 +153,11 @@ def as_catalogs(catalogs: Catalog | Iterable[Catalog]) -> tuple[Catalog, ...]:
     return found
 
 
+def names(catalogs: Iterable[Catalog]) -> str:
+    """Return the names of catalogues for a message."""
+    return ", ".join(catalog.name for catalog in catalogs)
+
+
 def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
     """Choose the closure of a query.
 
@@ -176,25 +169,18 @@ def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
         with _naming(catalogs[0]):
             answer = catalogs[0].resolve(query)
         if answer is not None:
-            return _resolution(answer, lambda release: catalogs[0])
+            chosen = (Choice(catalogs[0], release, demands) for release, demands in answer.releases)
+            return Resolution(_by_fqn(chosen), answer.unsatisfied, answer.undefined)
     return by_level(catalogs, query)
 
 
 def by_level(catalogs: Sequence[Catalog], query: Query) -> Resolution:
-    """Choose the closure of a query from the catalogues' releases, a level at a time.
-
-    :raises CatalogError: if a catalogue cannot be read.
-    :raises Unplannable: if the closure exceeds a limit.
-    """
+    """Choose as ``resolve`` does, from the catalogues' releases, a level at a time."""
     source = _Releases(catalogs)
     roots, undefined = _class_roots(catalogs, query)
     planned = resolver.plan([*roots, *query.requirements], query.pins, source)
-    answer = Answer(
-        tuple((source.found[key][1], demands) for key, demands in planned.releases.items()),
-        planned.unsatisfied,
-        undefined,
-    )
-    return _resolution(answer, lambda release: source.found[release.key][0])
+    chosen = (Choice(*source.found[key], demands) for key, demands in planned.releases.items())
+    return Resolution(_by_fqn(chosen), planned.unsatisfied, undefined)
 
 
 class _Releases:
@@ -223,7 +209,6 @@ class _Releases:
     def requirements(
         self, releases: Collection[resolver.PackageVersion]
     ) -> Mapping[resolver.PackageVersion, resolver.Requirements]:
-        """Return the requirements of releases."""
         return {release: self.found[release][1].requirements for release in releases}
 
 
@@ -256,8 +241,8 @@ def _naming(catalog: Catalog) -> Iterator[None]:
         raise
 
 
-def _resolution(answer: Answer, catalog_of: Callable[[Release], Catalog]) -> Resolution:
+def _by_fqn(chosen: Iterable[Choice]) -> Mapping[str, Mapping[Version, Choice]]:
     choices: dict[str, dict[Version, Choice]] = collections.defaultdict(dict)
-    for release, demands in answer.releases:
-        choices[release.fqn][release.version] = Choice(catalog_of(release), release, demands)
-    return Resolution(choices, answer.unsatisfied, answer.undefined)
+    for choice in chosen:
+        choices[choice.release.fqn][choice.release.version] = choice
+    return choices
