@@ -9,6 +9,7 @@ both pass.
 """
 
 import collections
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
@@ -33,11 +34,21 @@ _MODES = [
     ("off", "Do not check."),
 ]
 
+# Option -> rule, help.
 _CHECKS = {
-    "check_requirements": "activated, that its requirements are satisfied: by active packages "
-    "that its project can see, or by drafts of the same project with an uploaded archive.",
-    "check_public_requirements": "published, that public packages satisfy its requirements.",
-    "check_dependents": "deleted or deactivated, that no active package depends on it alone.",
+    "check_requirements": (
+        Rule.REQUIREMENT_MISSING,
+        "activated, that its requirements are satisfied: by active packages that its project can "
+        "see, or by drafts of the same project with an uploaded archive.",
+    ),
+    "check_public_requirements": (
+        Rule.REQUIREMENT_PRIVATE,
+        "published, that public packages satisfy its requirements.",
+    ),
+    "check_dependents": (
+        Rule.REQUIREMENT_LAST,
+        "deleted or deactivated, that no active package depends on it alone.",
+    ),
 }
 # Options of the group [artifact_type:murano].
 OPTIONS = [
@@ -47,7 +58,7 @@ OPTIONS = [
         default="enforce",
         help=f"Whether to check, when a package is {description}",
     )
-    for name, description in _CHECKS.items()
+    for name, (_, description) in _CHECKS.items()
 ]
 
 # Packages, or versions, that one message names.
@@ -59,12 +70,9 @@ def check_activation(context: RequestContext, af: Artifact) -> None:
 
     :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
     """
-    _enforce(
-        context,
-        "check_requirements",
-        Rule.REQUIREMENT_MISSING,
-        lambda: _unsatisfied(af, lambda row: _is_usable(row, af.owner), "package", "upload"),
-    )
+    is_usable = functools.partial(_is_usable, project_id=af.owner)
+    find = functools.partial(_unsatisfied, af, is_usable, "package", "upload")
+    _enforce(context, "check_requirements", find)
 
 
 def check_publication(context: RequestContext, af: Artifact) -> None:
@@ -72,12 +80,8 @@ def check_publication(context: RequestContext, af: Artifact) -> None:
 
     :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
     """
-    _enforce(
-        context,
-        "check_public_requirements",
-        Rule.REQUIREMENT_PRIVATE,
-        lambda: _unsatisfied(af, _is_public, "public package", "publish"),
-    )
+    find = functools.partial(_unsatisfied, af, _is_public, "public package", "publish")
+    _enforce(context, "check_public_requirements", find)
 
 
 def check_removal(context: RequestContext, af: Artifact) -> None:
@@ -88,15 +92,12 @@ def check_removal(context: RequestContext, af: Artifact) -> None:
     """
     is_uploaded = af.archive is not None and af.archive["status"] == "active"
     if af.status == "active" or (af.status == "drafted" and is_uploaded):
-        _enforce(
-            context, "check_dependents", Rule.REQUIREMENT_LAST, lambda: _dependent(context, af)
-        )
+        _enforce(context, "check_dependents", functools.partial(_dependent, context, af))
 
 
-def _enforce(
-    context: RequestContext, option: str, rule: Rule, find_problem: Callable[[], str]
-) -> None:
+def _enforce(context: RequestContext, option: str, find_problem: Callable[[], str]) -> None:
     """Refuse a problem, or log it, as the option says."""
+    rule = _CHECKS[option][0]
     mode = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"][option]
     problem = "" if mode == "off" else find_problem()
     if not problem:

@@ -33,37 +33,31 @@ from glare_murano.package.rules import Rule
 LOG = logging.getLogger(__name__)
 
 
-def _option(name: str, default: int, description: str) -> cfg.IntOpt:
-    return cfg.IntOpt(name, min=1, default=default, help=description)
-
-
+# Field of Limits -> option, help.
+_LIMITS = {
+    "archive_size": ("max_archive_size", "largest archive that can be uploaded, in bytes."),
+    "unpacked_size": (
+        "max_unpacked_size",
+        "largest total size of the files in an archive, in bytes.",
+    ),
+    "entries": ("max_archive_entries", "largest number of files and directories in an archive."),
+    "ratio": (
+        "max_archive_ratio",
+        "largest number of unpacked bytes for each byte of an archive, once more than 1 MiB is "
+        "unpacked.",
+    ),
+}
 # Options of the group [artifact_type:murano].
 OPTIONS = [
-    _option(
-        "max_archive_size",
-        DEFAULT_LIMITS.archive_size,
-        "The largest archive that can be uploaded, in bytes.",
+    *(
+        cfg.IntOpt(name, min=1, default=getattr(DEFAULT_LIMITS, limit), help=f"The {description}")
+        for limit, (name, description) in _LIMITS.items()
     ),
-    _option(
-        "max_unpacked_size",
-        DEFAULT_LIMITS.unpacked_size,
-        "The largest total size of the files in an archive, in bytes.",
-    ),
-    _option(
-        "max_archive_entries",
-        DEFAULT_LIMITS.entries,
-        "The largest number of files and directories in an archive.",
-    ),
-    _option(
-        "max_archive_ratio",
-        DEFAULT_LIMITS.ratio,
-        "The largest number of unpacked bytes for each byte of an archive, once more than "
-        "1 MiB is unpacked.",
-    ),
-    _option(
+    cfg.IntOpt(
         "upload_timeout",
-        3600,
-        "The longest time that an upload may take, in seconds, from its first byte until the "
+        min=1,
+        default=3600,
+        help="The longest time that an upload may take, in seconds, from its first byte until the "
         "archive is stored. After that the upload has expired, since its process may have been "
         "killed, and the archive can be uploaded again.",
     ),
@@ -215,21 +209,20 @@ def expire(before: datetime.datetime, artifact_id: str | None = None) -> None:
 
 def limits() -> Limits:
     """Return the configured limits of archives."""
-    options = _options()
-    return Limits(
-        archive_size=options.max_archive_size,
-        unpacked_size=options.max_unpacked_size,
-        entries=options.max_archive_entries,
-        ratio=options.max_archive_ratio,
-    )
+    return Limits(**{limit: _options()[name] for limit, (name, _) in _LIMITS.items()})
 
 
-def archive_too_large(limit: int) -> exception.RequestEntityTooLarge:
-    """Return the error for an archive of more than ``limit`` bytes, and count the refusal."""
-    metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
-    return exception.RequestEntityTooLarge(
-        f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
-    )
+def check_size(size: int) -> None:
+    """Refuse an archive of more than ``max_archive_size`` bytes, and count the refusal.
+
+    :raises glare.common.exception.RequestEntityTooLarge: naming the limit.
+    """
+    limit = _options().max_archive_size
+    if size > limit:
+        metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
+        raise exception.RequestEntityTooLarge(
+            f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
+        )
 
 
 def _options() -> Any:
@@ -238,14 +231,10 @@ def _options() -> Any:
 
 def _spool(source: IO[bytes]) -> IO[bytes]:
     """Copy an upload to a temporary file, which can seek."""
-    limit = limits().archive_size
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
-    size = 0
     try:
         while chunk := source.read(_CHUNK_SIZE):
-            size += len(chunk)
-            if size > limit:
-                raise archive_too_large(limit)
+            check_size(spool.tell() + len(chunk))
             spool.write(chunk)
     except Exception:
         spool.close()
@@ -302,12 +291,9 @@ def _delete(context: RequestContext, url: str) -> None:
 def _store(context: RequestContext, data: bytes, content_type: str) -> dict[str, Any]:
     """Store a blob, and return its metadata in Glare's form."""
     blob_id = uuidutils.generate_uuid()
+    store = _options().default_store or cfg.CONF.glance_store.default_store
     url, size, checksums = store_api.save_blob_to_store(
-        blob_id,
-        io.BytesIO(data),
-        context,
-        len(data),
-        store_type=_options().default_store or cfg.CONF.glance_store.default_store,
+        blob_id, io.BytesIO(data), context, len(data), store_type=store
     )
     return {
         "id": blob_id,

@@ -11,16 +11,15 @@ the error.
 import functools
 import itertools
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jsonschema
 import webob
 from glare.common import exception, policy, store_api
 from oslo_log import log as logging
 from sqlalchemy.engine import Row
 
-from glare_murano import fields, wire
+from glare_murano import wire
 from glare_murano.glare import policies
 from glare_murano.glare.api import validation
 from glare_murano.glare.artifact import MuranoPackageArtifact
@@ -42,12 +41,11 @@ SCHEMA = {
     "required": ["artifacts"],
     "additionalProperties": False,
 }
-_VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def download(req: webob.Request) -> webob.Response:
     """Send the archives of artifacts, each named by the artifact's id."""
-    ids = validation.read_body(req, _VALIDATOR)["artifacts"]
+    ids = validation.read_body(req, SCHEMA)["artifacts"]
     chunks = stream(req.context, list(dict.fromkeys(ids)))
     # An error before the first chunk is answered like any other.
     first = next(chunks)
@@ -62,14 +60,10 @@ def stream(context: RequestContext, ids: Sequence[str]) -> Iterator[bytes]:
     :raises EOFError: in the middle of the batch, if a stored archive differs in
         size from its metadata.
     """
-    return _join(_members(context, ids))
-
-
-def _join(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces, since the server sends each piece alone."""
+    # Small pieces are joined, since the server sends each piece alone.
     joined = bytearray()
     try:
-        for piece in pieces:
+        for piece in _members(context, ids):
             joined += piece
             if len(joined) >= _CHUNK_SIZE:
                 yield bytes(joined)
@@ -174,9 +168,7 @@ def _member(context: RequestContext, blob: Row) -> Iterator[bytes]:
         pieces = iter(store_api.load_from_store(uri=blob.url, context=context))
         piece = next(pieces, b"")
     except Exception as error:  # stores raise errors of their own
-        LOG.warning(
-            "The %s of artifact %s cannot be read: %s", fields.ARCHIVE, blob.artifact_id, error
-        )
+        LOG.warning("The archive of artifact %s cannot be read: %s", blob.artifact_id, error)
         return
     header = tarfile.TarInfo(blob.artifact_id)
     header.size = left = blob.size
@@ -187,6 +179,6 @@ def _member(context: RequestContext, blob: Row) -> Iterator[bytes]:
         piece = next(pieces, b"")
     if left:
         raise EOFError(
-            f"the {fields.ARCHIVE} of artifact {blob.artifact_id} does not have {blob.size} bytes"
+            f"the archive of artifact {blob.artifact_id} does not have {blob.size} bytes"
         )
     yield bytes(-header.size % tarfile.BLOCKSIZE)

@@ -2,7 +2,6 @@
 
 """The resource ``dependencies``: the closure of a set of requirements."""
 
-import jsonschema
 import webob
 from glare.common import exception
 
@@ -22,28 +21,24 @@ _OBJECT = {
     "additionalProperties": False,
 }
 _VERSIONS = {"type": "array", "maxItems": wire.MAX_PINS, "items": {"type": "string"}}
+_PINS = {**_RANGES, "additionalProperties": _VERSIONS}
 SCHEMA = {
     "type": "object",
     "properties": {
         "requirements": _RANGES,
         "package": {"type": "string", "maxLength": 36},
         "objects": {"type": "array", "maxItems": wire.MAX_REQUIREMENTS, "items": _OBJECT},
-        "pins": {
-            "type": "object",
-            "maxProperties": wire.MAX_REQUIREMENTS,
-            "additionalProperties": _VERSIONS,
-        },
+        "pins": _PINS,
         "prereleases": {"type": "boolean"},
         "project_id": {"type": "string"},
     },
     "additionalProperties": False,
 }
-_VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def resolve(req: webob.Request) -> webob.Response:
     """Answer a dependency query with its closure."""
-    body = validation.read_body(req, _VALIDATOR)
+    body = validation.read_body(req, SCHEMA)
     viewer = policies.viewer_of(req.context)
     try:
         query = wire.query_from_json(body)
@@ -65,14 +60,9 @@ def _plan(query: wire.Query, source: GlareSource) -> wire.Answer:
     if query.package is not None:
         roots.append(_package_root(query.package, source))
     closure = resolver.plan([*roots, *query.requirements], query.pins, source)
-    return wire.Answer(
-        tuple(
-            (release, closure.releases[release.key])
-            for release in source.releases(closure.releases)
-        ),
-        closure.unsatisfied,
-        tuple(undefined),
-    )
+    releases = source.releases(closure.releases)
+    chosen = tuple((release, closure.releases[release.key]) for release in releases)
+    return wire.Answer(chosen, closure.unsatisfied, tuple(undefined))
 
 
 def _find_roots(
@@ -88,8 +78,7 @@ def _find_roots(
     roots, undefined = [], []
     for class_name, spec in query.classes:
         packages = defining.get(class_name, ())
-        root = resolver.choose_defining([packages], spec, query.pins)
-        if root is not None:
+        if root := resolver.choose_defining([packages], spec, query.pins):
             roots.append(root)
         else:
             available = tuple(map(str, resolver.one_of_each(packages)))
@@ -99,7 +88,7 @@ def _find_roots(
 
 def _package_root(artifact_id: str, source: GlareSource) -> tuple[str, VersionSpec]:
     """Return the package of a query with a range of exactly its version."""
-    package = source.package()
+    package = source.package(artifact_id)
     if package is None:
         raise exception.ArtifactNotFound(f"Artifact with id={artifact_id} not found.")
     if not any(source.releases([package])):

@@ -6,9 +6,7 @@ Classes are identified by name, across all versions of packages.
 """
 
 import collections
-import dataclasses
 
-import jsonschema
 import webob
 from sqlalchemy.engine import Connection
 
@@ -24,56 +22,48 @@ SCHEMA = {
     "required": ["class"],
     "additionalProperties": False,
 }
-_VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-
-
-@dataclasses.dataclass
-class _Subclass:
-    """A direct or indirect subclass of a class.
-
-    :ivar extends: its direct base classes within the hierarchy.
-    :ivar packages: FQN of a package with its definition -> versions of the package.
-    """
-
-    extends: set[str] = dataclasses.field(default_factory=set)
-    packages: dict[str, set[Version]] = dataclasses.field(
-        default_factory=lambda: collections.defaultdict(set)
-    )
 
 
 def show(req: webob.Request) -> webob.Response:
     """List the subclasses of a class, with their packages."""
-    class_name = validation.read_parameters(req, _VALIDATOR)["class"]
+    class_name = validation.read_parameters(req, SCHEMA)["class"]
     viewer = policies.viewer_of(req.context)
     with queries.snapshot() as connection:
-        found = _find_subclasses(connection, viewer, class_name)
+        extends, packages = _find_subclasses(connection, viewer, class_name)
     listed = [
         {
             "class": name,
-            "extends": sorted(subclass.extends),
+            "extends": sorted(bases),
             "packages": {
                 fqn: [str(version) for version in resolver.newest_first(versions)]
-                for fqn, versions in sorted(subclass.packages.items())
+                for fqn, versions in sorted(packages[name].items())
             },
         }
-        for name, subclass in sorted(found.items())
+        for name, bases in sorted(extends.items())
     ]
     return webob.Response(json={"class": class_name, "subclasses": listed})
 
 
 def _find_subclasses(
     connection: Connection, viewer: policies.Viewer, class_name: str
-) -> dict[str, _Subclass]:
-    """Find the subclasses in active packages visible to a viewer, a level by a statement."""
-    found: dict[str, _Subclass] = collections.defaultdict(_Subclass)
+) -> tuple[dict[str, set[str]], dict[str, dict[str, set[Version]]]]:
+    """Find the subclasses in active packages visible to a viewer, a level by a statement.
+
+    :returns: subclass -> its direct base classes within the hierarchy, and subclass ->
+        FQN of a package that defines it -> versions of the package.
+    """
+    extends: dict[str, set[str]] = collections.defaultdict(set)
+    packages: dict[str, dict[str, set[Version]]] = collections.defaultdict(
+        lambda: collections.defaultdict(set)
+    )
     level = seen = {class_name}
     while level:
         for row in queries.find_extending(connection, viewer, level):
             # Some databases ignore case.
             if row.key_name in level:
                 for name in row.string_value.split(","):
-                    found[name].extends.add(row.key_name)
-                    found[name].packages[row.name].add(queries.version_of(row))
-        level = found.keys() - seen
+                    extends[name].add(row.key_name)
+                    packages[name][row.name].add(queries.version_of(row))
+        level = extends.keys() - seen
         seen = seen | level
-    return found
+    return extends, packages

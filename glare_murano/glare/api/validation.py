@@ -48,8 +48,7 @@ _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
 # Control characters may begin a new line in a log.
-_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
-_FORBIDDEN_IN_NAMES = (field_types.UNSTORABLE, _CONTROL)
+_FORBIDDEN_IN_NAMES = re.compile(f"{field_types.UNSTORABLE.pattern}|[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
@@ -91,34 +90,32 @@ def check(req: webob.Request) -> None:
         _check_fields(_read_json(req))
 
 
-def read_body(req: webob.Request, validator: jsonschema.Validator) -> Any:
+def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
     """Return the JSON body of a request.
 
     :raises glare.common.exception.GlareException: for malformed JSON, and for a
         violation of the schema.
     """
-    body = _read_json(req)
-    _check_schema(validator, body)
-    return body
+    return _conforming(_read_json(req), schema)
 
 
-def read_parameters(req: webob.Request, validator: jsonschema.Validator) -> dict[str, Any]:
+def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
     """Return the parameters of a request's URL, with lists for repeated names.
 
     :raises glare.common.exception.BadRequest: if they violate the schema.
     """
-    parameters: dict[str, Any] = req.GET.mixed()
+    parameters = req.GET.mixed()
     _check_strings(parameters)
-    _check_schema(validator, parameters)
-    return parameters
+    return _conforming(parameters, schema)
 
 
-def _check_schema(validator: jsonschema.Validator, value: Any) -> None:
+def _conforming(value: Any, schema: Mapping[str, Any]) -> Any:
     # The first error is enough: finding the most relevant one takes time for each error.
-    error = next(validator.iter_errors(value), None)
+    error = next(jsonschema.Draft202012Validator(schema).iter_errors(value), None)
     if error is not None:
         place = "/".join(map(str, error.absolute_path)) or "the request"
         raise exception.BadRequest(f"{place[:200]}: {error.message[:200]}")
+    return value
 
 
 def _read_json(req: webob.Request) -> Any:
@@ -153,7 +150,7 @@ def _check_strings(value: Any, depth: int = 0) -> None:
             _check_strings(item, depth + 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_characters(key, *_FORBIDDEN_IN_NAMES)
+            _check_characters(key, _FORBIDDEN_IN_NAMES)
             _check_strings(item, depth + 1)
 
 
@@ -161,12 +158,11 @@ def _too_deep() -> exception.BadRequest:
     return exception.BadRequest(f"the request is nested deeper than {MAX_DEPTH} levels")
 
 
-def _check_characters(text: str, *forbidden: re.Pattern[str]) -> None:
-    for pattern in forbidden:
-        if found := pattern.search(text):
-            raise exception.BadRequest(
-                f"the request has a character that Glare cannot store: {found[0]!a}"
-            )
+def _check_characters(text: str, forbidden: re.Pattern[str]) -> None:
+    if found := forbidden.search(text):
+        raise exception.BadRequest(
+            f"the request has a character that Glare cannot store: {found[0]!a}"
+        )
 
 
 def _check_url(environ: dict[str, Any]) -> None:
@@ -178,8 +174,7 @@ def _check_url(environ: dict[str, Any]) -> None:
         parameters = urllib.parse.unquote(query, errors="strict")
     except UnicodeError as error:
         raise exception.BadRequest("the URL is not in UTF-8") from error
-    _check_characters(path, *_FORBIDDEN_IN_NAMES)
-    _check_characters(parameters, *_FORBIDDEN_IN_NAMES)
+    _check_characters(path + parameters, _FORBIDDEN_IN_NAMES)
     # Glare's router would read it as the method, and read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
         raise exception.BadRequest("_method is not a filter; send the method itself")
@@ -191,9 +186,7 @@ def _check_upload(req: webob.Request) -> None:
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         # Without a length, Glare would read an empty body.
         req.environ["wsgi.input_terminated"] = True
-    limit = artifact.MuranoPackageArtifact.get_max_blob_size(fields.ARCHIVE)
-    if (req.content_length or 0) > limit:
-        raise uploads.archive_too_large(limit)
+    uploads.check_size(req.content_length or 0)
 
 
 def _check_patch(body: Any) -> None:
