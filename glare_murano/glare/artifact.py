@@ -159,12 +159,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             check_full_name(af.name)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
-        _check_characters(af.to_dict())
+        field_types.check_characters(af.to_dict())
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
         """Refuse changes of the name, the version, and the contents of the package."""
-        _check_characters(list(json_patch))
+        field_types.check_characters(list(json_patch))
         consistency.check_patch(af, json_patch)
         af._before_patch = af.to_dict()
 
@@ -246,10 +246,3 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 def list_opts() -> list[tuple[str, list[Any]]]:
     """Return the options by group, for ``oslo-config-generator``."""
     return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
-
-
-def _check_characters(value: Any) -> None:
-    try:
-        field_types.check_characters(value)
-    except ValueError as error:
-        raise exception.BadRequest(f"the request has {error}") from error

@@ -87,14 +87,13 @@ def declare(field: table.Field) -> Any:
 
 def declare_metadata() -> Any:
     """Return the declaration of Glare's field ``metadata``, with filters."""
-    return _filtered(
-        wrappers.DictField.init(
-            _Element,
-            required_on_activate=False,
-            element_validators=[validators.MinStrLen(1)],
-            description="Free text of the publisher, by key.",
-        )
+    field = wrappers.DictField.init(
+        _Element,
+        required_on_activate=False,
+        element_validators=[validators.MinStrLen(1)],
+        description="Free text of the publisher, by key.",
     )
+    return _filtered(field)
 
 
 def _filtered(field: Any) -> Any:
@@ -135,11 +134,11 @@ def declare_version() -> Any:
 def check_characters(value: Any) -> None:
     """Refuse JSON with characters that some databases cannot store.
 
-    :raises ValueError: naming the first such character.
+    :raises glare.common.exception.BadRequest: naming the first such character.
     """
     if isinstance(value, str):
         if found := UNSTORABLE.search(value):
-            raise ValueError(f"the character U+{ord(found[0]):04X}, which Glare cannot store")
+            raise exception.BadRequest(f"Glare cannot store the character U+{ord(found[0]):04X}")
     elif isinstance(value, Mapping):
         check_characters([*value, *value.values()])
     elif isinstance(value, list):

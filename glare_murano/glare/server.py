@@ -169,14 +169,14 @@ def _write_from_the_start(
     return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
 
 
-def clouds_entry(url: str, name: str = "glare-murano") -> str:
+def _clouds_entry(url: str) -> str:
     """Return an entry of ``clouds.yaml`` for the server, as YAML."""
     cloud = {
         "auth_type": "admin_token",
         "auth": {"endpoint": url, "token": TOKEN},
         "artifact_endpoint_override": url,
     }
-    return yaml.safe_dump({"clouds": {name: cloud}}, sort_keys=False)
+    return yaml.safe_dump({"clouds": {"glare-murano": cloud}}, sort_keys=False)
 
 
 def _port(text: str) -> int:
@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with prepared(arguments.state_dir) as application:
             server = Server(application, arguments.port)
             running.append(server)
-            print(f"Glare listens on {server.url}\n\n{clouds_entry(server.url)}", flush=True)
+            print(f"Glare listens on {server.url}\n\n{_clouds_entry(server.url)}", flush=True)
             server.run()
     except ServerError as error:
         return _fail(str(error))
