@@ -71,7 +71,7 @@ class NoSuchPackage(NotFound):
         self,
         fqn: str,
         spec: VersionSpec,
-        available: Iterable[Version],
+        available: tuple[Version, ...],
         catalogs: str,
         required_by: str | None,
         pinned: Version | None,
@@ -85,7 +85,7 @@ class NoSuchPackage(NotFound):
         """
         self.fqn = fqn
         self.spec = spec
-        self.available = tuple(available)
+        self.available = available
         self.chains = chains
         self.others: tuple[NoSuchPackage, ...] = ()
         details = [f"package {fqn} in the range {spec}"]
@@ -124,11 +124,11 @@ class NoSuchClass(NotFound):
     """
 
     def __init__(
-        self, class_name: str, spec: VersionSpec, available: Iterable[str], catalogs: str
+        self, class_name: str, spec: VersionSpec, available: tuple[str, ...], catalogs: str
     ) -> None:
         self.class_name = class_name
         self.spec = spec
-        self.available = tuple(available)
+        self.available = available
         super().__init__(
             f"class {class_name} of a package in the range {spec} was not found in "
             f"{catalogs} (defined by: {listed(self.available)}); "

@@ -246,9 +246,7 @@ class PackageLoader:
             return defining[loaded]
         if (class_name, spec) in self._substitutes:
             return self._substitutes[class_name, spec]
-        choice = self._planned.find_class(class_name, [spec])
-        if choice is None:
-            choice = self._plan_class(class_name, spec)
+        choice = self._planned.find_class(class_name, [spec]) or self._plan_class(class_name, spec)
         self._log_unpinned(choice.release, class_name, spec)
         package = self._load(choice, f"class {class_name} in the range {spec}", "the newest")
         _log_substitute(spec, package)
@@ -275,7 +273,6 @@ class PackageLoader:
             )
 
     def _parse_range(self, range: str | VersionSpec) -> VersionSpec:
-        """Return the range of a call, which needs an open loader."""
         self._check_open()
         if range is None:
             raise InvalidRange("None is not a valid range: leave it out for any version")

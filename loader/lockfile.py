@@ -11,7 +11,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -61,7 +61,6 @@ class Lock:
         <Lock of org.db <1.2, io.murano *: io.murano 0.1.0, org.db 1.0.0>
 
         :param catalogs: one catalogue, or several in the order of preference.
-        :param requirements: FQN -> range.
         :raises InvalidRange: if a range is not valid.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises LockError: if a release has no digest, or there is no catalogue.
@@ -153,14 +152,13 @@ class Lock:
     @classmethod
     def _resolve(
         cls,
-        catalogs: Collection[Catalog],
+        catalogs: Sequence[Catalog],
         requirements: Mapping[str, VersionSpec],
         pins: Mapping[str, Collection[Version]],
     ) -> "Lock":
         if not catalogs:
             raise errors.LockError("there is no catalogue to find packages in; pass at least one")
-        query = Query(tuple(requirements.items()), pins=pins)
-        resolved = resolution.resolve(tuple(catalogs), query)
+        resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
         _check_found(resolved, catalogs, pins)
         for choice in resolved.chosen:
             if not choice.release.digest:
@@ -251,11 +249,9 @@ class LockedCatalog(Catalog):
                     if candidate.digest == release.digest:
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has {candidate.digest or 'no digest'}")
-        failure = (
-            f"was not found in {names(self._catalogs)}"
-            if self._catalogs
-            else "cannot be fetched, since the lock file is used without other catalogues"
-        )
+        failure = f"was not found in {names(self._catalogs)}"
+        if not self._catalogs:
+            failure = "cannot be fetched, since the lock file is used without other catalogues"
         raise errors.CatalogError(
             f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
             + "; ".join([failure, *found])
@@ -264,7 +260,7 @@ class LockedCatalog(Catalog):
 
 def _check_found(
     resolved: resolution.Resolution,
-    catalogs: Collection[Catalog],
+    catalogs: Sequence[Catalog],
     pins: Mapping[str, Collection[Version]],
 ) -> None:
     """Check the closure for missing packages and missing locked versions."""

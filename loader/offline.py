@@ -115,8 +115,7 @@ class OfflineIndex(Catalog):
             except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
                 continue
-            is_root_missing = any(m.demand.requirer is None for m in resolved.unsatisfied)
-            if resolved.undefined or is_root_missing:
+            if resolved.undefined or any(m.demand.requirer is None for m in resolved.unsatisfied):
                 return None
             # Packages missing below are queried again when they are loaded.
             return dataclasses.replace(resolved, unsatisfied=())
