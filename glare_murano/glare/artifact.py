@@ -137,20 +137,43 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         if field_name != table.ARCHIVE:
             return cast(Artifact, super().update_blob(context, af_id, field_name, values))
         if values and values["status"] == "saving":
-            af: Artifact = super().update_blob(context, af_id, field_name, values)
-            request_state.of(context).upload = uploads.Upload(af, values)
-            return af
+            return cls._begin_upload(context, af_id, values)
         upload = request_state.upload_of(context)
-        has_expired = upload.has_expired()
-        if upload.is_stored and not has_expired:
-            return cast(Artifact, cls.init_artifact(context, upload.save(context, af_id)))
+        if upload.has_expired():
+            return cls._refuse_expired_upload(context, upload)
+        if upload.is_stored:
+            return cls._save_upload(context, af_id, upload)
+        return cls._roll_back_upload(context, af_id, upload, values)
+
+    @classmethod
+    def _begin_upload(cls, context: RequestContext, af_id: str, values: dict[str, Any]) -> Artifact:
+        """Mark the archive as being saved, so that Glare refuses any other upload."""
+        af: Artifact = super().update_blob(context, af_id, table.ARCHIVE, values)
+        request_state.of(context).upload = uploads.Upload(af, values)
+        return af
+
+    @classmethod
+    def _save_upload(cls, context: RequestContext, af_id: str, upload: uploads.Upload) -> Artifact:
+        """Save the archive, its blobs and its fields in one transaction."""
+        return cast(Artifact, cls.init_artifact(context, upload.save(context, af_id)))
+
+    @classmethod
+    def _roll_back_upload(
+        cls, context: RequestContext, af_id: str, upload: uploads.Upload, values: Any
+    ) -> Artifact:
+        """Restore the metadata of the archive before the upload, if there was one."""
         upload.discard(context)
+        return cast(Artifact, super().update_blob(context, af_id, table.ARCHIVE, values))
+
+    @classmethod
+    def _refuse_expired_upload(cls, context: RequestContext, upload: uploads.Upload) -> None:
+        """Leave the artifact as another request has made it since."""
+        upload.discard(context)
+        # If the archive was not stored, Glare reports the reason itself.
         if upload.is_stored:
             raise exception.Conflict(
                 "the upload took too long and has expired; upload the archive again"
             )
-        # Glare reports the reason of the failure itself.
-        return None if has_expired else super().update_blob(context, af_id, field_name, values)
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
