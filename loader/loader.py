@@ -56,7 +56,7 @@ class PackageLoader:
         self,
         catalogs: Catalog | Iterable[Catalog] | None = None,
         cache: Cache | str | os.PathLike[str] | None = None,
-        pins: Pins | None = None,
+        pins: Pins | Mapping[str, Iterable[str]] | None = None,
         package_types: PackageTypes | None = None,
         *,
         session: "Session | None" = None,
@@ -89,7 +89,7 @@ class PackageLoader:
         self._package_types = package_types or PackageTypes()
         self._fetcher = fetcher or Fetcher(cache)
         self._offline_index = offline_index
-        self.pins = pins or Pins()
+        self.pins = pins if isinstance(pins, Pins) else Pins(pins or {})
         self._seconds = 0.0
         self._is_closed = False
         self._loaded: dict[str, dict[Version, Package]] = {}

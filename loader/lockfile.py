@@ -66,6 +66,10 @@ class Lock:
         :raises LockError: if a release has no digest, or there is no catalogue.
         :raises CatalogError: if a catalogue cannot be read.
         """
+        if not isinstance(requirements, Mapping):
+            raise TypeError(
+                f"requirements must be a mapping such as {{'org.db': '1'}}, not {requirements!r}"
+            )
         specs = {fqn: VersionSpec.of(range) for fqn, range in requirements.items()}
         return cls._resolve(as_catalogs(catalogs), specs, {})
 

@@ -155,7 +155,7 @@ def as_catalogs(catalogs: Catalog | Iterable[Catalog]) -> tuple[Catalog, ...]:
 
 def names(catalogs: Iterable[Catalog]) -> str:
     """Return the names of catalogues for a message."""
-    return ", ".join(catalog.name for catalog in catalogs)
+    return ", ".join(catalog.name for catalog in catalogs) or "no catalogue at all"
 
 
 def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:

@@ -53,6 +53,8 @@ class ServiceCatalog(base.Catalog):
         :param region_name: the region to look the URL up in; by default any.
         :param attempts: how often a request is sent while its failures are temporary.
         """
+        if not isinstance(session, ksa_session.Session):
+            raise TypeError(f"{session!r} is not a keystoneauth session")
         name = self.title
         if endpoint or region_name:
             name += f" at {endpoint}" if endpoint else f" of the region {region_name}"

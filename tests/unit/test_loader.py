@@ -195,9 +195,33 @@ def test_a_wrong_session_or_cache_is_refused(directory: loader.DirectoryCatalog)
         loader.PackageLoader(session=wrong)
     with pytest.raises(ValueError, match="needs catalogues, or a session"):
         loader.PackageLoader()
+    with pytest.raises(TypeError, match="'token' is not a keystoneauth session"):
+        loader.GlareCatalog(wrong)
     wrong = 7
     with pytest.raises(TypeError, match="cache must be a path, not 7"):
         loader.PackageLoader(directory, wrong)
+
+
+def test_pins_may_be_given_as_a_table(
+    directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> None:
+    pins = {"org.db": ["1.0.0"]}
+    with loader.PackageLoader(directory, tmp_path / "cache", pins) as pinned:
+        assert str(pinned.load_package("org.db").version) == "1.0.0"
+
+
+def test_requirements_that_are_no_mapping_are_refused(directory: loader.DirectoryCatalog) -> None:
+    wrong: Any = ["org.db"]
+    with pytest.raises(TypeError, match=r"must be a mapping such as .* not \['org.db'\]"):
+        loader.Lock.create(directory, wrong)
+
+
+def test_a_message_says_that_there_is_no_catalogue(tmp_path: pathlib.Path) -> None:
+    with (
+        loader.PackageLoader([], tmp_path / "cache") as without,
+        pytest.raises(loader.NoSuchPackage, match="found in no catalogue at all"),
+    ):
+        without.load_package("org.db")
 
 
 @pytest.mark.parametrize("name", ["", "org db", None, 7])
