@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Settings of all tests, and the directories whose tests need a process of their own."""
+"""Settings of all tests, and a process of their own for the integration tests."""
 
 import pathlib
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     named = _names_integration(config)
     if any(named) and not all(named):
         raise pytest.UsageError(
-            f"tests/integration runs in a process of its own: run '{COMMAND}', and the others apart"
+            f"tests/integration needs a process of its own: run '{COMMAND}', and the others before "
+            f"or after it"
         )
 
 
@@ -42,7 +43,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     if effort.FULL:
         for item in items:
             if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(effort.SECONDS))
+                item.add_marker(pytest.mark.timeout(effort.FULL_SECONDS))
 
 
 def pytest_terminal_summary(
@@ -56,7 +57,7 @@ def pytest_terminal_summary(
 
 
 def _names_integration(config: pytest.Config) -> list[bool]:
-    """Return for each argument whether it lies in tests/integration."""
+    """Return, for each path of a command, if it lies in tests/integration."""
     return [path.is_relative_to(INTEGRATION) for path in _named(config)]
 
 
