@@ -18,14 +18,18 @@ from glare_murano.package.errors import (
     InvalidRange,
     InvalidVersion,
     Problem,
+    TooManyVersions,
+    Unplannable,
 )
 from glare_murano.package.manifest import Manifest
+from glare_murano.package.package_types import Description
 from glare_murano.package.rules import Rule
 from glare_murano.package.versions import Version, VersionSpec, parse_version
 
 __all__ = [
     "Archive",
     "Contents",
+    "Description",
     "GlareMuranoError",
     "InvalidArchive",
     "InvalidManifest",
@@ -37,6 +41,8 @@ __all__ = [
     "Manifest",
     "Problem",
     "Rule",
+    "TooManyVersions",
+    "Unplannable",
     "Version",
     "VersionSpec",
     "parse_version",

@@ -8,16 +8,19 @@ read, and declared sizes are compared with the number of bytes.
 
 import abc
 import contextlib
+import io
 import os
 import pathlib
 import re
 import shutil
 import stat
 import struct
+import tempfile
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import IO, Self
 
 from glare_murano.package import archive_rules
@@ -130,12 +133,13 @@ class Archive(abc.ABC):
             shutil.rmtree(partial, ignore_errors=True)
             raise
 
-    def pack(self, target: IO[bytes]) -> None:
+    def pack(self, target: IO[bytes], changed: Mapping[str, bytes] = MappingProxyType({})) -> None:
         """Write a reproducible ZIP file: the same files give the same digest.
 
         Entries are sorted, and have a fixed time.
 
         :param target: a seekable file; an error leaves it unchanged.
+        :param changed: the bytes of files that are not packed as they are, by path.
         :raises InvalidArchive: if a file is not as declared.
         :raises OSError: if a file cannot be read, or the target not written.
         """
@@ -147,14 +151,32 @@ class Archive(abc.ABC):
                     info.compress_type = zipfile.ZIP_DEFLATED
                     info.create_system = _UNIX
                     info.external_attr = (stat.S_IFREG | _mode(entry)) << 16
-                    info.file_size = entry.size
+                    data = changed.get(entry.path)
+                    info.file_size = entry.size if data is None else len(data)
                     with archive.open(info, "w") as stream:
-                        stream.writelines(self._chunks(entry))
+                        stream.writelines(self._chunks(entry) if data is None else [data])
         except BaseException:
             # zipfile completes the archive even after an error.
             target.seek(start)
             target.truncate()
             raise
+
+    def open_zip(self) -> IO[bytes]:
+        """Return the package as an open ZIP file with a descriptor, for another process.
+
+        It is read-only if it is the file that was opened, else packed for this.
+
+        :raises InvalidArchive: if a file is not as declared.
+        :raises OSError: if a file cannot be read, or the temporary file not written.
+        """
+        packed = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - returned
+        try:
+            self.pack(packed)
+        except BaseException:
+            packed.close()
+            raise
+        packed.seek(0)
+        return packed
 
     def _write_all(self, root: pathlib.Path) -> None:
         made = {""}
@@ -215,6 +237,13 @@ class _ZipArchive(Archive):
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def open_zip(self) -> IO[bytes]:
+        if self._zip.fp is not None:
+            with contextlib.suppress(io.UnsupportedOperation):
+                # Opened anew, with a position of its own.
+                return open(f"/proc/self/fd/{self._zip.fp.fileno()}", "rb")
+        return super().open_zip()
 
     def _stream(self, entry: Entry) -> IO[bytes]:
         return self._zip.open(self._infos[entry.path])

@@ -5,7 +5,7 @@
 The rules are the engine's (document "MuranoPL reference", "Common class
 structure"): a file may have several documents, ``Namespaces`` applies to the
 following documents as well, and a class may omit its name if no other does. Properties and
-methods are not read.
+methods are not read; a ``ClassSource`` has their nodes.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import kind
 
 _MAX_NAME = 255
-_MAX_BASES = 64
+MAX_BASES = 64
 _MAX_LISTED = 5
 _PREFIX = re.compile(r"([a-zA-Z_]\w*|=)\Z")
 _NAMESPACE = re.compile(r"([a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*)?\Z")
@@ -41,6 +41,19 @@ class ClassDefinition:
     namespace: str = dataclasses.field(default="", repr=False, compare=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class ClassSource:
+    """A class with the YAML of its document.
+
+    :param keys: the nodes of the document's values by their keys, such as ``Properties``.
+    :param namespaces: prefix -> namespace, as in effect for the document.
+    """
+
+    definition: ClassDefinition
+    keys: Mapping[str, yaml.Node]
+    namespaces: Mapping[str, str]
+
+
 def read_classes(
     nodes: Iterable[yaml.Node], file: str, names: Iterable[str]
 ) -> tuple[list[ClassDefinition], list[Problem]]:
@@ -51,9 +64,20 @@ def read_classes(
     :param names: the names of the classes.
     :returns: a definition for each name, and the problems.
     """
-    found, problems = _definitions(nodes, file)
-    named = {definition.name: definition for definition in found if definition.name}
-    unnamed = [definition for definition in found if not definition.name]
+    sources, problems = read_sources(nodes, file, names)
+    return [source.definition for source in sources], problems
+
+
+def read_sources(
+    nodes: Iterable[yaml.Node], file: str, names: Iterable[str]
+) -> tuple[list[ClassSource], list[Problem]]:
+    """Read the classes that the manifest assigns to a file, with their YAML.
+
+    The parameters are those of ``read_classes``.
+    """
+    found, problems = _sources(nodes, file)
+    named = {source.definition.name: source for source in found if source.definition.name}
+    unnamed = [source for source in found if not source.definition.name]
     if len(unnamed) > 1:
         # The engine loads no class from such a file, not even a named one.
         message = f"{len(unnamed)} classes have no name; at most one may omit it"
@@ -65,17 +89,16 @@ def read_classes(
     for name in names:
         if name in named:
             result.append(named[name])
-        elif unnamed and ("." in name or not unnamed[0].namespace):
-            result.append(dataclasses.replace(unnamed[0], name=name))
+        elif unnamed and ("." in name or not unnamed[0].definition.namespace):
+            definition = dataclasses.replace(unnamed[0].definition, name=name)
+            result.append(dataclasses.replace(unnamed[0], definition=definition))
         else:
             message = f"does not define class {name}; it defines {defined}"
             problems.append(Problem(Rule.CLASS_MISSING, file, message))
     return result, problems
 
 
-def _definitions(
-    nodes: Iterable[yaml.Node], file: str
-) -> tuple[list[ClassDefinition], list[Problem]]:
+def _sources(nodes: Iterable[yaml.Node], file: str) -> tuple[list[ClassSource], list[Problem]]:
     found = []
     problems = []
     namespaces: Mapping[str, str] = {}
@@ -92,10 +115,9 @@ def _definitions(
                 namespaces = _namespaces(keys["Namespaces"])
                 without_namespaces = kind(keys["Namespaces"]) == "nothing"
             if keys and keys.keys() != {"Namespaces"}:
-                found.append(_definition(keys, namespaces))
+                found.append(ClassSource(_definition(keys, namespaces), keys, namespaces))
         except ValueError as error:
-            problem = Problem(Rule.CLASS_SYNTAX, file, str(error), safe_yaml.line_of(node))
-            problems.append(problem)
+            problems.append(Problem(Rule.CLASS_SYNTAX, file, str(error), safe_yaml.line_of(node)))
     return found, problems
 
 
@@ -106,8 +128,8 @@ def _definition(keys: Mapping[str, yaml.Node], namespaces: Mapping[str, str]) ->
         bases = extends.value
     elif extends is not None and not _is_empty(extends):
         bases = [extends]
-    if len(bases) > _MAX_BASES:
-        raise ValueError(f"{len(bases)} base classes, at most {_MAX_BASES} are allowed")
+    if len(bases) > MAX_BASES:
+        raise ValueError(f"{len(bases)} base classes, at most {MAX_BASES} are allowed")
     return ClassDefinition(
         name="" if name is None or _is_empty(name) else _resolve(name, namespaces),
         extends=tuple(_resolve(base, namespaces) for base in bases),
@@ -136,14 +158,11 @@ def _namespaces(node: yaml.Node) -> dict[str, str]:
     return found
 
 
-def _resolve(node: yaml.Node, namespaces: Mapping[str, str]) -> str:
-    """Return the fully qualified name for a name in a class file."""
-    if kind(node) == "nothing":
-        raise ValueError("a class name: expected a string, found nothing")
-    name = _string(node, "a class name")
-    if node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
-        # The engine would use the value, such as True for yes.
-        raise ValueError(f"{quoted(name)} is not a string in YAML; write it in quotes")
+def resolve(name: str, namespaces: Mapping[str, str]) -> str:
+    """Return the fully qualified name for a name in a class file.
+
+    :raises ValueError: if the name is not valid, or its prefix is not declared.
+    """
     if not _TYPE_NAME.match(name):
         raise ValueError(f"{quoted(name)} is not a valid class name")
     prefix, colon, rest = name.rpartition(":")
@@ -158,6 +177,16 @@ def _resolve(node: yaml.Node, namespaces: Mapping[str, str]) -> str:
     if len(name) > _MAX_NAME:
         raise ValueError(f"{quoted(name)} is longer than {_MAX_NAME} characters")
     return name
+
+
+def _resolve(node: yaml.Node, namespaces: Mapping[str, str]) -> str:
+    if kind(node) == "nothing":
+        raise ValueError("a class name: expected a string, found nothing")
+    name = _string(node, "a class name")
+    if node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
+        # The engine would use the value, such as True for yes.
+        raise ValueError(f"{quoted(name)} is not a string in YAML; write it in quotes")
+    return resolve(name, namespaces)
 
 
 def _string(node: yaml.Node, label: str) -> str:

@@ -1,44 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the manifest, the classes and the images of a package from its archive.
+"""Read the manifest, the classes, the form and the images of a package from its archive.
 
-Package types may generate further content on demand, such as the class of a
-Heat template: see ``loader/formats``.
+MuranoPL classes are read from their files. Any other package type describes what it
+generates, see ``package_types``; the generated code of a class is not read.
 """
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import yaml
 
 from glare_murano.package import safe_yaml
 from glare_murano.package.archive import Archive
-from glare_murano.package.classes import ClassDefinition, read_classes
+from glare_murano.package.classes import MAX_BASES, ClassDefinition, read_classes
 from glare_murano.package.errors import InvalidManifest, InvalidPackage, Problem
-from glare_murano.package.hot.template import TEMPLATE_FILE
-from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
+from glare_murano.package.manifest import (
+    MANIFEST_FILE,
+    MAX_REQUIREMENTS,
+    MURANO_PL,
+    Manifest,
+    add_implicit,
+    check_full_name,
+    check_required_name,
+)
+from glare_murano.package.package_types import Describe, Description
 from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
+from glare_murano.package.sandbox import describe_trusted
+from glare_murano.package.versions import VersionSpec
 
-HEAT = "Heat.HOT"
 CLASSES_DIRECTORY = "Classes"
 FORMS_DIRECTORY = "UI"
 MAX_IMAGE_SIZE = 500 * 1024
-_IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+# The beginning of an image -> its content type.
+_IMAGE_TYPES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
     """The description of a package by its own files.
 
-    :param classes: the classes in the manifest, as their files define them;
-        for other formats than MuranoPL only their names.
+    :param classes: the classes in the manifest, as their files define them, or those that
+        the package type generates.
+    :param requirements: FQN -> range, with those that the package type adds.
     :param logo: the bytes of the logo, if any.
     :param supplier_logo: the bytes of the supplier's logo, if any.
-    :param ui: the bytes of the form definition, if any; not checked.
+    :param ui: the bytes of the form definition, if any, or of a generated one; not checked.
     """
 
     manifest: Manifest
     classes: tuple[ClassDefinition, ...]
+    requirements: Mapping[str, VersionSpec]
     logo: bytes | None = None
     supplier_logo: bytes | None = None
     ui: bytes | None = None
@@ -65,56 +87,98 @@ def read_manifest(archive: Archive) -> Manifest:
     return Manifest.parse(archive.read(MANIFEST_FILE, MAX_SIZE))
 
 
-def read_contents(archive: Archive) -> Contents:
+def read_contents(archive: Archive, describe: Describe = describe_trusted) -> Contents:
     """Read the manifest, the classes, the logos and the form of a package.
 
+    :param describe: returns what a package type other than MuranoPL generates.
     :raises InvalidPackage: with all problems of the manifest, else with all
         problems of its files.
     """
     manifest = read_manifest(archive)
     problems: list[Problem] = []
-    classes = _read_classes(archive, manifest, problems)
+    requirements, generated = manifest.requirements, None
+    if manifest.format.name == MURANO_PL:
+        classes = read_class_files(archive, manifest, read_classes, problems)
+    else:
+        description = describe(manifest, archive)
+        classes = _generated_classes(description, problems)
+        requirements = _generated_requirements(description, manifest, problems)
+        generated = _generated_form(description, problems)
     logo = _read_image(archive, manifest.logo, "logo.png", "Logo", problems)
     supplier_logo = _read_image(
-        archive, manifest.supplier_logo, "supplier_logo.png", "Supplier.Logo", problems
+        archive, manifest.supplier.get("Logo"), "supplier_logo.png", "Supplier.Logo", problems
     )
     if problems:
         raise InvalidPackage(problems)
     form = f"{FORMS_DIRECTORY}/{manifest.ui}"
-    ui = archive.read(form, MAX_SIZE) if form in archive.paths else None
-    return Contents(manifest, classes, logo, supplier_logo, ui)
+    own = archive.read(form, MAX_SIZE) if form in archive.paths else None
+    ui = own if generated is None else generated
+    return Contents(manifest, classes, requirements, logo, supplier_logo, ui)
 
 
-def class_names(manifest: Manifest) -> tuple[str, ...]:
-    """Return the names of a package's classes, according to its manifest."""
-    if manifest.format.name == HEAT:
-        return (manifest.full_name,)
-    if manifest.format.name == MURANO_PL:
-        return tuple(manifest.classes)
-    return tuple(manifest.classes) or (manifest.full_name,)
+def image_type(image: bytes) -> str:
+    """Return the content type of a logo."""
+    return next(each for start, each in _IMAGE_TYPES.items() if image.startswith(start))
 
 
-def _read_classes(
-    archive: Archive, manifest: Manifest, problems: list[Problem]
+def _generated_classes(
+    description: Description, problems: list[Problem]
 ) -> tuple[ClassDefinition, ...]:
-    if manifest.format.name == MURANO_PL:
-        return _read_class_files(archive, manifest, problems)
-    is_heat = manifest.format.name == HEAT
-    if is_heat and TEMPLATE_FILE not in archive.paths:
-        message = "is missing at the top of the archive"
-        problems.append(Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message))
-    bases = ("io.murano.Application",) if is_heat else ()
-    return tuple(ClassDefinition(name, bases) for name in class_names(manifest))
+    found = []
+    for name, bases in description.classes.items():
+        try:
+            if len(bases) > MAX_BASES:
+                raise ValueError(f"{len(bases)} base classes, at most {MAX_BASES} are allowed")
+            extends = tuple(check_full_name(base) for base in bases)
+            found.append(ClassDefinition(check_full_name(name), extends))
+        except ValueError as error:
+            problems.append(Problem(Rule.PACKAGE_TYPE_RESULT, f"class {name}", str(error)))
+    return tuple(found)
 
 
-def _read_class_files(
-    archive: Archive, manifest: Manifest, problems: list[Problem]
-) -> tuple[ClassDefinition, ...]:
+def _generated_requirements(
+    description: Description, manifest: Manifest, problems: list[Problem]
+) -> Mapping[str, VersionSpec]:
+    found = {}
+    for fqn, text in description.requirements.items():
+        try:
+            found[check_required_name(fqn)] = VersionSpec.of(text)
+        except ValueError as error:
+            problems.append(Problem(Rule.PACKAGE_TYPE_RESULT, f"requirement {fqn}", str(error)))
+    if len(found) > MAX_REQUIREMENTS:
+        message = f"{len(found)} packages, at most {MAX_REQUIREMENTS} are allowed"
+        problems.append(Problem(Rule.PACKAGE_TYPE_RESULT, "requirements", message))
+    return add_implicit(found, manifest.full_name, manifest.version)
+
+
+def _generated_form(description: Description, problems: list[Problem]) -> bytes | None:
+    try:
+        form = None if description.ui is None else description.ui.encode()
+        if form is not None and len(form) > MAX_SIZE:
+            raise ValueError(f"{len(form)} bytes, at most {MAX_SIZE} are allowed")
+    except ValueError as error:
+        problems.append(Problem(Rule.PACKAGE_TYPE_RESULT, "form", str(error)))
+        return None
+    return form
+
+
+def read_class_files(
+    archive: Archive,
+    manifest: Manifest,
+    read: Callable[[list[yaml.Node], str, list[str]], tuple[list[T], list[Problem]]],
+    problems: list[Problem],
+) -> tuple[T, ...]:
+    """Read the classes of a MuranoPL package from its files.
+
+    :param read: reads the classes with these names from the documents of a file:
+        ``read_classes`` or ``read_sources``.
+    :param problems: a list for the problems found.
+    """
     files: dict[str, list[str]] = collections.defaultdict(list)
     for name, file in manifest.classes.items():
         files[f"{CLASSES_DIRECTORY}/{file}"].append(name)
     paths = frozenset(archive.paths)
-    definitions: list[ClassDefinition] = []
+    definitions: list[T] = []
     # The limits hold for all class files together. Murano's core library has 111 KB and
     # 5,400 values; time and memory depend on the values.
     size = values = 0
@@ -141,7 +205,7 @@ def _read_class_files(
         if values > MAX_EXPANDED:
             problems.append(_too_large(file, f"{MAX_EXPANDED} values"))
             break
-        found, class_problems = read_classes(nodes, file, names)
+        found, class_problems = read(nodes, file, names)
         definitions += found
         problems += class_problems
     return tuple(definitions)
@@ -166,7 +230,7 @@ def _read_image(
         problems.append(Problem(Rule.IMAGE_SIZE, key, message))
         return None
     data = archive.read(path, MAX_IMAGE_SIZE)
-    if data.startswith(_IMAGE_SIGNATURES):
+    if data.startswith(tuple(_IMAGE_TYPES)):
         return data
     problems.append(Problem(Rule.IMAGE_TYPE, key, f"{path} is not a PNG, JPEG or GIF image"))
     return None

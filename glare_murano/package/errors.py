@@ -45,6 +45,14 @@ class InvalidRange(GlareMuranoError, ValueError):
     """A string is not a valid range of versions."""
 
 
+class Unplannable(GlareMuranoError):
+    """The plan of a closure exceeds a limit; only malicious requirements lead here."""
+
+
+class TooManyVersions(Unplannable):
+    """The ranges upon a package need too many versions; the message has both."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """A reason to refuse a package.

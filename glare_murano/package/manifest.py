@@ -6,13 +6,15 @@ The keys are those of Murano's package formats 1.0 to 1.4 and of the
 specification "Murano versioning". Other files of the package are not read.
 """
 
+import codecs
 import contextlib
 import dataclasses
+import difflib
 import functools
 import importlib.metadata
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 import yaml
@@ -34,11 +36,12 @@ CORE_LIBRARY = "io.murano"
 MURANO_PL = "MuranoPL"
 PACKAGE_TYPES = ("Application", "Library")
 PLUGIN_NAMESPACE = "io.murano.plugins.packages"
+FUNCTION_NAMESPACE = "glare_murano.package_types"
 
 _KEYS = {"Author", "Classes", "Description", "Format", "FullName", "Logo", "Meta", "Name"}
 _KEYS |= {"Require", "Supplier", "Tags", "Type", "UI", "Version"}
 _MAX_NAME = 255
-_MAX_REQUIREMENTS = 256
+MAX_REQUIREMENTS = 256
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
 # An extension plug-in is required by the name of its Python distribution, in
 # which hyphens are allowed.
@@ -108,11 +111,6 @@ class Manifest:
     document: Mapping[str, Any]
     warnings: tuple[Problem, ...]
 
-    @property
-    def supplier_logo(self) -> str | None:
-        """The file of the supplier's logo; None without the key."""
-        return self.supplier.get("Logo") or None
-
     @classmethod
     def parse(cls, data: bytes) -> "Manifest":
         """Parse a manifest.
@@ -123,13 +121,13 @@ class Manifest:
         return _ManifestReader(data).manifest()
 
 
-def check_full_name(text: str) -> str:
+def check_full_name(text: str, max_length: int = _MAX_NAME) -> str:
     """Check and return the name of a package or a class.
 
     :raises InvalidName: if the name is not letters, digits and underscores,
-        joined by single dots, with at most 255 characters.
+        joined by single dots, or is too long.
     """
-    return _checked_name(text, _NAME, "letters, digits and underscores")
+    return _checked_name(text, _NAME, "letters, digits and underscores", max_length)
 
 
 def check_required_name(text: str) -> str:
@@ -140,19 +138,78 @@ def check_required_name(text: str) -> str:
     return _checked_name(text, _REQUIRED_NAME, "letters, digits, underscores and hyphens")
 
 
+def with_version(data: bytes, version: Version) -> bytes:
+    """Return a manifest with another version, and everything else as it is written.
+
+    :param data: the bytes of a valid ``manifest.yaml``.
+    """
+    text, root = _decoded(data)
+    values = {key.value: value for key, value in root.value}
+    if "Version" in values:
+        found = values["Version"]
+        start, end = found.start_mark.index, found.end_mark.index
+        # There are no characters of a null that is not written.
+        written = str(version) if start < end else f" {version}"
+    else:
+        first = root.value[0][0].start_mark
+        start = end = first.index
+        written = f"Version: {version}" + (", " if root.flow_style else "\n" + " " * first.column)
+    return f"{text[:start]}{written}{text[end:]}".encode()
+
+
+def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
+    """Return a manifest with other ranges in ``Require``, and everything else as it is written.
+
+    :param data: the bytes of a valid ``manifest.yaml``.
+    :param ranges: FQN -> range, of packages that it requires.
+    """
+    text, root = _decoded(data)
+    values = {key.value: value for key, value in root.value}
+    # From the end, so that the places of the others stay.
+    for key, value in reversed(values["Require"].value if ranges else ()):
+        if key.value in ranges:
+            start, end = value.start_mark.index, value.end_mark.index
+            written = f"'{ranges[key.value]}'"
+            text = f"{text[:start]}{'' if start < end else ' '}{written}{text[end:]}"
+    return text.encode()
+
+
+def _decoded(data: bytes) -> tuple[str, Any]:
+    """Return a manifest as a string, and its root node with places in this string."""
+    is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if is_utf_16 else "utf-8-sig")
+    return text, safe_yaml.compose(text.encode(), MANIFEST_FILE)
+
+
 @functools.cache
-def registered_formats() -> Mapping[str, str]:
-    """Return the formats of installed plug-ins, by their full names.
+def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPoint]:
+    """Return the installed package types by their formats.
 
     No plug-in is imported, and entry points are read once in a process.
 
-    :returns: ``Type/Version`` -> name of the entry point.
+    :param group: ``PLUGIN_NAMESPACE`` for classes, ``FUNCTION_NAMESPACE`` for functions.
     """
     found = {}
-    for entry_point in importlib.metadata.entry_points(group=PLUGIN_NAMESPACE):
+    for entry_point in importlib.metadata.entry_points(group=group):
         with contextlib.suppress(InvalidVersion):
-            found[str(Format.of(entry_point.name))] = entry_point.name
+            found[Format.of(entry_point.name)] = entry_point
     return found
+
+
+def add_implicit(
+    requirements: Mapping[str, VersionSpec], full_name: str, version: Version
+) -> dict[str, VersionSpec]:
+    """Return requirements with the implicit ones of "Murano versioning" added.
+
+    These are the core library in the range ``0``, and the package itself in its major version.
+    """
+    implicit = {}
+    if full_name != CORE_LIBRARY:
+        implicit = {
+            CORE_LIBRARY: VersionSpec.of(None),
+            full_name: VersionSpec.of(str(version.major)),
+        }
+    return {**requirements, **{k: v for k, v in implicit.items() if k not in requirements}}
 
 
 class _ManifestReader:
@@ -240,22 +297,14 @@ class _ManifestReader:
         return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
     def _requirements(self, full_name: str, version: Version) -> dict[str, VersionSpec]:
-        """Return the written requirements, then the implicit ones.
-
-        Implicit are the core library in 0.x, and the package itself with its own major version.
-        The core library does not require itself (specification "Murano versioning", section
-        "Package requirements").
-        """
+        """Return the written requirements, then the implicit ones."""
         node = self._nodes.get("Require")
-        if isinstance(node, yaml.MappingNode) and len(node.value) > _MAX_REQUIREMENTS:
-            message = f"{len(node.value)} packages, at most {_MAX_REQUIREMENTS} are allowed"
+        if isinstance(node, yaml.MappingNode) and len(node.value) > MAX_REQUIREMENTS:
+            message = f"{len(node.value)} packages, at most {MAX_REQUIREMENTS} are allowed"
             self._complain(Rule.MANIFEST_REQUIRE, "Require", message, node)
             return {}
         found = self._mapping("Require", Rule.MANIFEST_REQUIRE, check_required_name, VersionSpec.of)
-        if full_name != CORE_LIBRARY:
-            found.setdefault(CORE_LIBRARY, VersionSpec.of(None))
-            found.setdefault(full_name, VersionSpec.of(str(version.major)))
-        return found
+        return add_implicit(found, full_name, version)
 
     def _mapping(
         self, key: str, rule: Rule, check_key: Callable[[str], str], convert: Callable[[str], T]
@@ -283,9 +332,8 @@ class _ManifestReader:
         return document
 
     def _unknown_keys(self) -> tuple[Problem, ...]:
-        message = f"is unknown; known are {', '.join(sorted(_KEYS))}"
         return tuple(
-            Problem(Rule.MANIFEST_KEY, quoted(key), message, safe_yaml.line_of(node))
+            Problem(Rule.MANIFEST_KEY, quoted(key), _unknown_key(key), safe_yaml.line_of(node))
             for key, node in self._written.items()
             if key not in _KEYS
         )
@@ -316,10 +364,9 @@ class _ManifestReader:
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
         """Convert a string as written, null to the empty string; None after a problem."""
-        if not isinstance(node, yaml.ScalarNode):
-            self._complain(rule, where, f"expected a string, found {safe_yaml.kind(node)}", node)
-            return None
         try:
+            if not isinstance(node, yaml.ScalarNode):
+                raise ValueError(f"expected a string, found {safe_yaml.kind(node)}")
             return convert("" if node.tag == safe_yaml.NULL else node.value)
         except ValueError as error:
             self._complain(rule, where, str(error), node)
@@ -329,11 +376,19 @@ class _ManifestReader:
         self._problems.append(Problem(rule, where, message, safe_yaml.line_of(node)))
 
 
-def _checked_name(text: str, pattern: re.Pattern[str], characters: str) -> str:
-    if not isinstance(text, str) or len(text) > _MAX_NAME or not pattern.match(text):
+def _unknown_key(key: str) -> str:
+    similar = difflib.get_close_matches(key[:_MAX_NAME], sorted(_KEYS), n=1)
+    hint = f"did you mean {similar[0]}?" if similar else f"known are {', '.join(sorted(_KEYS))}"
+    return f"is unknown; {hint}"
+
+
+def _checked_name(
+    text: str, pattern: re.Pattern[str], characters: str, max_length: int = _MAX_NAME
+) -> str:
+    if not isinstance(text, str) or len(text) > max_length or not pattern.match(text):
         raise InvalidName(
             f"{quoted(str(text))} is not a valid name: expected {characters} joined by single "
-            f"dots, at most {_MAX_NAME} characters"
+            f"dots, at most {max_length} characters"
         )
     return text
 
@@ -346,10 +401,25 @@ def _package_type(text: str) -> str:
 
 def _registered_format(text: str) -> Format:
     found = Format.of(text)
-    if str(found) not in registered_formats():
-        expected = ", ".join(sorted(registered_formats()))
-        raise ValueError(f"{quoted(text)} is unknown: expected one of {expected}")
+    known = {*registered_formats(PLUGIN_NAMESPACE), *registered_formats(FUNCTION_NAMESPACE)}
+    if found not in known:
+        raise ValueError(f"{quoted(text)} is {_unknown_format(found, known)}")
     return found
+
+
+def _unknown_format(found: Format, known: Collection[Format]) -> str:
+    versions = [each for each in known if each.name.lower() == found.name.lower()]
+    listed = f"installed are {', '.join(sorted(map(str, known)))}"
+    for each in versions:
+        if each.version == found.version:
+            return f"unknown; did you mean {each}? {listed}"
+    newest = max(versions, key=lambda each: each.version, default=None)
+    if newest is None or found.version < newest.version:
+        return f"unknown; {listed}"
+    return (
+        f"newer than {newest}, the newest version of this package type that is installed; lower "
+        f"Format if the package needs no newer one, or upgrade the package type; {listed}"
+    )
 
 
 def _relative_path(text: str) -> str:

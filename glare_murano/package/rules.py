@@ -106,6 +106,9 @@ class Rule(enum.StrEnum):
     """Several classes in a file have no ``Name``. Name all of them but one."""
     CLASS_MISSING = "class-missing"
     """A file does not define a class that the manifest lists. Correct the manifest or ``Name``."""
+    CLASS_UNLISTED = "class-unlisted"
+    """No installed function finds the classes that the package type generates. List them in
+    ``Classes``, or install a plug-in with such a function on the server."""
     IMAGE_MISSING = "image-missing"
     """The file of a logo is missing. Add it, or remove the key from the manifest."""
     IMAGE_SIZE = "image-size"
@@ -129,6 +132,15 @@ class Rule(enum.StrEnum):
     TEMPLATE_VALUE = "template-value"
     """A mapping in the template has a key that is not a string, or merges (``<<``) something else
     than mappings. Correct the key."""
+    PACKAGE_TYPE_RESULT = "package-type-result"
+    """A class, base class, requirement or form that the package type generates is not valid, or
+    the package type itself refuses a file. Correct the package."""
+    PACKAGE_TYPE_LIMIT = "package-type-limit"
+    """The package type needs more than ``package_type_timeout``, ``package_type_memory`` or 4 MiB
+    of results for the package. Simplify the package."""
+    PACKAGE_TYPE_FAILURE = "package-type-failure"
+    """The plug-in of the package type failed (status 500). Read the server's log, and correct or
+    reinstall the plug-in."""
     REQUIREMENT_MISSING = "requirement-missing"
     """A package is activated, and a package that it requires is missing. Upload that one first,
     or change the range."""

@@ -51,7 +51,6 @@ _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _NODE = (yaml.ScalarEvent, yaml.AliasEvent, *_OPENING)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
-
 # Local names, since the loader needs them for every node.
 _SCALAR = yaml.ScalarNode
 _MAPPING = yaml.MappingNode

@@ -5,14 +5,18 @@
 The grammar comes from the specification "Murano versioning", section "Package
 requirements". Where the Murano 16 engine differs, the engine wins, also for
 pre-releases and build metadata: the engine, the loader and Glare must select
-the same version for a requirement.
+the same version for a requirement. One form is the specification's alone: the
+engine refuses a partial version after ``!=``, and ``loader.engine.patches`` makes
+it read ranges by this module.
 """
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from semantic_version import SimpleSpec, Version
 from semantic_version import base as semver
@@ -22,6 +26,8 @@ from glare_murano.package.errors import InvalidRange, InvalidVersion, quoted
 __all__ = ["Version", "VersionSpec", "parse_version"]
 
 _Number = tuple[float, float, float]
+# A comparison, or "older than 1.5.0 or not older than 1.6.0" for !=1.5.
+_Clause: TypeAlias = semver.Range | semver.AnyOf
 _LOWEST: _Number = (0, 0, 0)
 _HIGHEST: _Number = (math.inf, 0, 0)
 
@@ -76,13 +82,13 @@ class VersionSpec:
 
     text: str = dataclasses.field(compare=False)
     canonical: str
-    _clauses: tuple[semver.Range, ...] = dataclasses.field(compare=False)
+    _clauses: tuple[_Clause, ...] = dataclasses.field(compare=False)
     _spec: SimpleSpec = dataclasses.field(compare=False)
     # The range of plain versions, without pre-release and build metadata:
-    # _low <= version < _high, but none of _excluded.
+    # _low <= version < _high, but in no interval of _excluded.
     _low: _Number = dataclasses.field(compare=False)
     _high: _Number = dataclasses.field(compare=False)
-    _excluded: frozenset[_Number] = dataclasses.field(compare=False)
+    _excluded: tuple[tuple[_Number, _Number], ...] = dataclasses.field(compare=False)
     # Pre-releases and build metadata are compared only with these.
     _targets: frozenset[_Number] = dataclasses.field(compare=False)
 
@@ -94,14 +100,14 @@ class VersionSpec:
             ``!=``, ``<``, ``<=``, ``>``, ``>=`` and the engine's ``~``, ``^``,
             ``~=``) joined by commas, or ``*``. None and the empty string mean
             ``0``, that is 0.x.
-        :raises InvalidRange: if the engine would also refuse it.
+        :raises InvalidRange: if the string is not valid.
         """
         if isinstance(text, VersionSpec):
             return text
         if text is not None and not isinstance(text, str):
-            # A number may have lost digits: YAML and JSON read 1.10 as 1.1.
             raise InvalidRange(
-                f"{quoted(repr(text))} is not a valid range: expected a string such as '1.10'"
+                f"the {type(text).__name__} {quoted(repr(text))} is not a valid range: write it "
+                f"as a string, since 1.10 without quotes is the number 1.1"
             )
         return _parse(text or "0")
 
@@ -117,17 +123,32 @@ class VersionSpec:
         (specification "Murano versioning", section "Object version"). Any
         other range has no fallback.
         """
-        if [clause.operator for clause in self._clauses] != [semver.Range.OP_EQ]:
+        if len(self._clauses) > 1 or not self.canonical.startswith("=="):
             return (self,)
-        version = self._clauses[0].target
+        (version,) = _targets(self._clauses[0])
         return (self, _parse(f"{version.major}.{version.minor}"), _parse(f"{version.major}"))
+
+    def is_exactly(self, version: Version) -> bool:
+        """Check whether the range is written as exactly this version."""
+        return self.canonical == f"=={version}"
 
     def match(self, version: Version) -> bool:
         """Check whether the version is in the range."""
         number = (version.major, version.minor, version.patch)
         if number in self._targets and (version.prerelease or version.build):
             return bool(self._spec.match(version))
-        return self._low <= number < self._high and number not in self._excluded
+        return self._low <= number < self._high and not (
+            self._excluded and any(low <= number < high for low, high in self._excluded)
+        )
+
+    @property
+    def edges(self) -> frozenset[Version]:
+        """Return the plain versions at which the range starts or stops to hold versions.
+
+        From one edge to the next, all plain versions are in the range, or none.
+        """
+        numbers = {self._low, self._high, *itertools.chain(*self._excluded)} - {_HIGHEST}
+        return frozenset(Version("{:.0f}.{:.0f}.{:.0f}".format(*number)) for number in numbers)
 
     def select(self, versions: Iterable[Version]) -> Version | None:
         """Return the newest version in the range, or None.
@@ -154,41 +175,59 @@ def _parse(text: str) -> VersionSpec:
         is_too_long = len(compact) > _MAX_LENGTH or len(text) > 2 * _MAX_LENGTH
         if is_too_long or compact.count(",") >= _MAX_CLAUSES:
             raise ValueError(compact)
-        parsed = SimpleSpec(compact).clause
-        parts = list(parsed) if isinstance(parsed, semver.AllOf | semver.AnyOf) else [parsed]
-        # The library has clauses in a set: remove duplicates, and fix the order.
-        clauses = tuple({str(part): part for part in sorted(parts, key=str)}.values())
+        # Without duplicates, in a fixed order.
+        found = dict(itertools.chain(*map(_parse_clauses, compact.split(","))))
+        clauses = {clause: found[clause] for clause in sorted(found)}
     except ValueError as error:
         raise InvalidRange(
             f"{quoted(text)} is not a valid range of versions: expected a version such as 1 or "
             f"1.2, clauses such as >=1.2,<2, or *"
         ) from error
-    if not all(isinstance(clause, semver.Range) for clause in clauses):
-        raise InvalidRange(
-            f"{quoted(text)} is a range that the engine refuses: beside other clauses, != needs "
-            f"a full version, such as !=1.5.0"
-        )
-    intervals = [_interval(clause) for clause in clauses]
-    spec = SimpleSpec(",".join(map(str, clauses)) or "*")
+    canonical = ",".join(clauses)
+    lows, highs, excluded = zip(*map(_interval, clauses.values()), strict=True)
+    targets = {target for clause in clauses.values() for target in _targets(clause)}
     return VersionSpec(
         text=text,
-        canonical=str(spec),
-        _clauses=clauses,
-        _spec=spec,
-        _low=max((low for low, _, _ in intervals), default=_LOWEST),
-        _high=min((high for _, high, _ in intervals), default=_HIGHEST),
-        _excluded=frozenset(number for _, _, number in intervals if number is not None),
-        _targets=frozenset((c.target.major, c.target.minor, c.target.patch) for c in clauses),
+        canonical=canonical,
+        _clauses=tuple(clauses.values()),
+        _spec=SimpleSpec(canonical),
+        _low=max(lows),
+        _high=min(highs),
+        _excluded=tuple(interval for interval in excluded if interval is not None),
+        _targets=frozenset(map(_number, targets)),
     )
 
 
-def _interval(clause: semver.Range) -> tuple[_Number, _Number, _Number | None]:
+def _parse_clauses(text: str) -> Iterator[tuple[str, _Clause]]:
+    """Parse the part of a range between two commas; yield each clause with its full form."""
+    parsed = SimpleSpec(text).clause
+    for clause in parsed if isinstance(parsed, semver.AllOf) else [parsed]:
+        if isinstance(clause, semver.AnyOf):
+            low, high = _targets(clause)
+            yield f"!={low.major}" + (f".{low.minor}" if low.major == high.major else ""), clause
+        else:
+            yield str(clause), clause
+
+
+def _targets(clause: _Clause) -> list[Version]:
+    return sorted(c.target for c in clause) if isinstance(clause, semver.AnyOf) else [clause.target]
+
+
+def _number(version: Version) -> _Number:
+    return version.major, version.minor, version.patch
+
+
+def _interval(clause: _Clause) -> tuple[_Number, _Number, tuple[_Number, _Number] | None]:
     """Return the plain versions that a clause allows.
 
-    :returns: the inclusive lower bound, the exclusive upper bound, an excluded version.
+    :returns: the inclusive lower bound, the exclusive upper bound, and an excluded
+        interval between such bounds.
     """
+    if isinstance(clause, semver.AnyOf):
+        low, high = _targets(clause)
+        return _LOWEST, _HIGHEST, (_number(low), _number(high))
     target = clause.target
-    number = (target.major, target.minor, target.patch)
+    number = _number(target)
     after = (target.major, target.minor, target.patch + 1)
     is_plain = not target.prerelease and not target.build
     # A pre-release directly precedes its plain version.
@@ -204,4 +243,4 @@ def _interval(clause: semver.Range) -> tuple[_Number, _Number, _Number | None]:
             return _LOWEST, passed, None
         case "==":
             return number, after if is_plain else number, None
-    return _LOWEST, _HIGHEST, number if is_plain else None
+    return _LOWEST, _HIGHEST, (number, after) if is_plain else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The MuranoPL class that deploys a HOT template, as plain data.
+"""The MuranoPL class that deploys a HOT template, with the contracts of its parameters.
 
 Properties, and the attribute with the name of the stack, have the same names as
 in Murano's generated class, so environments can switch between both classes.
@@ -13,6 +13,7 @@ from glare_murano.package.hot.parameter import Parameter, ParameterType
 from glare_murano.package.hot.template import Template
 from glare_murano.package.hot.yaql import Yaql, literal
 
+BASE = "io.murano.Application"
 FILES = "HotFiles"
 ENVIRONMENTS = "HotEnvironments"
 
@@ -50,7 +51,7 @@ def make_class(
     outputs = {output: Yaql(_OUTPUT) for output in template.outputs}
     return {
         "Name": name,
-        "Extends": "io.murano.Application",
+        "Extends": BASE,
         "Properties": {
             "name": _property("In", Yaql("$.string().notNull()")),
             "hotEnvironment": _property("In", Yaql("$.string()")),

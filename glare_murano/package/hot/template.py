@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A HOT template: the checked parts from which a class and a form are generated.
+"""A HOT template, read and checked: its parts, from which a class and a form are generated.
 
 These are parameters, their groups and outputs. The section ``resources`` must
 exist, but only Heat reads the resources.
@@ -117,7 +117,10 @@ class _TemplateReader:
                 self._complain(Rule.TEMPLATE_CONSTRAINT, place, str(error), key)
 
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
-        """Return the template's groups, and a group of the other parameters."""
+        """Return the template's groups, and a group of the other parameters.
+
+        A parameter stays in the first group with its name.
+        """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
         if not isinstance(groups, list | None):
@@ -130,9 +133,11 @@ class _TemplateReader:
                 where = f"parameter_groups[{number}]"
                 self._complain(Rule.TEMPLATE_GROUP, where, "expected a list of parameters", node)
                 continue
-            known = [name for name in names or () if isinstance(name, str) and name in parameters]
-            yield tuple(known)
-            others = {name: None for name in others if name not in known}
+            strings = dict.fromkeys(name for name in names or () if isinstance(name, str))
+            known = tuple(name for name in strings if name in others)
+            yield known
+            for name in known:
+                del others[name]
         if others:
             yield tuple(others)
 

@@ -19,6 +19,7 @@ from glare_murano.package import (
 from glare_murano.package.classes import ClassDefinition
 from glare_murano.package.contents import MAX_IMAGE_SIZE
 from glare_murano.package.manifest import PLUGIN_NAMESPACE
+from glare_murano.package.sandbox import Sandbox
 from tests import packages
 
 NAME = "org.app"
@@ -197,7 +198,7 @@ class TestImages:
 
 
 class TestOtherFormats:
-    """Content that a package type generates on demand cannot be read from files."""
+    """Of a package type without a function, only the manifest is known."""
 
     @pytest.fixture
     def plug_in(self, site):
@@ -214,12 +215,23 @@ class TestOtherFormats:
         assert bases(found) == {"a.B": (), "a.C": ()}
 
     @pytest.mark.usefixtures("plug_in")
+    @pytest.mark.parametrize("classes", [None, {"a.B": "missing.yaml"}])
+    def test_a_server_needs_the_names_of_the_classes(self, classes):
+        data = packages.zipped(package(classes, {}, Format="TOSCA/1.0"))
+        with Archive.open(io.BytesIO(data)) as archive:
+            if classes:
+                assert bases(read_contents(archive, Sandbox().describe)) == {"a.B": ()}
+                return
+            with pytest.raises(InvalidPackage, match="class-unlisted"):
+                read_contents(archive, Sandbox().describe)
+
+    @pytest.mark.usefixtures("plug_in")
     def test_nothing_inherits(self):
         assert contents(None, {}, Format="TOSCA/1.0").inherits == {}
 
     def test_a_heat_template_is_an_application(self):
         files = package(None, {}, Format="Heat.HOT/1.0", Type="Application")
-        template = {"template.yaml": b"heat_template_version: 2013-05-23\n"}
+        template = {"template.yaml": b"heat_template_version: 2013-05-23\nresources: {}\n"}
         with Archive.open(io.BytesIO(packages.zipped({**files, **template}))) as archive:
             found = read_contents(archive)
         assert found.classes == (ClassDefinition(NAME, ("io.murano.Application",)),)
@@ -238,7 +250,7 @@ class TestOtherFormats:
 class TestInherits:
     def inherits(self, *classes):
         definitions = tuple(ClassDefinition(name, tuple(extends)) for name, extends in classes)
-        return Contents(contents(None, {}).manifest, definitions).inherits
+        return Contents(contents(None, {}).manifest, definitions, {}).inherits
 
     def test_of_no_classes_is_nothing(self):
         assert self.inherits() == {}

@@ -20,7 +20,7 @@ from glare_murano.package import (
     VersionSpec,
     manifest,
 )
-from glare_murano.package.manifest import Format
+from glare_murano.package.manifest import Format, with_ranges, with_version
 from tests import effort
 
 MINIMAL = "FullName: org.app\nType: Application\n"
@@ -144,8 +144,14 @@ class TestComplete:
         data = f"{MINIMAL}Author: J\u00f6rg\n".encode(encoding)
         assert Manifest.parse(data).author == "J\u00f6rg"
 
-    def test_unknown_keys_are_left_alone(self):
-        assert parse_with("Whatever: {a: [1, 2]}\n").full_name == "org.app"
+    @pytest.mark.parametrize(
+        ("key", "hint"),
+        [("Whatever", "known are Author, "), ("Requires", "did you mean Require?")],
+    )
+    def test_unknown_keys_are_left_alone_with_a_warning(self, key, hint):
+        found = parse_with(f"{key}: {{a: [1, 2]}}\n")
+        assert found.full_name == "org.app"
+        assert f"is unknown; {hint}" in str(found.warnings[0])
 
     def test_mappings_cannot_be_changed(self):
         found = parse(COMPLETE)
@@ -377,6 +383,21 @@ class TestFormats:
         assert written in problem.message
         assert "MuranoPL/1.4.0" in problem.message
 
+    @pytest.mark.parametrize(
+        ("written", "hint"),
+        [
+            ("muranopl/1.0", "unknown; did you mean MuranoPL/1.0.0?"),
+            ("heat.hot/1", "unknown; did you mean Heat.HOT/1.0.0?"),
+            ("1.5", "newer than MuranoPL/1.4.0, the newest version of this package type that is"),
+            ("muranopl/2.0", "newer than MuranoPL/1.4.0, "),
+            ("Heat.HOT/2.0", "newer than Heat.HOT/1.0.0, "),
+            ("1.0.1", "unknown; installed are Heat.HOT/1.0.0, MuranoPL/1.0.0, "),
+        ],
+    )
+    def test_the_right_one_is_hinted_at(self, written, hint):
+        (problem,) = problems_of(f"{MINIMAL}Format: {written}\n")
+        assert problem.message.startswith(f"{written!r} is {hint}")
+
     @pytest.mark.parametrize("written", ["x", "MuranoPL/x", "MuranoPL/1.x", "MuranoPL/1/0/x"])
     def test_one_without_a_version_is_refused(self, written):
         assert found_in(f"{MINIMAL}Format: {written}\n") == [("manifest-format", "Format", 3)]
@@ -402,7 +423,7 @@ class TestFormats:
         registered.append(
             importlib.metadata.EntryPoint("X/y", "no.such:Class", manifest.PLUGIN_NAMESPACE)
         )
-        assert manifest.registered_formats() == {}
+        assert manifest.registered_formats(manifest.PLUGIN_NAMESPACE) == {}
 
 
 class TestProblems:
@@ -870,3 +891,47 @@ class TestFuzz:
     @given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join))
     def test_random_yaml_after_a_manifest(self, text):
         parses_or_is_refused(f"{MINIMAL}Other: {text}\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("FullName: org.a\n", "Version: 0.16.0\nFullName: org.a\n"),
+        (
+            "---\n  FullName: a # x\n  Type: b",
+            "---\n  Version: 0.16.0\n  FullName: a # x\n  Type: b",
+        ),
+        (
+            "# ä😀\nFullName: org.a\nVersion: 1.10 # x\n",
+            "# ä😀\nFullName: org.a\nVersion: 0.16.0 # x\n",
+        ),
+        ("Version: '1'\r\nFullName: a\r\n", "Version: 0.16.0\r\nFullName: a\r\n"),
+        ("Version:\nFullName: org.a\n", "Version: 0.16.0\nFullName: org.a\n"),
+        ("Version: ~\nFullName: org.a\n", "Version: 0.16.0\nFullName: org.a\n"),
+        ('{"FullName": "org.a"}', '{Version: 0.16.0, "FullName": "org.a"}'),
+        ('{"FullName": "org.a", "Version": "1"}', '{"FullName": "org.a", "Version": 0.16.0}'),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_version_is_set_and_everything_else_stays(before: str, after: str, encoding: str) -> None:
+    assert with_version(before.encode(encoding), Version("0.16.0")).decode() == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "Require:\n  a:\n  b: 0 # x\n  c: '1'\n",
+            "Require:\n  a: '>=1'\n  b: '<2' # x\n  c: '1'\n",
+        ),
+        ("Require:\n  b: ~\n  a: '0'\n", "Require:\n  b: '<2'\n  a: '>=1'\n"),
+        ("# ä😀\nRequire: {b: '*', a: 0}\n", "# ä😀\nRequire: {b: '<2', a: '>=1'}\n"),
+        ("Require: {a: , b: }\n", "Require: {a:  '>=1', b:  '<2'}\n"),
+    ],
+)
+def test_ranges_are_set_and_everything_else_stays(before: str, after: str) -> None:
+    start = "FullName: org.a\nType: Library\n"
+    changed = with_ranges((start + before).encode("utf-16"), {"a": ">=1", "b": "<2"})
+    assert Manifest.parse(changed).requirements["b"] == VersionSpec.of("<2")
+    assert " ".join(changed.decode().split()) == " ".join((start + after).split())
+    assert with_ranges(changed, {}) == changed

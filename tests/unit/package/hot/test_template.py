@@ -2,6 +2,8 @@
 
 """Templates that are refused, and with which problems."""
 
+import time
+
 import pytest
 
 from glare_murano.package import InvalidPackage
@@ -151,3 +153,27 @@ def test_all_problems_are_reported_at_once() -> None:
         "template-mapping",
         "template-mapping",
     ]
+
+
+def test_a_parameter_is_in_the_first_of_its_groups_once() -> None:
+    template = _parse(
+        "resources:\nparameters: {a: {type: json}, b: {type: json}}\n"
+        "parameter_groups: [{parameters: [a, a]}, {parameters: [a, b, a]}]\n"
+    )
+
+    assert template.groups == (("a",), ("b",))
+
+
+def test_groups_with_many_parameters_take_no_square_of_time() -> None:
+    names = [f"p{number}" for number in range(8000)]
+    parameters = "".join(f"  {name}: {{type: json}}\n" for name in names)
+    repeated = ", ".join(names[:1] * 60_000)
+    start = time.process_time()
+
+    template = _parse(
+        f"resources:\nparameters:\n{parameters}parameter_groups: [{{parameters: [{repeated}]}}]\n"
+    )
+
+    assert template.groups == (("p0",), tuple(names[1:]))
+    # It was 40 seconds.
+    assert time.process_time() - start < 8
