@@ -7,31 +7,45 @@ the fewest versions are chosen that together satisfy all of them, and of equally
 few the newest. Glare and the loader share this code, so both give the same
 answer. A source supplies versions and requirements.
 
-Dependency cycles need another rule. A version may require a range that excludes
-the version itself, and is chosen again as soon as the range is gone. In such a
-cycle, required ranges are kept, so several versions are chosen.
+Planning takes several rounds. Each round chooses the versions again, from the ranges that
+the choices of the previous round require. The last round changes nothing. In a dependency
+cycle, each version may require a range that excludes it, and the rounds would never end.
+Then the ranges upon one of the packages are kept, and it may get several versions.
+
+A withdrawn version is chosen only by a pin, or by a range of exactly this version. A
+provided package is an extension plug-in of the engine, and is not in the closure.
 """
 
 import collections
 import dataclasses
+import enum
 import functools
 import itertools
-import operator
+import time
+import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from glare_murano.package.errors import GlareMuranoError
+from glare_murano import reachability
+from glare_murano.hitting_set import fewest_newest
+from glare_murano.package.errors import TooManyVersions, Unplannable, shown
 from glare_murano.package.versions import Version, VersionSpec
+from glare_murano.reachability import Node
 
 Requirements = Mapping[str, VersionSpec]
 Roots = Iterable[tuple[str, VersionSpec]]
 Pins = Mapping[str, Collection[Version]]
 
-# The greatest number of version combinations to try for a package. Written
-# ranges need a handful.
-_MAX_STEPS = 100_000
+# Seconds of planning between two pauses for other threads.
+_PAUSE_INTERVAL = 0.01
+# Ranges in a message.
+_MAX_LISTED = 5
+# Newer versions that an explanation lists.
+_MAX_NEWER = 20
 # The largest deployed closures have a hundred packages.
 MAX_PACKAGES = 5000
+# The longest time of a plan, for catalogues that take seconds for each level.
+MAX_SECONDS = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +54,7 @@ class PackageVersion:
 
     fqn: str
     version: Version
-    # Cached: planning needs the hash very often, and a version computes its own anew.
+    # Cached: planning needs the hash very often, and a version computes it each time.
     _hash: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,6 +65,10 @@ class PackageVersion:
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.version}"
+
+
+# Whether a version is withdrawn.
+IsWithdrawn = Callable[[PackageVersion], bool]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +84,18 @@ class Demand:
 
     def __str__(self) -> str:
         return f"{self.fqn} {self.spec}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """A range that a root of a plan requires, such as the range in the header of an object.
+
+    :param defining: the versions that define the object's class; None without an object.
+    """
+
+    fqn: str
+    spec: VersionSpec
+    defining: frozenset[Version] | None
 
 
 class Source(Protocol):
@@ -89,11 +119,73 @@ class Unsatisfied:
 
     :param chain: the demands from a root to this demand.
     :param available: the available versions, the newest first.
+    :param withdrawn: the withdrawn versions, the newest first.
+    :param provided: the versions that the engine provides, the newest first.
     """
 
     demand: Demand
     chain: tuple[Demand, ...]
     available: tuple[Version, ...]
+    withdrawn: tuple[Version, ...] = ()
+    provided: tuple[Version, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class External:
+    """A demand that a provided package satisfies.
+
+    :param version: the version of the provided package.
+    """
+
+    demand: Demand
+    version: Version
+
+
+@dataclasses.dataclass(frozen=True)
+class Undefined:
+    """A class that no package in a range defines.
+
+    :param available: packages that define it, as ``FQN version``.
+    """
+
+    class_name: str
+    spec: VersionSpec
+    available: tuple[str, ...]
+
+
+class Reason(enum.StrEnum):
+    """Why a newer version was not chosen."""
+
+    RANGE = "range"  # a range excludes it
+    PIN = "pin"  # another version is pinned
+    WITHDRAWN = "withdrawn"  # and the range is not exactly this version
+    CLASS = "class"  # it does not define the object's class
+    CATALOGUE = "catalogue"  # an earlier catalogue has another version
+
+
+@dataclasses.dataclass(frozen=True)
+class PassedOver:
+    """Newer versions than the chosen one, all passed over for one reason.
+
+    :param versions: the newest first.
+    :param demands: a demand for each range that excludes them, or that the pin satisfies.
+    """
+
+    versions: tuple[Version, ...]
+    reason: Reason
+    demands: tuple[Demand, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Why:
+    """Why a version was chosen, beside the ranges of the closure that it satisfies.
+
+    :param kept: demands in a dependency cycle whose ranges were kept.
+    :param passed_over: newer versions by reason, twenty in total.
+    """
+
+    kept: tuple[Demand, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,160 +195,42 @@ class Closure:
     :param releases: release -> its demands, in the order of their distance from
         the roots; the first demand led to the release.
     :param unsatisfied: demands without a release, in the same order.
+    :param external: demands that provided packages satisfy.
+    :param explain: returns why a release was chosen.
     """
 
     releases: Mapping[PackageVersion, tuple[Demand, ...]]
     unsatisfied: tuple[Unsatisfied, ...]
+    external: tuple[External, ...]
+    explain: Callable[[PackageVersion], Why] = dataclasses.field(compare=False)
+
+    @functools.cached_property
+    def why(self) -> Mapping[PackageVersion, Why]:
+        """Why each release was chosen, found on demand."""
+        return {release: self.explain(release) for release in self.releases}
 
 
-class Unplannable(GlareMuranoError):
-    """A plan would take too long; only malicious requirements lead here.
-
-    A package has too many different ranges to find the fewest versions, or a
-    closure has more packages than any deployment.
-    """
-
-
-def plan(roots: Roots, pins: Pins, source: Source) -> Closure:
+def plan(
+    roots: Roots,
+    pins: Pins,
+    source: Source,
+    *,
+    headers: Iterable[Header] = (),
+    provided: Pins = types.MappingProxyType({}),
+    is_withdrawn: IsWithdrawn = lambda _: False,
+    seconds: float = MAX_SECONDS,
+) -> Closure:
     """Plan the closure of a set of requirements.
 
     :param roots: FQNs and ranges; a package may have several.
     :param pins: FQN -> versions with which an environment was deployed.
-    :raises Unplannable: if the plan would take too long.
+    :param headers: further roots, from ``find_headers``.
+    :param provided: FQN -> versions that the engine provides, preferred to all others.
+    :param seconds: the longest time that planning may take, including the source's time.
+    :raises Unplannable: if the plan exceeds a limit.
     """
-    return _Planner(roots, pins, source).closure()
-
-
-# Releases of one package, the newest first.
-_Choice = tuple[PackageVersion, ...]
-
-
-class _Planner:
-    """Chooses versions again and again until nothing changes."""
-
-    def __init__(self, roots: Roots, pins: Pins, source: Source) -> None:
-        ordered = sorted(roots, key=lambda root: (root[0], root[1].canonical))
-        self._roots = tuple(Demand(fqn, spec, None) for fqn, spec in ordered)
-        # Sorted, since the order of a set differs between processes.
-        self._pins = {fqn: newest_first(versions) for fqn, versions in pins.items()}
-        self._source = source
-        self._versions: dict[str, tuple[Version, ...]] = {}
-        self._required_by: dict[PackageVersion, tuple[Demand, ...]] = {}
-        # (package, its ranges) -> versions that were chosen and dropped. So that
-        # planning ends, they are not chosen again for the same ranges, unless
-        # a range would have no version.
-        self._dropped: dict[tuple[str, frozenset[str]], set[Version]] = collections.defaultdict(set)
-        # The demands that stay, once a dependency cycle is found.
-        self._kept: dict[str, dict[Demand, None]] | None = None
-        # The last choice for each package, and its demands. Few change between rounds.
-        self._choices: dict[str, tuple[tuple[Demand, ...], _Choice]] = {}
-
-    def closure(self) -> Closure:
-        taken: dict[str, _Choice] = {}
-        demands: dict[str, tuple[Demand, ...]] = {}
-        seen: set[tuple[frozenset[PackageVersion], int]] = set()
-        while True:
-            before, before_demands = taken, demands
-            demands = self._demands(taken)
-            self._learn_versions(demands)
-            taken = {fqn: self._choice(fqn, upon) for fqn, upon in demands.items()}
-            self._learn_requirements(taken)
-            if taken == before and demands.keys() == before_demands.keys():
-                return self._result(taken)
-            for fqn in taken.keys() & before.keys():
-                dropped = {release.version for release in before[fqn] if release not in taken[fqn]}
-                if dropped:
-                    self._dropped[fqn, _ranges(before_demands[fqn])] |= dropped
-                    del self._choices[fqn]
-            dropped_count = sum(map(len, self._dropped.values()))
-            state = frozenset(itertools.chain(*taken.values())), dropped_count
-            if state in seen and self._kept is None:
-                self._kept = collections.defaultdict(dict)
-                self._choices.clear()
-            seen.add(state)
-
-    def _demands(self, taken: Mapping[str, _Choice]) -> dict[str, tuple[Demand, ...]]:
-        """Return the demands for each package, as reached from the roots."""
-        found = collections.defaultdict(dict) if self._kept is None else self._kept
-        queue = collections.deque(self._roots)
-        reached: set[PackageVersion] = set()
-        while queue:
-            demand = queue.popleft()
-            found[demand.fqn][demand] = None
-            for release in taken.get(demand.fqn, ()):
-                if release not in reached and demand.spec.match(release.version):
-                    reached.add(release)
-                    queue.extend(self._required_by[release])
-        return {fqn: tuple(upon) for fqn, upon in found.items()}
-
-    def _choice(self, fqn: str, demands: tuple[Demand, ...]) -> _Choice:
-        known = self._choices.get(fqn)
-        if known is None or known[0] != demands:
-            known = self._choices[fqn] = demands, self._choose(fqn, demands)
-        return known[1]
-
-    def _choose(self, fqn: str, demands: Sequence[Demand]) -> _Choice:
-        pins = self._pins.get(fqn, ())
-        pinned = {d: pin for d in demands if (pin := d.spec.select(pins)) is not None}
-        specs = tuple(dict.fromkeys(d.spec for d in demands if d not in pinned))
-        chosen = set(fewest_newest(self._candidates(fqn, specs, _ranges(demands)), specs))
-        chosen.update(set(self._versions[fqn]).intersection(pinned.values()))
-        return tuple(PackageVersion(fqn, version) for version in newest_first(chosen))
-
-    def _candidates(
-        self, fqn: str, specs: Collection[VersionSpec], ranges: frozenset[str]
-    ) -> Sequence[Version]:
-        versions = self._versions[fqn]
-        dropped = self._dropped.get((fqn, ranges))
-        if not dropped or self._kept is not None:
-            return versions
-        left = [version for version in versions if version not in dropped]
-        return left if _satisfiable(specs, left) == _satisfiable(specs, versions) else versions
-
-    def _learn_versions(self, fqns: Collection[str]) -> None:
-        unknown = sorted(fqn for fqn in fqns if fqn not in self._versions)
-        if unknown:
-            if len(self._versions) + len(unknown) > MAX_PACKAGES:
-                raise Unplannable(
-                    f"the requirements lead to more than {MAX_PACKAGES} packages; request fewer"
-                )
-            found = self._source.versions(unknown)
-            self._versions.update((fqn, tuple(found.get(fqn, ()))) for fqn in unknown)
-
-    def _learn_requirements(self, taken: Mapping[str, _Choice]) -> None:
-        releases = {release for choice in taken.values() for release in choice}
-        unknown = sorted(releases - self._required_by.keys(), key=str)
-        if unknown:
-            found = self._source.requirements(unknown)
-            for release in unknown:
-                self._required_by[release] = tuple(demands_of(release, found[release]))
-
-    def _result(self, taken: Mapping[str, _Choice]) -> Closure:
-        """Assign the demands to the chosen releases, from the roots down."""
-        answers: dict[PackageVersion, list[Demand]] = {}
-        unsatisfied = []
-        queue = collections.deque(self._roots)
-        while queue:
-            demand = queue.popleft()
-            release = self._answer(demand, taken[demand.fqn])
-            if release is None:
-                available = newest_first(self._versions[demand.fqn])
-                chain = chain_of(demand, lambda requirer: answers[requirer][0])
-                unsatisfied.append(Unsatisfied(demand, chain, available))
-                continue
-            if release not in answers:
-                answers[release] = []
-                queue.extend(self._required_by[release])
-            answers[release].append(demand)
-        ordered = {release: tuple(answers[release]) for release in sorted(answers, key=str)}
-        return Closure(ordered, tuple(unsatisfied))
-
-    def _answer(self, demand: Demand, choice: _Choice) -> PackageVersion | None:
-        """Return the release for a demand: the pinned version, else the newest chosen version."""
-        version = demand.spec.select(self._pins.get(demand.fqn, ()))
-        if version is None:
-            version = demand.spec.select(release.version for release in choice)
-        return next((release for release in choice if release.version == version), None)
+    planner = _Planner(pins, provided, source, is_withdrawn, _Budget(seconds))
+    return planner.closure([*(Header(fqn, spec, None) for fqn, spec in roots), *headers])
 
 
 def chain_of(
@@ -264,8 +238,8 @@ def chain_of(
 ) -> tuple[Demand, ...]:
     """Return a shortest chain of demands from a root to this demand.
 
-    :param reached_by: returns the first demand for a release. If the demand is
-        unknown (None), the chain begins with the release.
+    :param reached_by: returns the first demand for a release; if None, the chain begins
+        with this release.
     """
     chain = {demand: None}
     while demand.requirer is not None:
@@ -287,34 +261,80 @@ def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[
             yield Demand(fqn, spec, release)
 
 
-def _satisfiable(specs: Iterable[VersionSpec], versions: Collection[Version]) -> int:
-    return sum(any(map(spec.match, versions)) for spec in specs)
-
-
 def newest_first(versions: Iterable[Version]) -> tuple[Version, ...]:
     """Sort versions, the newest first."""
-    # Build metadata does not make a version newer, but fixes the order.
+    # Versions that differ only in build metadata are equally new, but need a fixed order.
     return tuple(sorted(set(versions), key=lambda v: (v.precedence_key, v.build), reverse=True))
 
 
-def choose_defining(
-    defining: Iterable[Iterable[PackageVersion]], spec: VersionSpec, pins: Pins
-) -> tuple[str, VersionSpec] | None:
-    """Choose the package of an object's class, as the root of a plan.
+def find_headers(
+    classes: Iterable[tuple[str, VersionSpec]],
+    defining: Callable[[str], Iterable[Iterable[PackageVersion]]],
+    pins: Pins,
+    is_withdrawn: IsWithdrawn = lambda _: False,
+    *,
+    seconds: float = MAX_SECONDS,
+) -> tuple[list[Header], tuple[Undefined, ...]]:
+    """Find the packages of objects; ``plan`` then chooses the versions.
 
-    :param defining: the releases that define the class, by catalogue; within a
+    The package of a pinned version in the range is found, else that of the newest.
+
+    :param classes: the objects' classes, with the ranges in the headers, which are tried
+        with their fallbacks.
+    :param defining: returns the releases that define a class, by catalogue; within a
         range, earlier catalogues win.
-    :param spec: the range in the object's header, tried with its fallbacks.
-    :returns: the package, and the range of a single version, if possible a
-        pinned one, else the newest; None if no version is in the range.
+    :param seconds: the longest time that this may take.
+    :returns: the headers, and the classes without a package.
+    :raises Unplannable: after that time.
     """
-    ordered = list(itertools.chain.from_iterable(map(one_of_each, defining)))
-    pinned = [release for release in ordered if release.version in pins.get(release.fqn, ())]
-    for wanted in spec.with_fallbacks():
-        for release in (*pinned, *ordered):
-            if wanted.match(release.version):
-                return release.fqn, VersionSpec.exactly(release.version)
-    return None
+    budget = _Budget(seconds)
+    headers, undefined = [], []
+    # A thousand objects may have one class, and the class a thousand versions.
+    definitions: dict[str, _Definition] = {}
+    for class_name, spec in classes:
+        budget.check(f"class {class_name}")
+        if class_name not in definitions:
+            definitions[class_name] = _Definition(defining(class_name), pins)
+        header = definitions[class_name].find_header(spec, is_withdrawn)
+        if header is not None:
+            headers.append(header)
+        else:
+            undefined.append(Undefined(class_name, spec, definitions[class_name].available))
+    return headers, tuple(undefined)
+
+
+class _Definition:
+    """The releases that define a class.
+
+    :ivar available: one of each version, of all catalogues.
+    """
+
+    def __init__(self, releases: Iterable[Iterable[PackageVersion]], pins: Pins) -> None:
+        found = list(map(tuple, releases))
+        # Of all packages, since another one may be pinned, or withdrawn, in the same version.
+        in_turn = (sorted(each, key=_newness, reverse=True) for each in found)
+        ordered = list(itertools.chain.from_iterable(in_turn))
+        self._pinned = {each: None for each in ordered if each.version in pins.get(each.fqn, ())}
+        self._in_turn = (*self._pinned, *ordered)
+        versions = collections.defaultdict(set)
+        for release in itertools.chain(*found):
+            versions[release.fqn].add(release.version)
+        self._versions = {fqn: frozenset(of_package) for fqn, of_package in versions.items()}
+        self.available = tuple(map(str, one_of_each(itertools.chain(*found))))
+
+    def find_header(self, spec: VersionSpec, is_withdrawn: IsWithdrawn) -> Header | None:
+        for wanted in spec.with_fallbacks():
+            for release in self._in_turn:
+                is_candidate = release in self._pinned or not is_withdrawn(release)
+                if wanted.is_exactly(release.version) or (
+                    is_candidate and wanted.match(release.version)
+                ):
+                    return Header(release.fqn, wanted, self._versions[release.fqn])
+        return None
+
+
+def _newness(release: PackageVersion) -> tuple[object, ...]:
+    return release.version.precedence_key, release.version.build, release.fqn
 
 
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
@@ -325,65 +345,415 @@ def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...
     return tuple(PackageVersion(found[version], version) for version in newest_first(found))
 
 
-def fewest_newest(versions: Sequence[Version], specs: Sequence[VersionSpec]) -> tuple[Version, ...]:
-    """Return the fewest versions that together satisfy all satisfiable ranges.
+class _Budget:
+    """The time for a plan."""
 
-    Of equally few, the newest are returned, compared from the newest down: the
-    greatest minimum hitting set.
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._next_pause = 0.0
 
-    :param versions: the best first; as a rule, the newest.
-    :returns: versions in the same order.
-    :raises Unplannable: if the search takes too long.
+    def check(self, place: str) -> None:
+        """Check the time, and let other threads run sometimes.
+
+        :param place: the class or package to plan next.
+        :raises Unplannable: if the time is over.
+        """
+        now = time.monotonic()
+        if now > self._end:
+            raise Unplannable(
+                f"planning stopped at {place}, after {self._seconds:g} seconds; request "
+                f"fewer packages, or raise the option plan_seconds"
+            )
+        if now > self._next_pause:
+            # In a program of green threads, this is eventlet's function.
+            time.sleep(0)
+            self._next_pause = time.monotonic() + _PAUSE_INTERVAL
+
+
+class _Requirer(Node):
+    """The roots of a plan, or a release. It leads to the ranges of its demands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.demands: Sequence[tuple[Demand, _RangeNode]] = ()
+        self.external: Sequence[External] = ()
+
+    def find_targets(self) -> Iterable[Node]:
+        return (range_ for _, range_ in self.demands)
+
+
+class _ReleaseNode(_Requirer):
+    """A release that was chosen in some round.
+
+    :ivar is_known: whether its demands are known.
     """
-    if len(specs) == 1:
-        return tuple(itertools.islice(filter(specs[0].match, versions), 1))
-    # Only the newest of the versions that satisfy the same ranges matters.
-    kinds: dict[int, Version] = {}
-    for version in versions:
-        satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
-        if satisfied:
-            kinds.setdefault(satisfied, version)
-    wanted = functools.reduce(operator.or_, kinds, 0)
-    search = _Search(tuple(kinds))
-    # One version for each range is always enough.
-    covers = (search.cover(0, wanted, size) for size in range(len(specs) + 1))
-    cover = next(found for found in covers if found is not None)
-    newest_of = list(kinds.values())
-    return tuple(newest_of[index] for index in cover)
+
+    def __init__(self, key: PackageVersion) -> None:
+        super().__init__()
+        self.key = key
+        self.is_known = False
 
 
-class _Search:
-    """Searches sets of bits, in the order given, for the first cover."""
+# Releases of one package, the newest first; None if no range is upon it.
+_Choice = tuple[_ReleaseNode, ...] | None
 
-    def __init__(self, sets: Sequence[int]) -> None:
-        self._sets = sets
-        # Index -> the bits of the sets from there on.
-        self._rest = list(itertools.accumulate(reversed(sets), operator.or_))[::-1]
-        self._failed: set[tuple[int, int, int]] = set()
-        self._steps = 0
 
-    def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """Return the first ``size`` sets, from ``start`` on, with the wanted bits."""
-        if not wanted:
-            return ()
-        if not size or (start, wanted, size) in self._failed:
+class _RangeNode(Node):
+    """A range upon a package. It leads to the release that it takes."""
+
+    def __init__(
+        self, package: "_Package", spec: VersionSpec, among: Collection[Version] | None
+    ) -> None:
+        super().__init__()
+        self.package = package
+        self.spec = spec
+        self._among = among
+
+    def find_targets(self) -> Iterable[Node]:
+        release = self.take()
+        return () if release is None else (release,)
+
+    @functools.cached_property
+    def pinned(self) -> Version | None:
+        """The pinned version that it takes, if possible one that is not withdrawn."""
+        pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
+        usual = self.spec.select(pin for pin in pins if pin not in self.package.withdrawn)
+        return self.spec.select(pins) if usual is None else usual
+
+    def take(self) -> _ReleaseNode | None:
+        """Return the pinned release, else the newest of the chosen ones."""
+        if not self.package.choice:
             return None
-        for index in range(start, len(self._sets)):
-            if wanted & ~self._rest[index]:
-                break
-            self._steps += 1
-            if self._steps > _MAX_STEPS:
-                raise Unplannable(
-                    "the ranges upon a package cannot be satisfied by few versions; "
-                    "write them less strictly"
-                )
-            if self._sets[index] & wanted:
-                rest = self.cover(index + 1, wanted & ~self._sets[index], size - 1)
-                if rest is not None:
-                    return (index, *rest)
-        self._failed.add((start, wanted, size))
+        chosen = {release.key.version: release for release in self.package.choice}
+        version = self.pinned
+        if version is None:
+            version = max(filter(self.match, chosen), default=None)
+        return None if version is None else chosen.get(version)
+
+    def match(self, version: Version) -> bool:
+        """Check whether the range may take a version that is not pinned."""
+        return self.spec.match(version) and self._objection(version) is None
+
+    def reason(self, version: Version) -> Reason | None:
+        """Return why the range does not take a version, apart from other ranges."""
+        if not self.spec.match(version):
+            return Reason.RANGE
+        return Reason.PIN if self.pinned is not None else self._objection(version)
+
+    def _objection(self, version: Version) -> Reason | None:
+        if self._among is not None and version not in self._among:
+            return Reason.CLASS
+        if version in self.package.withdrawn and not self.spec.is_exactly(version):
+            return Reason.WITHDRAWN
         return None
 
 
-def _ranges(demands: Iterable[Demand]) -> frozenset[str]:
-    return frozenset(demand.spec.canonical for demand in demands)
+class _Package:
+    """A package that was required in some round.
+
+    :ivar ranges: the ranges upon it in this round.
+    :ivar kept: kept range -> its demands; used while the package is required.
+    """
+
+    def __init__(self, fqn: str, pins: Iterable[Version]) -> None:
+        self.fqn = fqn
+        # Sorted, since the order of a set differs between processes.
+        self.pins = newest_first(pins)
+        self.versions: Sequence[Version] = ()
+        self.withdrawn: Collection[Version] = ()
+        self._all_ranges: dict[tuple[VersionSpec, Collection[Version] | None], _RangeNode] = {}
+        self.releases: dict[Version, _ReleaseNode] = {}
+        self.ranges: set[_RangeNode] = set()
+        self.kept: dict[_RangeNode, set[Demand]] = collections.defaultdict(set)
+        self.choice: _Choice = None
+
+    def range(self, spec: VersionSpec, among: frozenset[Version] | None = None) -> _RangeNode:
+        """Return the node of a range.
+
+        :param among: the versions that the range may take; None for all.
+        """
+        if (spec, among) not in self._all_ranges:
+            self._all_ranges[spec, among] = _RangeNode(self, spec, among)
+        return self._all_ranges[spec, among]
+
+    def choose(self) -> _Choice:
+        """Return the choice for the ranges of this round.
+
+        :raises TooManyVersions: if the search takes too long.
+        """
+        if not self.ranges:
+            return None
+        ranges = self.ranges.union(self.kept)
+        pinned = {each.pinned for each in ranges}.intersection(self.versions)
+        free = [each for each in ranges if each.pinned is None]
+        try:
+            chosen = pinned.union(fewest_newest(self.versions, free))
+        except TooManyVersions as error:
+            texts = [shown(text) for text in sorted(each.spec.text for each in free)]
+            others = len(texts) - _MAX_LISTED
+            raise TooManyVersions(
+                f"the fewest versions of package {self.fqn} for {len(texts)} ranges cannot be "
+                f"found in reasonable time; write these ranges less strictly: "
+                f"{', '.join(texts[:_MAX_LISTED])}{f' and {others} more' if others > 0 else ''}"
+            ) from error
+        return tuple(map(self._release, newest_first(chosen)))
+
+    def why(self, release: _ReleaseNode, demands: Mapping[Demand, _RangeNode]) -> Why:
+        """Return why a release was chosen.
+
+        :param demands: the demands that it satisfies, with their ranges.
+        """
+        kept = {
+            demand: range_
+            for range_, upon in self.kept.items()
+            if range_ not in self.ranges and range_.take() is release
+            for demand in upon
+        }
+        # Each range with its first demand.
+        upon = {range_: demand for demand, range_ in reversed([*demands.items(), *kept.items()])}
+        versions: dict[tuple[Reason, tuple[Demand, ...]], list[Version]]
+        versions = collections.defaultdict(list)
+        for version in _newer(release.key.version, self.versions):
+            reasons = {range_: range_.reason(version) for range_ in upon}
+            reason = next((each for each in Reason if each in reasons.values()), Reason.CATALOGUE)
+            named = (demand for range_, demand in upon.items() if reasons[range_] is reason)
+            versions[reason, tuple(sorted(named, key=_by_requirer))].append(version)
+        passed_over = (PassedOver(tuple(v), *because) for because, v in versions.items())
+        return Why(tuple(sorted(kept, key=_by_requirer)), tuple(passed_over))
+
+    def _release(self, version: Version) -> _ReleaseNode:
+        if version not in self.releases:
+            self.releases[version] = _ReleaseNode(PackageVersion(self.fqn, version))
+        return self.releases[version]
+
+
+def _newer(version: Version, versions: Collection[Version]) -> Sequence[Version]:
+    ordered = newest_first(versions)
+    return ordered[: min(ordered.index(version), _MAX_NEWER)]
+
+
+def _by_requirer(demand: Demand) -> tuple[str, str]:
+    return str(demand.requirer or ""), demand.spec.text
+
+
+class _Rounds:
+    """The rounds since the start, or since ranges were last kept.
+
+    :ivar packages: the packages that were required in these rounds.
+    """
+
+    def __init__(self, reached: Iterable[Node]) -> None:
+        self.packages: set[_Package] = set()
+        self._count = 0
+        self._requirers: set[_Requirer] = set()
+        self._changed: set[_Package] = set()
+        # The last choices of packages, even of those that are no longer required.
+        self._choices: dict[_Package, _Choice] = {}
+        self.see(reached)
+
+    def see(self, reached: Iterable[Node]) -> None:
+        """Add the nodes that a round has newly reached."""
+        for node in reached:
+            if isinstance(node, _RangeNode):
+                self.packages.add(node.package)
+            elif isinstance(node, _Requirer):
+                self._requirers.add(node)
+
+    def end(self, before: Mapping[_Package, _Choice]) -> None:
+        """End a round.
+
+        :param before: the former choices of the packages whose choices the round changed.
+        """
+        if self._count:
+            # The choices before the first of these rounds do not count.
+            self._choices.update((p, choice) for p, choice in before.items() if choice is not None)
+            for package in before:
+                if package.choice not in (None, self._choices.get(package, package.choice)):
+                    self._changed.add(package)
+        self._count += 1
+
+    @property
+    def exclude_each_other(self) -> bool:
+        """Whether versions exclude each other in a dependency cycle.
+
+        Otherwise, each round makes the final choice of at least one package.
+        """
+        return self._count > len(self.packages)
+
+    def keep_ranges(self) -> _Package:
+        """Keep all ranges of these rounds upon a package of a cycle, and return the package."""
+        required: dict[str, set[str]] = collections.defaultdict(set)
+        for requirer in self._requirers:
+            if isinstance(requirer, _ReleaseNode):
+                required[requirer.key.fqn].update(demand.fqn for demand, _ in requirer.demands)
+        ordered = sorted(self._changed, key=lambda package: package.fqn)
+        package = next(each for each in ordered if _is_on_cycle(each.fqn, required))
+        for requirer in self._requirers:
+            for demand, range_ in requirer.demands:
+                if range_.package is package:
+                    package.kept[range_].add(demand)
+        return package
+
+
+def _is_on_cycle(fqn: str, required: Mapping[str, Collection[str]]) -> bool:
+    reached: set[str] = set()
+    stack = [fqn]
+    while stack:
+        following = set(required.get(stack.pop(), ())) - reached
+        reached |= following
+        stack += following
+    return fqn in reached
+
+
+def _order(root: Header) -> tuple[object, ...]:
+    return root.fqn, root.spec.canonical, root.spec.text, _sorted_texts(root.defining)
+
+
+# The objects of one class share one set.
+@functools.lru_cache(maxsize=100)
+def _sorted_texts(versions: frozenset[Version] | None) -> Sequence[str]:
+    return sorted(map(str, versions or ()))
+
+
+class _Planner:
+    """Chooses versions, round by round."""
+
+    def __init__(
+        self, pins: Pins, provided: Pins, source: Source, is_withdrawn: IsWithdrawn, budget: _Budget
+    ) -> None:
+        self._pins = pins
+        self._provided = provided
+        self._source = source
+        self._is_withdrawn = is_withdrawn
+        self._budget = budget
+        self._packages: dict[str, _Package] = {}
+        self._known: set[_Package] = set()
+
+    def closure(self, headers: Iterable[Header]) -> Closure:
+        roots = _Requirer()
+        ordered = dict.fromkeys(sorted(headers, key=_order))
+        self._require(roots, ((Demand(h.fqn, h.spec, None), h.defining) for h in ordered))
+        reached = reachability.start(roots)
+        rounds = _Rounds({roots, *reached})
+        affected = self._assign(reached)
+        while before := self._choose(affected):
+            rounds.end(before)
+            kept = {rounds.keep_ranges()} if rounds.exclude_each_other else set()
+            self._learn_requirements(before)
+            changed = reachability.update(r for package in before for r in package.ranges)
+            affected = self._assign(changed) | kept
+            if kept:
+                rounds = _Rounds({roots, *self._reached()})
+            else:
+                rounds.see(node for node in changed if node.is_reached)
+        return self._result(roots)
+
+    def _package(self, fqn: str) -> _Package:
+        if fqn not in self._packages:
+            self._packages[fqn] = _Package(fqn, self._pins.get(fqn, ()))
+        return self._packages[fqn]
+
+    def _assign(self, changed: Iterable[Node]) -> set[_Package]:
+        """Add reached ranges to their packages, remove others, and return the packages."""
+        ranges = [node for node in changed if isinstance(node, _RangeNode)]
+        for each in ranges:
+            if each.is_reached:
+                each.package.ranges.add(each)
+            else:
+                each.package.ranges.remove(each)
+        return {each.package for each in ranges}
+
+    def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
+        """Choose versions of packages again, and return the previous choices that changed."""
+        ordered = sorted(packages, key=lambda package: package.fqn)
+        self._learn_versions(ordered)
+        before = {}
+        for package in ordered:
+            self._budget.check(f"package {package.fqn}")
+            choice = package.choose()
+            if choice != package.choice:
+                before[package], package.choice = package.choice, choice
+        return before
+
+    def _learn_versions(self, packages: Iterable[_Package]) -> None:
+        unknown = {package.fqn: package for package in packages if package not in self._known}
+        if not unknown:
+            return
+        self._known.update(unknown.values())
+        if len(self._known) > MAX_PACKAGES:
+            raise Unplannable(
+                f"the requirements lead to more than {MAX_PACKAGES} packages, among them "
+                f"{max(unknown)}; request fewer"
+            )
+        found = self._source.versions(list(unknown))
+        for fqn, package in unknown.items():
+            package.versions = found.get(fqn, ())
+            releases = (PackageVersion(fqn, version) for version in package.versions)
+            package.withdrawn = {r.version for r in releases if self._is_withdrawn(r)}
+
+    def _learn_requirements(self, packages: Iterable[_Package]) -> None:
+        chosen = itertools.chain.from_iterable(package.choice or () for package in packages)
+        unknown = {release.key: release for release in chosen if not release.is_known}
+        if unknown:
+            found = self._source.requirements(sorted(unknown, key=str))
+            for key, release in unknown.items():
+                self._require(release, ((d, None) for d in demands_of(key, found[key])))
+                release.is_known = True
+
+    def _require(
+        self, requirer: _Requirer, demands: Iterable[tuple[Demand, frozenset[Version] | None]]
+    ) -> None:
+        """Set the demands of a requirer, each with the versions that it may take."""
+        internal, external = [], []
+        for demand, among in demands:
+            version = demand.spec.select(newest_first(self._provided.get(demand.fqn, ())))
+            if version is not None:
+                external.append(External(demand, version))
+            else:
+                internal.append((demand, self._package(demand.fqn).range(demand.spec, among)))
+        requirer.demands, requirer.external = internal, external
+
+    def _reached(self) -> Iterable[Node]:
+        for package in self._packages.values():
+            yield from package.ranges
+            yield from (release for release in package.releases.values() if release.is_reached)
+
+    def _result(self, roots: _Requirer) -> Closure:
+        """Assign the demands to the chosen releases, from the roots down."""
+        answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
+        first: dict[PackageVersion, Demand] = {}
+        unsatisfied = []
+        queue = collections.deque(roots.demands)
+        while queue:
+            demand, range_ = queue.popleft()
+            release = range_.take()
+            if release is None:
+                withdrawn = newest_first(range_.package.withdrawn)
+                available = newest_first(set(range_.package.versions).difference(withdrawn))
+                chain = chain_of(demand, lambda requirer: first[requirer])
+                provided = newest_first(self._provided.get(demand.fqn, ()))
+                unsatisfied.append(Unsatisfied(demand, chain, available, withdrawn, provided))
+                continue
+            if release not in answers:
+                answers[release] = {}
+                first[release.key] = demand
+                queue.extend(release.demands)
+            answers[release][demand] = range_
+        ordered = sorted(answers, key=lambda release: str(release.key))
+        external = (requirer.external for requirer in (roots, *answers))
+        return Closure(
+            {release.key: tuple(answers[release]) for release in ordered},
+            tuple(unsatisfied),
+            tuple(itertools.chain.from_iterable(external)),
+            lambda key: self._why(key, answers),
+        )
+
+    def _why(
+        self,
+        key: PackageVersion,
+        answers: Mapping[_ReleaseNode, Mapping[Demand, _RangeNode]],
+    ) -> Why:
+        package = self._packages[key.fqn]
+        release = package.releases[key.version]
+        return package.why(release, answers[release])

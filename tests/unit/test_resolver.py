@@ -3,6 +3,9 @@
 """Planning a closure: the rule, in small graphs and in random ones."""
 
 import itertools
+import random
+import time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 from glare_murano import resolver
 from glare_murano.package import VersionSpec, parse_version
 from tests import effort
+
+CHAIN = resolver.MAX_PACKAGES
 
 
 class Catalogue:
@@ -41,23 +46,50 @@ class Catalogue:
         return any(map(demand.spec.match, self._packages.get(demand.fqn, ())))
 
 
-def planned(packages, roots, pins=None):
+def _parsed(versions):
+    return {fqn: [parse_version(text) for text in texts] for fqn, texts in versions.items()}
+
+
+def planned(packages, roots, pins=None, withdrawn=(), headers=(), provided=None):
     """The closure, and its catalogue."""
     catalogue = Catalogue(packages)
     found = resolver.plan(
         [(fqn, VersionSpec.of(text)) for fqn, text in roots.items()],
-        {fqn: [parse_version(v) for v in versions] for fqn, versions in (pins or {}).items()},
+        _parsed(pins or {}),
         catalogue,
+        headers=headers,
+        provided=_parsed(provided or {}),
+        is_withdrawn=lambda release: str(release) in withdrawn,
     )
     return found, catalogue
 
 
-def taken(packages, roots, pins=None):
-    found, _ = planned(packages, roots, pins)
+def taken(packages, roots, pins=None, withdrawn=()):
+    found, _ = planned(packages, roots, pins, withdrawn)
     result = {}
     for release in found.releases:
         result.setdefault(release.fqn, []).append(str(release.version))
     return {fqn: sorted(versions, reverse=True) for fqn, versions in result.items()}
+
+
+def why(packages, roots, fqn, pins=None, withdrawn=(), headers=()):
+    """The reasons for a package's chosen versions, and the kept ranges."""
+    found, _ = planned(packages, roots, pins, withdrawn, headers)
+
+    def texts(demands):
+        return [f"{demand} of {demand.requirer}" for demand in demands]
+
+    return {
+        str(release.version): (
+            texts(reasons.kept),
+            [
+                ([str(v) for v in passed.versions], passed.reason, texts(passed.demands))
+                for passed in reasons.passed_over
+            ],
+        )
+        for release, reasons in found.why.items()
+        if release.fqn == fqn
+    }
 
 
 DB = {"1.0": {}, "1.2": {}, "1.3": {}, "2.0": {}}
@@ -111,7 +143,37 @@ class TestPlan:
 
     def test_packages_that_rule_each_other_out_come_to_an_end(self):
         packages = {"a": {"1": {}, "2": {"b": "1"}}, "b": {"1": {}, "2": {"a": "1"}}}
-        assert taken(packages, {"a": "*", "b": "*"}) == {"a": ["1.0.0"], "b": ["1.0.0"]}
+        assert taken(packages, {"a": "*", "b": "*"}) == {"a": ["1.0.0"], "b": ["2.0.0"]}
+
+    def test_no_version_is_passed_over_for_a_reason_that_has_gone(self):
+        packages = {
+            "p": {"2": {}, "3": {}},
+            "t": {"1": {}, "2": {"p": "<3"}},
+            "u": {"1": {"w": "*"}},
+            "w": {"1": {"t": "<2"}},
+        }
+        found = taken(packages, {"p": "*", "t": "*", "u": "*"})
+        assert (found["t"], found["p"]) == (["1.0.0"], ["3.0.0"])
+
+    def test_no_version_of_a_cycle_is_passed_over_for_a_reason_that_has_gone(self):
+        packages = {
+            "p0": {"1.0.0": {}, "1.1.0": {"p1": "1"}},
+            "p1": {"1.1.0": {"p0": "1.0"}, "2.0.0": {}, "2.1.0": {"p0": "1.0"}},
+        }
+        # The older p0 is required by the p1 that is chosen.
+        found = taken(packages, {"p0": ">=1", "p1": ">=1"})
+        assert found == {"p0": ["1.0.0"], "p1": ["2.1.0"]}
+
+    def test_a_withdrawn_version_serves_only_its_pin_and_its_exact_range(self):
+        packages = {"a": {"1": {"db": "==1.3.0"}}, "b": {"1": {"db": "1"}}, "db": DB}
+        withdrawn = {"db 1.3.0", "db 2.0.0"}
+        assert taken(packages, {"db": "*"}, withdrawn=withdrawn) == {"db": ["1.2.0"]}
+        assert taken(packages, {"db": "2"}, withdrawn=withdrawn) == {}
+        assert taken(packages, {"db": "1"}, {"db": ["1.3.0"]}, withdrawn) == {"db": ["1.3.0"]}
+        found, _ = planned(packages, {"a": "*", "b": "*"}, withdrawn=withdrawn)
+        upon = {str(r): [str(d.requirer) for d in of] for r, of in found.releases.items()}
+        assert upon["db 1.3.0"] == ["a 1.0.0"]
+        assert upon["db 1.2.0"] == ["b 1.0.0"]
 
     def test_what_leads_round_in_a_circle_is_taken_side_by_side(self):
         # Each "c" requires the other one, the older by way of "b".
@@ -147,8 +209,21 @@ class TestPlan:
         chain = resolver.MAX_PACKAGES + 2
         packages = {f"p{i}": {"1": {f"p{i + 1}": "1"}} for i in range(2, chain)}
         packages["p1"] = {"1": dict.fromkeys(list(packages)[::2], "*")}
-        with pytest.raises(resolver.Unplannable, match="5000"):
+        with pytest.raises(resolver.Unplannable, match="more than 5000 packages, among them p999"):
             planned(packages, {"p1": "1"})
+
+    def test_too_many_ranges_are_refused_with_the_package(self):
+        # Each range has three of thirty versions.
+        versions = [f"1.{minor}.0" for minor in range(30)]
+        dice = random.Random(0)
+        excluded = [dice.sample(versions, 27) for _ in range(60)]
+        ranges = [",".join(f"!={version}" for version in out) for out in excluded]
+        packages = {f"a{n}": {"1": {"db": text}} for n, text in enumerate(ranges)}
+        packages["db"] = {version: {} for version in versions}
+        with pytest.raises(resolver.TooManyVersions) as refusal:
+            planned(packages, dict.fromkeys(packages, "1"))
+        assert "versions of package db for" in str(refusal.value)
+        assert f": {min(ranges)}, " in str(refusal.value)
 
     def test_what_is_missing_is_reported_with_the_chain_and_what_there_is(self):
         packages = {"a": {"1": {"b": "*"}}, "b": {"1": {"db": ">=3"}}, "db": DB}
@@ -185,6 +260,90 @@ class TestPlan:
 
     def test_nothing_is_required(self):
         assert taken({}, {}) == {}
+
+
+def chain(version, text, last=None):
+    """A chain of packages, as long as allowed, each requiring the next in a range."""
+    packages = {f"p{i}": {version: {f"p{i + 1}": text}} for i in range(CHAIN - 1)}
+    return {**packages, f"p{CHAIN - 1}": {version: last or {}}}
+
+
+class TestWhy:
+    def test_the_newest_needs_no_reason(self):
+        assert why({"db": DB}, {"db": "*"}, "db") == {"2.0.0": ([], [])}
+
+    def test_each_range_that_excludes_newer_versions_is_named(self):
+        packages = {"a": {"1": {"db": "1"}}, "b": {"1": {"db": "<=1.2"}}, "db": DB}
+        assert why(packages, {"a": "*", "b": "*"}, "db") == {
+            "1.2.0": (
+                [],
+                [
+                    (["2.0.0"], "range", ["db 1 of a 1.0.0", "db <=1.2 of b 1.0.0"]),
+                    (["1.3.0"], "range", ["db <=1.2 of b 1.0.0"]),
+                ],
+            )
+        }
+
+    def test_a_pin_is_named(self):
+        assert why({"db": DB}, {"db": "1"}, "db", {"db": ["1.2.0"]}) == {
+            "1.2.0": (
+                [],
+                [(["2.0.0"], "range", ["db 1 of None"]), (["1.3.0"], "pin", ["db 1 of None"])],
+            )
+        }
+
+    def test_a_withdrawn_version_is_named(self):
+        found = why({"db": DB}, {"db": "*"}, "db", withdrawn=["db 2.0.0"])
+        assert found == {"1.3.0": ([], [(["2.0.0"], "withdrawn", ["db * of None"])])}
+
+    def test_a_version_without_the_class_is_named(self):
+        header = resolver.Header("db", VersionSpec.of("*"), frozenset([parse_version("1.2")]))
+        assert why({"db": DB}, {}, "db", headers=[header]) == {
+            "1.2.0": ([], [(["2.0.0", "1.3.0"], "class", ["db * of None"])])
+        }
+
+    def test_a_kept_range_is_marked(self):
+        # The newest p excludes itself by way of x, which only it requires.
+        packages = {"p": {"1": {}, "2": {"x": "*"}}, "x": {"1": {"p": "<2"}}}
+        assert why(packages, {"p": "*"}, "p") == {
+            "1.0.0": (["p <2 of x 1.0.0"], [(["2.0.0"], "range", ["p <2 of x 1.0.0"])])
+        }
+
+    def test_the_twenty_newest_versions_are_named(self):
+        versions = {f"1.{minor}": {} for minor in range(60)}
+        (_, [(named, _, _)]) = why({"db": versions}, {"db": "1.0"}, "db")["1.0.0"]
+        assert named == [f"1.{minor}.0" for minor in range(59, 39, -1)]
+
+
+class TestCosts:
+    """Each within two seconds of the processor, which takes a tenth of that."""
+
+    def spent(self, packages, roots):
+        start = time.process_time()
+        found, _ = planned(packages, roots)
+        return time.process_time() - start, found
+
+    @pytest.mark.parametrize("last", [{}, {"p0": "1"}], ids=["open", "cycle"])
+    def test_of_a_chain(self, last):
+        seconds, found = self.spent(chain("1", "1", last), {"p0": "1"})
+        assert len(found.releases) == CHAIN
+        assert seconds < 2
+
+    def test_of_requirements_that_all_packages_share(self):
+        names = [f"p{i}" for i in range(CHAIN - 2)]
+        packages = {name: {"1": {"core": "0"}} for name in names}
+        root = {"root": {"1": dict.fromkeys(names, "1")}}
+        seconds, found = self.spent({**packages, **root, "core": {"0.1": {}}}, {"root": "1"})
+        assert len(found.releases) == CHAIN
+        assert seconds < 2
+
+    def test_of_a_chain_of_changes(self):
+        # Once the newest of a cycle have been chosen, each gives way to an older one.
+        newest, older = chain("2", "*", {"p0": "<2"}), chain("1", "<2")
+        packages = {name: {**newest[name], **older[name]} for name in newest}
+        seconds, found = self.spent(packages, {"p0": "*"})
+        assert {str(release.version) for release in found.releases} == {"1.0.0"}
+        assert seconds < 2
 
 
 VERSIONS = [f"{major}.{minor}.0" for major in range(3) for minor in range(4)]
@@ -295,3 +454,54 @@ class TestRandomGraphs:
             return dict(items)
 
         assert taken(packages, roots, pins) == taken(shuffled(packages), shuffled(roots), pins)
+
+
+def test_a_package_of_the_engine_satisfies_ranges_before_any_catalogue():
+    packages = {
+        "app": {"1.0.0": {"plug-in": "1", "lib": "*"}},
+        "lib": {"1.0.0": {"plug-in": ">=2"}, "0.9.0": {"missing": "1"}},
+        "plug-in": {"1.9.0": {"missing": "1"}, "2.0.0": {}},
+    }
+
+    found, _ = planned(packages, {"app": "*"}, provided={"plug-in": ["1.2.0", "1.4.0"]})
+
+    assert list(map(str, found.releases)) == ["app 1.0.0", "lib 1.0.0", "plug-in 2.0.0"]
+    (external,) = found.external
+    assert (str(external.demand), str(external.demand.requirer)) == ("plug-in 1", "app 1.0.0")
+    assert str(external.version) == "1.4.0"
+
+    found, _ = planned(packages, {"plug-in": ">=3"}, provided={"plug-in": ["1.4.0"]})
+    (missing,) = found.unsatisfied
+    assert list(map(str, missing.provided)) == ["1.4.0"]
+
+
+def test_the_releases_of_a_class_are_requested_once_for_all_objects() -> None:
+    requested = []
+
+    def defining(class_name: str) -> list[list[resolver.PackageVersion]]:
+        requested.append(class_name)
+        versions = map(parse_version, ("1", "2", "2.1"))
+        return [[resolver.PackageVersion("org.a", version) for version in versions]]
+
+    ranges = map(VersionSpec.of, ("1", "2", ">=1", "3"))
+    headers, undefined = resolver.find_headers([("org.a.A", each) for each in ranges], defining, {})
+
+    assert requested == ["org.a.A"]
+    assert len({id(header.defining) for header in headers}) == 1
+    assert [each.available for each in undefined] == [("org.a 2.1.0", "org.a 2.0.0", "org.a 1.0.0")]
+
+
+def test_of_packages_that_define_a_class_in_one_version_a_pinned_or_valid_one_is_found() -> None:
+    one, two = (resolver.PackageVersion(f"org.{name}", parse_version("1")) for name in ("a", "b"))
+    classes = [("org.A", VersionSpec.of("1"))]
+
+    def found(pins: dict[str, list[Any]], *withdrawn: resolver.PackageVersion) -> list[str]:
+        headers, _ = resolver.find_headers(
+            classes, lambda _: [[one, two]], pins, withdrawn.__contains__
+        )
+        return [header.fqn for header in headers]
+
+    assert found({}) == ["org.b"]
+    assert found({"org.a": [one.version]}) == ["org.a"]
+    assert found({}, two) == ["org.a"]
+    assert found({}, one, two) == []

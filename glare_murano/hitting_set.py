@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The fewest versions of a package that together satisfy all ranges upon it."""
+
+import functools
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Protocol
+
+from glare_murano.package.errors import TooManyVersions
+from glare_murano.package.versions import Version
+
+# The greatest number of version combinations to try for a package. Usual ranges need a
+# handful.
+_MAX_STEPS = 100_000
+
+
+class Range(Protocol):
+    """A set of versions."""
+
+    def match(self, version: Version) -> bool:
+        """Check whether the version is in the range."""
+
+
+def fewest_newest(versions: Sequence[Version], specs: Sequence[Range]) -> tuple[Version, ...]:
+    """Return the fewest versions that together satisfy all satisfiable ranges.
+
+    Of equally few, the newest are returned, compared from the newest down: the
+    greatest minimum hitting set.
+
+    :param versions: the best first; as a rule, the newest.
+    :returns: versions in the same order.
+    :raises TooManyVersions: if the search takes too long.
+    """
+    if len(specs) == 1:
+        return tuple(itertools.islice(filter(specs[0].match, versions), 1))
+    # Only the newest of the versions that satisfy the same ranges matters.
+    kinds: dict[int, Version] = {}
+    for version in versions:
+        satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
+        if satisfied:
+            kinds.setdefault(satisfied, version)
+    # A kind is needed if a range has no other; the search covers the remaining ranges.
+    once, twice = 0, 0
+    for kind in kinds:
+        once, twice = once | kind, twice | once & kind
+    needed = {kind for kind in kinds if kind & once & ~twice}
+    wanted = functools.reduce(lambda left, kind: left & ~kind, needed, once)
+    others = tuple(kind for kind in kinds if kind & wanted)
+    search = _Search(others)
+    # One version for each range is always enough.
+    covers = (search.cover(0, wanted, size) for size in range(len(specs) + 1))
+    cover = next(found for found in covers if found is not None)
+    needed.update(others[index] for index in cover)
+    return tuple(version for kind, version in kinds.items() if kind in needed)
+
+
+class _Search:
+    """A search for the first sets that together have some bits, in the given order."""
+
+    def __init__(self, sets: Sequence[int]) -> None:
+        self._sets = sets
+        # Index -> all bits of the sets from this index on.
+        self._rest = list(itertools.accumulate(reversed(sets), operator.or_))[::-1]
+        self._failed: set[tuple[int, int, int]] = set()
+        self._steps = 0
+
+    def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
+        """Return the first ``size`` sets, from ``start`` on, with the wanted bits."""
+        if not wanted:
+            return ()
+        if not size or (start, wanted, size) in self._failed:
+            return None
+        for index in range(start, len(self._sets)):
+            if wanted & ~self._rest[index]:
+                break
+            self._steps += 1
+            if self._steps > _MAX_STEPS:
+                raise TooManyVersions(f"{_MAX_STEPS} combinations of versions were tried in vain")
+            if self._sets[index] & wanted:
+                rest = self.cover(index + 1, wanted & ~self._sets[index], size - 1)
+                if rest is not None:
+                    return (index, *rest)
+        self._failed.add((start, wanted, size))
+        return None
