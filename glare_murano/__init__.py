@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a Murano package is, and how Glare, the artifact service, stores it."""
+"""Murano packages, and their storage in Glare, the artifact service."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from glare_murano.package import Contents
+from glare_murano.package.contents import image_type
 
 TYPE_NAME = "murano"
 ARCHIVE = "archive"
@@ -22,6 +23,9 @@ ARCHIVE = "archive"
 MAX_NAME = 140
 
 _WORD = re.compile(r"\w+")
+
+# They may begin a new line in a log.
+CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Field:
     :param fill: returns its value for a package; None for fields set by the publisher.
     :param mutable: whether it may change while the artifact is active.
     :param max_length: largest length of the string, or of each element, in characters.
+    :param is_line: whether it is a string without control characters, and empty by default.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Field:
     fill: Callable[[Contents], Any] | None = None
     mutable: bool = False
     max_length: int = 255
+    is_line: bool = False
 
     @property
     def by_package(self) -> bool:
@@ -53,12 +59,13 @@ class Blob:
     """A blob extracted from the archive.
 
     :param fill: returns its content; None if the package has none.
+    :param content_type: returns its content type; by default that of an image.
     """
 
     name: str
     description: str
-    content_type: str
     fill: Callable[[Contents], bytes | None]
+    content_type: Callable[[bytes], str] = image_type
 
 
 def _keywords(contents: Contents) -> list[str]:
@@ -115,20 +122,23 @@ FIELDS = (
         "requirements",
         "dict",
         "FQN of a required package -> range of its versions, implicit ones included.",
-        lambda c: {name: spec.text for name, spec in c.manifest.requirements.items()},
+        lambda c: {name: spec.text for name, spec in c.requirements.items()},
+    ),
+    Field(
+        "yanked",
+        "string",
+        "Why the owner withdrew the package: only pins, lock files and exact ranges get it.",
+        mutable=True,
+        is_line=True,
     ),
 )
 
-# Browsers recognize the type of an image by its content.
 BLOBS = (
-    Blob("logo", "Logo of the package.", "application/octet-stream", lambda c: c.logo),
+    Blob("logo", "Logo of the package.", lambda c: c.logo),
+    Blob("supplier_logo", "Logo of the supplier.", lambda c: c.supplier_logo),
     Blob(
-        "supplier_logo",
-        "Logo of the supplier.",
-        "application/octet-stream",
-        lambda c: c.supplier_logo,
+        "ui_definition", "Form definition, in YAML.", lambda c: c.ui, lambda _: "application/x-yaml"
     ),
-    Blob("ui_definition", "Form definition, in YAML.", "application/x-yaml", lambda c: c.ui),
 )
 
 

@@ -15,20 +15,30 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
-from glare_murano.package import GlareMuranoError, Manifest, Version, VersionSpec, parse_version
-from glare_murano.package.contents import class_names
-from glare_murano.package.errors import quoted
+from glare_murano.package import Contents, GlareMuranoError, Version, VersionSpec, parse_version
+from glare_murano.package.errors import quoted, shown
 from glare_murano.package.manifest import check_full_name, check_required_name
-from glare_murano.resolver import Demand, PackageVersion, Unsatisfied
+from glare_murano.resolver import (
+    Demand,
+    External,
+    PackageVersion,
+    PassedOver,
+    Reason,
+    Undefined,
+    Unsatisfied,
+    Why,
+)
 
 # Limits of one request. Servers refuse more, and the loader sends no more.
 MAX_REQUIREMENTS = 1000  # also of classes, and of packages with pins
 MAX_PINS = 100  # versions of one package
 MAX_ARCHIVES = 100
+MAX_PUBLICATIONS = 100
 
 # Paths of the API; see ``doc/openapi.yaml``.
 ARCHIVES_PATH = "/murano/v1/archives"
 DEPENDENCIES_PATH = "/murano/v1/dependencies"
+PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -58,6 +68,7 @@ class Release:
     :param size: of its archive, in bytes; None if unknown.
     :param owner: its project; None in a catalogue without projects.
     :param visibility: ``private`` or ``public``; None in a catalogue without projects.
+    :param yanked: why its owner withdrew it; empty if it may be chosen for any range.
     """
 
     fqn: str
@@ -69,13 +80,15 @@ class Release:
     size: int | None = None
     owner: str | None = None
     visibility: str | None = None
+    yanked: str = ""
 
     @classmethod
-    def from_manifest(
-        cls, manifest: Manifest, id: str, digest: str = "", size: int | None = None
+    def from_contents(
+        cls, contents: Contents, id: str, digest: str = "", size: int | None = None
     ) -> Self:
-        """Make the release of a package from its manifest."""
-        requirements, classes = dict(manifest.requirements), frozenset(class_names(manifest))
+        """Make the release of a package from its contents."""
+        manifest, requirements = contents.manifest, dict(contents.requirements)
+        classes = frozenset(definition.name for definition in contents.classes)
         return cls(manifest.full_name, manifest.version, requirements, classes, id, digest, size)
 
     @property
@@ -94,8 +107,11 @@ class Query:
     :param requirements: FQNs and ranges.
     :param classes: names of classes, and the ranges of their objects' headers.
     :param pins: FQN -> versions that are taken wherever they are in a range.
+    :param provided: FQN -> versions that the engine provides, as extension plug-ins.
     :param package: the id of an artifact that is required itself, even a draft.
-    :param prereleases: whether pre-releases may be chosen.
+    :param prereleases: whether pre-releases may be chosen; if not, they are for a pin and
+        for a range of exactly this version.
+    :param why: whether the answer says why each release was chosen.
     :param project_id: the project whose private packages may be chosen; None for every
         project that the caller can see.
     """
@@ -103,21 +119,11 @@ class Query:
     requirements: tuple[tuple[str, VersionSpec], ...] = ()
     classes: tuple[tuple[str, VersionSpec], ...] = ()
     pins: Mapping[str, Collection[Version]] = dataclasses.field(default_factory=dict)
+    provided: Mapping[str, Collection[Version]] = dataclasses.field(default_factory=dict)
     package: str | None = None
     prereleases: bool = True
+    why: bool = False
     project_id: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Undefined:
-    """A class that no package in a range defines.
-
-    :param available: packages that define it, as ``FQN version``.
-    """
-
-    class_name: str
-    spec: VersionSpec
-    available: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,11 +133,15 @@ class Answer:
     :param releases: each release with its demands; the first demand led to the release.
     :param unsatisfied: ranges without any version.
     :param undefined: classes that no package defines.
+    :param why: why each release was chosen; empty if the query does not want it.
+    :param external: ranges that packages of the engine satisfy.
     """
 
     releases: tuple[tuple[Release, tuple[Demand, ...]], ...]
     unsatisfied: tuple[Unsatisfied, ...] = ()
     undefined: tuple[Undefined, ...] = ()
+    why: Mapping[PackageVersion, Why] = dataclasses.field(default_factory=dict)
+    external: tuple[External, ...] = ()
 
 
 def release_to_json(release: Release) -> dict[str, Any]:
@@ -142,6 +152,7 @@ def release_to_json(release: Release) -> dict[str, Any]:
         "version": str(release.version),
         "owner": release.owner,
         "visibility": release.visibility,
+        "yanked": release.yanked or None,
         "sha256": release.digest or None,
         "size": release.size,
         "requirements": ranges_to_json(release.requirements.items()),
@@ -162,6 +173,7 @@ def release_from_json(content: object) -> Release:
         size=_get_optional(content, "size", _size),
         owner=_get_optional(content, "owner", _any_string),
         visibility=_get_optional(content, "visibility", _any_string),
+        yanked=_get_optional(content, "yanked", _any_string) or "",
     )
 
 
@@ -172,17 +184,19 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
         ranges upon one package.
     """
     requirements = dict(query.requirements)
-    counts = map(len, (query.requirements, query.classes, query.pins))
-    most_pins = max(map(len, query.pins.values()), default=0)
+    counts = map(len, (query.requirements, query.classes, query.pins, query.provided))
+    most_pins = max(map(len, (*query.pins.values(), *query.provided.values())), default=0)
     is_too_large = max(counts) > MAX_REQUIREMENTS or most_pins > MAX_PINS
     if is_too_large or len(requirements) < len(query.requirements):
         return None
     content = {
         "requirements": ranges_to_json(requirements.items()),
         "objects": [{"class": name, "version": spec.text} for name, spec in query.classes],
-        "pins": {fqn: list(map(str, versions)) for fqn, versions in query.pins.items()},
+        "pins": versions_to_json(query.pins),
+        "provided": versions_to_json(query.provided) or None,
         "package": query.package,
         "prereleases": query.prereleases,
+        "why": query.why or None,
         "project_id": query.project_id,
     }
     return {key: value for key, value in content.items() if value is not None}
@@ -193,9 +207,11 @@ def query_from_json(content: object) -> Query:
     return Query(
         requirements=_get_optional(content, "requirements", _query_ranges) or (),
         classes=_get_optional(content, "objects", _each(_object)) or (),
-        pins=_get_optional(content, "pins", _pins) or {},
+        pins=_get_optional(content, "pins", versions_from_json) or {},
+        provided=_get_optional(content, "provided", versions_from_json) or {},
         package=_get_optional(content, "package", _any_string),
         prereleases=bool(mapping(content).get("prereleases", True)),
+        why=bool(mapping(content).get("why", False)),
         project_id=_get_optional(content, "project_id", _any_string),
     )
 
@@ -204,7 +220,15 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
     """Write the answer to a query."""
     return {
         "releases": [
-            {**release_to_json(release), "required_by": list(map(_demand_to_json, demands))}
+            {
+                **release_to_json(release),
+                "required_by": list(map(_demand_to_json, demands)),
+                **(
+                    {"why": _why_to_json(answer.why[release.key])}
+                    if release.key in answer.why
+                    else {}
+                ),
+            }
             for release, demands in answer.releases
         ],
         "unsatisfied": [
@@ -213,6 +237,14 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
                 "range": missing.demand.spec.text,
                 "chain": list(map(_demand_to_json, missing.chain)),
                 "available": list(map(str, missing.available)),
+                **{
+                    key: list(map(str, versions))
+                    for key, versions in (
+                        ("withdrawn", missing.withdrawn),
+                        ("provided", missing.provided),
+                    )
+                    if versions
+                },
             }
             for missing in answer.unsatisfied
         ],
@@ -224,15 +256,19 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
             }
             for missing in answer.undefined
         ],
+        **({"external": list(map(_external_to_json, answer.external))} if answer.external else {}),
     }
 
 
 def answer_from_json(content: object) -> Answer:
     """Read the answer to a query."""
+    items = [item for item in get(content, "releases", _each(mapping)) if "why" in item]
     return Answer(
         releases=get(content, "releases", _each(_chosen)),
+        why={_package_version(item): get(item, "why", _why) for item in items},
         unsatisfied=get(content, "unsatisfied", _each(_unsatisfied)),
         undefined=get(content, "undefined", _each(_undefined)),
+        external=_get_optional(content, "external", _each(_external)) or (),
     )
 
 
@@ -244,6 +280,16 @@ def ranges_to_json(ranges: Iterable[tuple[str, VersionSpec]]) -> dict[str, str]:
 def ranges_from_json(content: object) -> dict[str, VersionSpec]:
     """Read ranges by FQN."""
     return {check_required_name(fqn): get(content, fqn, _range) for fqn in mapping(content)}
+
+
+def versions_to_json(versions: Mapping[str, Iterable[Version]]) -> dict[str, list[str]]:
+    """Write versions by FQN."""
+    return {fqn: list(map(str, listed)) for fqn, listed in versions.items()}
+
+
+def versions_from_json(content: object) -> dict[str, list[Version]]:
+    """Read versions by FQN."""
+    return {fqn: list(map(_version, sequence(texts))) for fqn, texts in mapping(content).items()}
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -271,7 +317,7 @@ def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
     try:
         return read(found[key])
     except GlareMuranoError as error:
-        raise Malformed(f"{key}: {error}") from error
+        raise Malformed(f"{shown(key)}: {error}") from error
 
 
 def _demand_to_json(demand: Demand) -> dict[str, Any]:
@@ -283,17 +329,56 @@ def _demand_to_json(demand: Demand) -> dict[str, Any]:
     }
 
 
+def _external_to_json(external: External) -> dict[str, Any]:
+    return {**_demand_to_json(external.demand), "version": str(external.version)}
+
+
+def _why_to_json(why: Why) -> dict[str, Any]:
+    return {
+        "kept": list(map(_demand_to_json, why.kept)),
+        "passed_over": [
+            {
+                "versions": list(map(str, passed.versions)),
+                "reason": passed.reason,
+                "requirements": list(map(_demand_to_json, passed.demands)),
+            }
+            for passed in why.passed_over
+        ],
+    }
+
+
+def _why(content: object) -> Why:
+    return Why(
+        get(content, "kept", _each(_demand)), get(content, "passed_over", _each(_passed_over))
+    )
+
+
+def _passed_over(content: object) -> PassedOver:
+    return PassedOver(
+        get(content, "versions", _each(_version)),
+        get(content, "reason", _reason),
+        get(content, "requirements", _each(_demand)),
+    )
+
+
+def _reason(value: object) -> Reason:
+    try:
+        return Reason(string(value))
+    except ValueError as error:
+        raise Malformed(f"{quoted(string(value))} is not a known reason") from error
+
+
 def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
     # Names are not checked: an impossible name is not found, which the answer says.
-    return tuple((fqn, VersionSpec.of(text)) for fqn, text in mapping(content).items())
+    return tuple((fqn, get(content, fqn, _query_range)) for fqn in mapping(content))
+
+
+def _query_range(value: object) -> VersionSpec:
+    return VersionSpec.of(None if value is None else _any_string(value))
 
 
 def _object(content: object) -> tuple[str, VersionSpec]:
     return get(content, "class", string), VersionSpec.of(mapping(content).get("version"))
-
-
-def _pins(content: object) -> dict[str, list[Version]]:
-    return {fqn: list(map(_version, sequence(texts))) for fqn, texts in mapping(content).items()}
 
 
 def _chosen(content: object) -> tuple[Release, tuple[Demand, ...]]:
@@ -310,8 +395,10 @@ def _demand(content: object) -> Demand:
 
 
 def _requirer(content: object) -> PackageVersion | None:
-    if content is None:
-        return None
+    return None if content is None else _package_version(content)
+
+
+def _package_version(content: object) -> PackageVersion:
     return PackageVersion(get(content, "name", string), get(content, "version", _version))
 
 
@@ -319,7 +406,14 @@ def _unsatisfied(content: object) -> Unsatisfied:
     chain = get(content, "chain", _each(_demand))
     if not chain:
         raise Malformed("chain: expected at least one requirement, found none")
-    return Unsatisfied(chain[-1], chain, get(content, "available", _each(_version)))
+    available = get(content, "available", _each(_version))
+    withdrawn = _get_optional(content, "withdrawn", _each(_version)) or ()
+    provided = _get_optional(content, "provided", _each(_version)) or ()
+    return Unsatisfied(chain[-1], chain, available, withdrawn, provided)
+
+
+def _external(content: object) -> External:
+    return External(_demand(content), get(content, "version", _version))
 
 
 def _undefined(content: object) -> Undefined:

@@ -1,23 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``glare-murano-server``, which runs the development server."""
+"""The commands ``glare-murano-server`` and ``glare-murano-manage``."""
 
+import importlib
 import sys
+from warnings import filterwarnings
+
+# Glare imports eventlet, which warns at each start that it is deprecated.
+filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 
 def main() -> int:
-    """Run the server.
+    """Run the development server.
 
     :returns: the exit code, 1 if Glare is not installed.
     """
+    return _run("server")
+
+
+def manage() -> int:
+    """Run a command for operators.
+
+    :returns: the exit code, 1 if Glare is not installed.
+    """
+    return _run("manage")
+
+
+def _run(name: str) -> int:
     try:
-        from glare_murano.glare import server
+        module = importlib.import_module(f"glare_murano.glare.{name}")
     except ModuleNotFoundError as error:
         print(
-            f"glare-murano-server: {error}; run pip install 'glare-murano[glare]'", file=sys.stderr
+            f"glare-murano-{name}: {error}; run pip install 'glare-murano[glare]'", file=sys.stderr
         )
         return 1
-    return server.main()
+    exit_code: int = module.main()
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -8,32 +8,34 @@ archive. Glare's option ``custom_artifact_types_modules`` names this module.
 """
 
 from collections.abc import Mapping
-from typing import IO, Any, Self, cast
+from typing import Any, Self, cast
 
 from glare.common import exception
-from glare.db.sqlalchemy import api as database
-from glare.db.sqlalchemy import models
 from glare.objects import base
 from glare.objects.meta import validators, wrappers
+from oslo_utils import timeutils
 from oslo_versionedobjects import fields as ovo_fields
+from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.glare import (
     consistency,
     field_types,
-    filter_limits,
     integrity,
+    list_filters,
+    provided,
     request_state,
     uploads,
 )
-from glare_murano.glare.interfaces import Artifact, RequestContext
+from glare_murano.glare.db import queries, source, transactions
+from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
 
 # Options of the group [artifact_type:murano].
-OPTIONS = [*integrity.OPTIONS, *uploads.OPTIONS]
+OPTIONS = [*integrity.OPTIONS, *uploads.OPTIONS, *source.OPTIONS, *provided.OPTIONS]
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
@@ -42,7 +44,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     # 1.0: the first version.
     # 1.1: a client may send fields of the manifest, which are checked against it.
     # 1.2: a list has no duplicates.
-    VERSION = "1.2"
+    # 1.3: the field ``yanked``.
+    VERSION = "1.3"
 
     fields = {  # noqa: RUF012 - oslo.versionedobjects expects a class attribute
         "name": wrappers.Field.init(
@@ -93,18 +96,27 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def show(
         cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
     ) -> Artifact:
-        """Return an artifact, and expire its upload after ``upload_timeout``."""
+        """Return an artifact; cancel an expired upload, and refuse a second upload."""
+        request_state.check_filtered(context)
         af: Artifact = super().show(context, artifact_id, get_any_artifact)
-        if af.archive and af.archive["status"] == "saving":
-            uploads.expire_overdue(artifact_id)
+        state = request_state.of(context)
+        if af.archive and af.archive["status"] == "saving" and not state.upload:
+            # Some databases ignore case in the id of a request.
+            uploads.expire(timeutils.utcnow(), af.id)
             af = super().show(context, artifact_id, get_any_artifact)
+            if state.is_upload:
+                uploads.check_idle(af)
         return af
 
     @classmethod
     def list(
         cls, context: RequestContext, filters: Any, marker: Any, limit: Any, sort: Any, *rest: bool
     ) -> Any:
-        """List artifacts; refuse pages sorted by ``activated_at``, which drafts lack."""
+        """List artifacts; refuse pages sorted by ``activated_at``, which drafts lack.
+
+        Glare calls this or ``show`` for every request, for a creation as well.
+        """
+        request_state.check_filtered(context)
         if marker is not None and any(key == "activated_at" for key, _ in sort or ()):
             raise exception.BadRequest(
                 "pages cannot be sorted by activated_at, which drafts lack; sort by "
@@ -114,88 +126,85 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def _parse_filter_values(cls, filters: Any) -> Any:
-        parsed = super()._parse_filter_values(filters)
-        filter_limits.check(parsed)
-        return parsed
+        return list_filters.parse(filters, super()._parse_filter_values)
+
+    def save(self, context: RequestContext) -> Artifact:
+        """Save a patch, unless another request has changed the artifact since it was read."""
+        before = self._before_patch or self.to_dict()
+        state = before["status"], before["visibility"], self.updated_at.replace(tzinfo=None)
+
+        def check(_: Connection, row: Row) -> None:
+            if (row.status, row.visibility, row.updated_at) != state:
+                raise transactions.changed(row)
+
+        values = self.db_api._serialize_values(self.obj_changes_to_primitive())
+        saved = transactions.update(context, self.id, values, check)
+        return cast(Artifact, self.init_artifact(context, saved))
 
     @classmethod
-    def delete(cls, context: RequestContext, af: Artifact) -> Any:
-        """Mark an artifact as deleted, and delete its properties and tags."""
-        blobs = super().delete(context, af)
-        # Glare deletes only the artifact's row, which most databases then refuse.
-        session = database.get_session()
-        with session.begin():
-            for model in (models.ArtifactProperty, models.ArtifactTag):
-                session.query(model).filter_by(artifact_id=af.id).delete()
-        return blobs
+    def delete(cls, context: RequestContext, af: Artifact) -> dict[str, Any]:
+        """Delete an artifact and its blobs, unless another request has changed its state.
+
+        :returns: nothing for Glare to delete.
+        """
+
+        def check(_: Connection, row: Row) -> None:
+            if (row.status, row.visibility) != (af.status, af.visibility):
+                raise transactions.changed(row)
+
+        uploads.delete_artifact(context, af.id, check)
+        return {}
 
     @classmethod
     def update_blob(
         cls, context: RequestContext, af_id: str, field_name: str, values: dict[str, Any] | None
     ) -> Artifact | None:
-        """Save the metadata of a blob; for an archive, begin or end its upload."""
+        """Begin, save or roll back the upload of an archive; refuse all other blobs."""
         if field_name != table.ARCHIVE:
-            return cast(Artifact, super().update_blob(context, af_id, field_name, values))
-        if values and values["status"] == "saving":
-            return cls._begin_upload(context, af_id, values)
-        upload = request_state.upload_of(context)
-        if upload.has_expired():
-            return cls._refuse_expired_upload(context, upload)
-        if upload.is_stored:
-            return cls._save_upload(context, af_id, upload)
-        return cls._roll_back_upload(context, af_id, upload, values)
-
-    @classmethod
-    def _begin_upload(cls, context: RequestContext, af_id: str, values: dict[str, Any]) -> Artifact:
-        """Mark the archive as being saved, so that Glare refuses any other upload."""
-        af: Artifact = super().update_blob(context, af_id, table.ARCHIVE, values)
-        request_state.of(context).upload = uploads.Upload(af, values)
-        return af
-
-    @classmethod
-    def _save_upload(cls, context: RequestContext, af_id: str, upload: uploads.Upload) -> Artifact:
-        """Save the archive, its blobs and its fields in one transaction."""
-        return cast(Artifact, cls.init_artifact(context, upload.save(context, af_id)))
-
-    @classmethod
-    def _roll_back_upload(
-        cls, context: RequestContext, af_id: str, upload: uploads.Upload, values: Any
-    ) -> Artifact:
-        """Restore the metadata of the archive before the upload, if there was one."""
-        upload.discard(context)
-        return cast(Artifact, super().update_blob(context, af_id, table.ARCHIVE, values))
-
-    @classmethod
-    def _refuse_expired_upload(cls, context: RequestContext, upload: uploads.Upload) -> None:
-        """Leave the artifact as another request has made it since."""
-        upload.discard(context)
-        # If the archive was not stored, Glare reports the reason itself.
-        if upload.is_stored:
-            raise exception.Conflict(
-                "the upload took too long and has expired; upload the archive again"
+            raise exception.Forbidden(
+                f"{field_name} cannot be uploaded: it is taken from the archive"
             )
+        state = request_state.of(context)
+        if values and values["status"] == "saving":
+            upload = uploads.Upload(af_id, values)
+            saved = upload.begin(context)
+            state.upload = upload
+        elif request_state.upload_of(context).is_stored:
+            saved = request_state.upload_of(context).save(context)
+        else:
+            # Glare reports the reason itself.
+            request_state.upload_of(context).roll_back(context)
+            return None
+        return cast(Artifact, cls.init_artifact(context, saved))
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Refuse an invalid name, and characters that Glare cannot store."""
+        """Refuse an invalid name."""
         try:
-            check_full_name(af.name)
+            check_full_name(af.name, table.MAX_NAME)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
-        field_types.check_characters(af.to_dict())
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
         """Refuse changes of the name, the version, and the contents of the package."""
-        field_types.check_characters(list(json_patch))
-        consistency.check_patch(af, json_patch)
+        after = consistency.check_patch(af, json_patch)
+        if after.get("yanked") and not af.yanked:
+            integrity.warn_of_yank(context, af)
         af._before_patch = af.to_dict()
 
-    def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
-        """Forget changes, except the changes by earlier operations of the same patch.
+    def obj_changes_to_primitive(self) -> dict[str, Any]:
+        """Return the changed fields; an empty ``yanked`` is saved as None, without a row."""
+        changes: dict[str, Any] = super().obj_changes_to_primitive()
+        if changes.get("yanked") == "":
+            changes["yanked"] = None
+        return changes
 
-        Glare calls this for each field that an operation leaves unchanged, even after an
-        earlier change.
+    def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
+        """Forget changes, except those by earlier operations of the same patch.
+
+        Glare calls this for each field that an operation leaves unchanged, even if an
+        earlier operation has changed the field.
         """
         before = self._before_patch
         if fields and before:
@@ -207,21 +216,25 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the requirements."""
-        integrity.check_activation(context, af)
+        """Check the requirements, and that no upload is running."""
+        uploads.check_idle(af)
+        with queries.snapshot() as connection:
+            integrity.check_activation(context, connection, [af])
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the requirements again."""
-        integrity.check_activation(context, af)
-        if af.visibility == "public":
-            integrity.check_publication(context, af)
+        with queries.snapshot() as connection:
+            integrity.check_activation(context, connection, [af])
+            if af.visibility == "public":
+                integrity.check_publication(context, connection, [af])
 
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the requirements among public packages."""
         if af.visibility != "public":
-            integrity.check_publication(context, af)
+            with queries.snapshot() as connection:
+                integrity.check_publication(context, connection, [af])
 
     @classmethod
     def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
@@ -231,24 +244,19 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     pre_delete_hook = pre_deactivate_hook
 
     @classmethod
-    def pre_add_location_hook(
-        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, location: Any
-    ) -> None:
-        """Refuse an archive on another server, which could change at any time."""
-        raise exception.Forbidden(
-            f"{field_name} must be uploaded, since the server reads the package"
-        )
-
-    @classmethod
     def pre_upload_hook(
-        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: IO[bytes]
-    ) -> IO[bytes]:
+        cls, context: RequestContext, af: Artifact, field_name: str, blob_key: Any, fd: Readable
+    ) -> Readable:
         """Return the uploaded archive for Glare to store, after its checks."""
-        if field_name != table.ARCHIVE:
-            raise exception.Forbidden(
-                f"{field_name} cannot be uploaded: it is taken from the archive"
-            )
-        return request_state.upload_of(context).receive(context, af, fd, cls._check_values)
+        try:
+            return request_state.upload_of(context).receive(context, af, fd, cls._check_values)
+        except exception.GlareException:
+            raise
+        except Exception as error:
+            # Glare would answer 400, as if the archive were wrong.
+            raise exception.GlareException(
+                "the archive could not be read; see Glare's log"
+            ) from error
 
     @classmethod
     def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:

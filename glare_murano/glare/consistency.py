@@ -8,7 +8,7 @@ values, and never stored.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jsonpatch
@@ -48,9 +48,10 @@ def check_upload(af: Artifact, contents: Contents) -> None:
         raise InvalidManifest(problems)
 
 
-def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> None:
+def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> Mapping[str, Any]:
     """Refuse a JSON patch of name, version, or a field of an uploaded package.
 
+    :returns: all fields as the patch makes them.
     :raises glare.common.exception.Forbidden: naming the field.
     :raises glare.common.exception.BadRequest: for a patch that cannot be applied.
     """
@@ -66,7 +67,7 @@ def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> None:
             )
     before = af.to_dict()
     try:
-        after = patch.apply(before)
+        after: dict[str, Any] = patch.apply(before)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError) as error:
         raise exception.BadRequest(str(error)) from error
     _check_unchanged(
@@ -75,6 +76,7 @@ def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> None:
     if before[fields.ARCHIVE]:
         names = [field.name for field in fields.FIELDS if field.by_package]
         _check_unchanged(names, before, after, "the package says", "upload another archive")
+    return after
 
 
 def _check_unchanged(

@@ -2,6 +2,7 @@
 
 """Glare's field classes, corrected for current libraries, and limits of Glare's database."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
-from glare_murano.glare import filter_limits
+from glare_murano.glare import list_filters
 from glare_murano.package.errors import quoted
 
 # Characters of a version, for the name of Glare's lock; see ``fields.MAX_NAME``.
@@ -28,6 +29,8 @@ _MAX_PRERELEASE_DIGITS = 6
 # PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
 # of surrogate pairs.
 UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
+
+_CONTROL_CHARACTERS = re.compile(table.CONTROL_CHARACTERS)
 
 STRING_FILTERS = wrappers.Field.get_default_filter_ops(ovo_fields.String)
 _BLOB_SCHEMA = jsonschema.Draft202012Validator(glare_fields.BlobFieldType.BLOB_SCHEMA)
@@ -48,6 +51,21 @@ class _Distinct(validators.Unique):  # type: ignore[misc]
 
     def __call__(self, value: Any) -> None:
         value[:] = list(dict.fromkeys(value))
+
+
+class _Line(validators.Validator):  # type: ignore[misc]
+    """Refuses control characters."""
+
+    @staticmethod
+    def get_allowed_types() -> tuple[type, ...]:
+        return (ovo_fields.StringField,)
+
+    def __call__(self, value: str) -> None:
+        if found := _CONTROL_CHARACTERS.search(value):
+            raise ValueError(f"the control character U+{ord(found[0]):04X} is not allowed")
+
+    def to_jsonschema(self) -> dict[str, Any]:
+        return {"not": {"pattern": table.CONTROL_CHARACTERS}}
 
 
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
@@ -77,12 +95,28 @@ def declare(field: table.Field) -> Any:
     common: dict[str, Any] = {"description": field.description, "mutable": field.mutable}
     common["required_on_activate"] = False
     length = validators.MaxStrLen(field.max_length)
+    if field.is_line:
+        common.update(default="", nullable=False, validators=[length, _Line()])
+        return _strict(wrappers.Field.init(ovo_fields.StringField, **common))
     if field.kind == "string":
         return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
-    common.update(max_size=filter_limits.ELEMENTS, element_validators=[length])
+    common.update(max_size=list_filters.MAX_ELEMENTS, element_validators=[length])
     if field.kind == "list":
         return _filtered(wrappers.ListField.init(_Element, validators=[_Distinct()], **common))
     return _filtered(wrappers.DictField.init(_Element, **common))
+
+
+def _strict(field: Any) -> Any:
+    """Refuse values that Glare would turn into a string: ``false`` is not a reason."""
+    coerce = field.coerce
+
+    def coerce_string(obj: Any, name: str, value: Any) -> Any:
+        if value is not None and not isinstance(value, str):
+            raise exception.BadRequest(f"{name}: expected a string, found {json.dumps(value)[:80]}")
+        return coerce(obj, name, value)
+
+    field.coerce = coerce_string
+    return field
 
 
 def declare_metadata() -> Any:
@@ -132,7 +166,7 @@ def declare_version() -> Any:
 
 
 def check_characters(value: Any) -> None:
-    """Refuse JSON with characters that some databases cannot store.
+    """Refuse a value of a package with characters that some databases cannot store.
 
     :raises glare.common.exception.BadRequest: naming the first such character.
     """

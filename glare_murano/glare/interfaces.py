@@ -23,7 +23,15 @@ class Artifact(Protocol):
     status: str
     visibility: str
     requirements: Mapping[str, str]
+    yanked: str
     archive: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, as JSON."""
+
+
+class Readable(Protocol):
+    """A file that Glare reads from its beginning to its end."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes; none at the end."""

@@ -2,7 +2,8 @@
 
 """The policy rules of this project, and the artifacts that a caller may see."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from glare.common import policy
 from oslo_policy import policy as oslo_policy
@@ -16,13 +17,21 @@ _OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
     [
         {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
         {"path": "/artifacts/murano/{artifact_id}", "method": "DELETE"},
+        {"path": "/murano/v1/publications", "method": "POST"},
     ],
+)
+_YANK = oslo_policy.DocumentedRuleDefault(
+    "artifact:yank",
+    "rule:admin_or_owner",
+    "Yank a package, or end the yank, by a patch of the field yanked alone. Users who may update "
+    "a package may yank it as well.",
+    [{"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"}],
 )
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:
     """Return the rules, for ``oslopolicy-sample-generator``."""
-    return [_OVERRIDE_CHECKS]
+    return [_OVERRIDE_CHECKS, _YANK]
 
 
 def authorize_override(context: RequestContext) -> None:
@@ -30,10 +39,25 @@ def authorize_override(context: RequestContext) -> None:
 
     :raises glare.common.exception.PolicyException: for any other caller.
     """
-    enforcer = policy.init()
-    if _OVERRIDE_CHECKS.name not in enforcer.registered_rules:
-        enforcer.register_default(_OVERRIDE_CHECKS)
+    _register(_OVERRIDE_CHECKS)
     policy.authorize(_OVERRIDE_CHECKS.name, {}, context)
+
+
+def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
+    """Check that the caller may yank a package.
+
+    :param fields: the fields of its artifact.
+    :raises glare.common.exception.PolicyException: for any other caller.
+    """
+    _register(_YANK)
+    if not policy.authorize("artifact:update", fields, context, do_raise=False):
+        policy.authorize(_YANK.name, fields, context)
+
+
+def _register(rule: oslo_policy.RuleDefault) -> None:
+    enforcer = policy.init()
+    if rule.name not in enforcer.registered_rules:
+        enforcer.register_default(rule)
 
 
 class Viewer(NamedTuple):

@@ -9,26 +9,26 @@ process is killed, an upload expires.
 
 import contextlib
 import datetime
-import io
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 import glance_store
-from glare.common import exception, store_api
-from glare.db.sqlalchemy import api as database
+import sqlalchemy as sa
+from glare.common import exception
 from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_log import log as logging
-from oslo_utils import timeutils, uuidutils
-from sqlalchemy import orm
+from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import consistency, metrics
-from glare_murano.glare.interfaces import Artifact, RequestContext
+from glare_murano.glare import blobs, consistency, leases, metrics
+from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
 from glare_murano.package.rules import Rule
+from glare_murano.package.sandbox import DEFAULT_MEMORY, Sandbox
 
 LOG = logging.getLogger(__name__)
 
@@ -54,39 +54,46 @@ OPTIONS = [
         for limit, (name, description) in _LIMITS.items()
     ),
     cfg.IntOpt(
-        "upload_timeout",
+        "package_type_timeout",
         min=1,
-        default=3600,
-        help="The longest time that an upload may take, in seconds, from its first byte until the "
-        "archive is stored. After that the upload has expired, since its process may have been "
-        "killed, and the archive can be uploaded again.",
+        default=20,
+        help="The longest time that the package type of an uploaded package may take to read it, "
+        "in seconds. MuranoPL packages are read without a limit of time.",
     ),
+    cfg.IntOpt(
+        "package_type_memory",
+        min=64 * 1024**2,
+        default=DEFAULT_MEMORY,
+        help="The most memory that the package type of an uploaded package may use to read it, "
+        "in bytes of address space.",
+    ),
+    *leases.OPTIONS,
 ]
 
 _CHUNK_SIZE = 128 * 1024
+
+_blobs = models.ArtifactBlob.__table__
 
 
 class Upload:
     """An upload of an archive.
 
     An upload begins when Glare marks the blob as ``saving``; until the mark is
-    removed, Glare refuses other uploads, activation and deletion of the artifact.
-    Then the blobs in the archive are extracted and stored, and Glare stores the
-    archive. In the end the upload is saved, discarded or rolled back.
+    removed, Glare refuses other uploads and activation of the artifact. Then the
+    blobs in the archive are extracted and stored, and Glare stores the archive. Last,
+    the upload is saved or rolled back. Meanwhile another request may delete the
+    artifact, or cancel the upload if its lease has expired.
     """
 
-    def __init__(self, artifact: Artifact, blob: dict[str, Any]) -> None:
-        """Begin an upload.
+    def __init__(self, artifact_id: str, blob: dict[str, Any]) -> None:
+        """Prepare an upload.
 
-        :param artifact: the artifact with the mark.
-        :param blob: the metadata of the archive; gets its id here, and the URL from Glare later.
+        :param blob: the metadata of the archive, with the mark; gets the URL from Glare later.
         """
-        names = (fields.ARCHIVE, *(each.name for each in fields.BLOBS))
-        before = (getattr(artifact, name) for name in names)
-        self._replaced = tuple(each["url"] for each in before if each and each["url"])
+        self._artifact_id = artifact_id
         self._blob = blob
-        if artifact.archive is not None:
-            blob["id"] = artifact.archive["id"]
+        self._lease = leases.Lease(artifact_id)
+        self._replaced: tuple[str, ...] = ()
         self._archive: IO[bytes] | None = None
         self._contents: Contents | None = None
         self._extracted: dict[str, Mapping[str, Any] | None] = {}
@@ -97,19 +104,32 @@ class Upload:
         """Whether Glare has stored the archive."""
         return self._blob["url"] not in (None, *self._replaced)
 
-    def has_expired(self) -> bool:
-        """Return whether another process has ended this upload: the blob is not ``saving``."""
-        session = database.get_session()
-        with session.begin():
-            return _marked(session, self._blob["id"]) is None
+    def begin(self, context: RequestContext) -> dict[str, Any]:
+        """Mark the archive as being saved.
+
+        :returns: the values of the artifact.
+        :raises glare.common.exception.Conflict: if the artifact is not a draft, or another
+            upload is running.
+        """
+        values = {"blobs": {fields.ARCHIVE: self._blob}}
+        begun = transactions.update(context, self._artifact_id, values, self._begin)
+        before = map(begun.get, (fields.ARCHIVE, *(blob.name for blob in fields.BLOBS)))
+        self._replaced = tuple(blob["url"] for blob in before if blob and blob["url"])
+        return begun
+
+    def _begin(self, connection: Connection, artifact: Row) -> None:
+        if artifact.status != "drafted":
+            raise transactions.changed(artifact)
+        _check_idle(connection, artifact.id)
+        self._lease.begin(connection)
 
     def receive(
         self,
         context: RequestContext,
         artifact: Artifact,
-        body: IO[bytes],
+        body: Readable,
         check_values: Callable[[RequestContext, Contents], None],
-    ) -> IO[bytes]:
+    ) -> Readable:
         """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
 
         :param check_values: refuses fields that Glare cannot store.
@@ -117,24 +137,34 @@ class Upload:
         :raises glare.common.exception.GlareException: if the archive is refused, or the
             store refuses a blob.
         """
-        self._archive = _spool(body)
-        with _refusing(artifact), Archive.open(self._archive, limits()) as archive:
-            self._contents = contents = read_contents(archive)
-            # A damaged file is refused here, rather than by every engine.
-            archive.verify()
-            consistency.check_upload(artifact, contents)
-            check_values(context, contents)
+        self._archive = _spool(_RenewingFile(body, self._lease))
+        try:
+            with Archive.open(self._archive, limits()) as archive:
+                self._contents = contents = read_contents(archive, _sandbox().describe)
+                # A damaged file is refused here, rather than by every engine.
+                archive.verify()
+                consistency.check_upload(artifact, contents)
+                check_values(context, contents)
+        except InvalidPackage as error:
+            rules = {problem.rule for problem in error.problems}
+            for rule in rules:
+                metrics.REFUSED.labels(rule).inc()
+            if Rule.PACKAGE_TYPE_FAILURE in rules:
+                # Not the package's fault: status 500.
+                raise exception.GlareException(str(error)) from error
+            raise exception.BadRequest(str(error)) from error
         for blob in fields.BLOBS:
+            self._lease.renew()
             data = blob.fill(contents)
             self._extracted[blob.name] = (
-                None if data is None else _store(context, data, blob.content_type)
+                None if data is None else blobs.save(context, data, blob.content_type(data))
             )
         for warning in contents.manifest.warnings:
             LOG.warning("The manifest of %s %s: %s", artifact.name, artifact.version, warning)
         self._archive.seek(0)
-        return self._archive
+        return _RenewingFile(self._archive, self._lease)
 
-    def save(self, context: RequestContext, artifact_id: str) -> dict[str, Any]:
+    def save(self, context: RequestContext) -> dict[str, Any]:
         """Save the archive, the blobs and the fields in one transaction.
 
         :returns: the values of the artifact.
@@ -146,70 +176,119 @@ class Upload:
             "properties": dict(fields.from_contents(self._contents)),
             **fields.common_from_contents(self._contents),
         }
-        saved: dict[str, Any] = database.create_or_update(
-            context, artifact_id, changes, database.get_session()
+        saved = transactions.update(
+            context, self._artifact_id, changes, lambda connection, _: self._lease.end(connection)
         )
-        self._end(context, self._replaced)
+        self._close()
+        blobs.delete(context, self._replaced)
         metrics.UPLOADS.inc()
         return saved
 
-    def discard(self, context: RequestContext) -> None:
-        """Delete the stored archive and blobs."""
-        stored = [blob["url"] for blob in self._extracted.values() if blob]
-        self._end(context, [*stored, self._blob["url"]] if self.is_stored else stored)
-
     def roll_back(self, context: RequestContext) -> None:
-        """Discard the upload and remove the mark, unless the upload has ended.
-
-        Glare locks the artifact again for the stored archive, and leaves archive and
-        mark behind if another request holds the lock.
-        """
+        """Remove the mark and delete the stored blobs, unless the upload was saved."""
         if self._has_ended:
             return
-        self.discard(context)
-        session = database.get_session()
-        with session.begin():
-            if blob := _marked(session, self._blob["id"]):
-                _remove_mark(session, blob)
+        self._close()
+        stored = {blob["url"] for blob in self._extracted.values() if blob}
+        if self.is_stored:
+            stored.add(self._blob["url"])
+        sizes = _replaced_sizes(self._artifact_id)
 
-    def _end(self, context: RequestContext, unused: Iterable[str]) -> None:
+        def end(connection: Connection, artifact: Row) -> set[str]:
+            with contextlib.suppress(exception.Conflict):
+                self._lease.end(connection)
+                _remove_marks(connection, artifact, sizes)
+            named = sa.select(_blobs.c.url).where(_blobs.c.artifact_id == artifact.id)
+            return set(connection.execute(named).scalars())
+
+        with contextlib.suppress(exception.ArtifactNotFound):
+            # The answer to the saving transaction may have been lost.
+            stored -= transactions.change(self._artifact_id, end)
+        blobs.delete(context, stored)
+
+    def _close(self) -> None:
         self._has_ended = True
         if self._archive is not None:
             self._archive.close()
-        for url in unused:
-            _delete(context, url)
 
 
-def expire(before: datetime.datetime, artifact_id: str | None = None) -> None:
-    """Remove the marks of uploads from before a time.
+class _RenewingFile:
+    """A file that renews a lease whenever it is read."""
 
-    Killed processes leave marks behind. The artifact returns to its state before the
-    upload. If the process is alive after all, its upload changes nothing any more.
+    def __init__(self, file: Readable, lease: leases.Lease) -> None:
+        self._file = file
+        self._lease = lease
 
-    :param before: a time, in UTC.
-    :param artifact_id: a single artifact; None for all.
+    def read(self, size: int = -1) -> bytes:
+        self._lease.renew()
+        return self._file.read(size)
+
+
+def check_idle(artifact: Artifact) -> None:
+    """Refuse an artifact with a running upload.
+
+    :raises glare.common.exception.Conflict: naming the time when the upload expires.
     """
-    session = database.get_session()
-    with session.begin():
-        blobs = (
-            session.query(models.ArtifactBlob)
-            .join(models.Artifact, models.Artifact.id == models.ArtifactBlob.artifact_id)
-            .filter(
-                models.Artifact.type_name == fields.TYPE_NAME,
-                models.Artifact.updated_at < before,
-                models.ArtifactBlob.status == "saving",
-            )
+    with queries.snapshot() as connection:
+        _check_idle(connection, artifact.id)
+
+
+def _check_idle(connection: Connection, artifact_id: str) -> None:
+    if end := leases.find_end(connection, artifact_id):
+        raise exception.Conflict(
+            f"an archive is being uploaded to artifact {artifact_id}; without progress, the "
+            f"upload expires at {end:%Y-%m-%dT%H:%M:%SZ}; try again after that, or delete the "
+            f"artifact"
         )
-        if artifact_id is not None:
-            blobs = blobs.filter(models.Artifact.id == artifact_id)
-        for blob in blobs.all():
-            LOG.warning("The upload of %s to artifact %s has expired", blob.name, blob.artifact_id)
-            _remove_mark(session, blob)
+
+
+def expire(now: datetime.datetime, artifact_id: str) -> None:
+    """Cancel the upload to an artifact if its lease has expired.
+
+    The artifact returns to its state before the upload. A process that still continues
+    the upload can no longer save it.
+    """
+
+    def end(connection: Connection, artifact: Row) -> None:
+        if not leases.is_running(connection, artifact_id, now):
+            LOG.warning("The upload to artifact %s has expired", artifact_id)
+            leases.delete(connection, artifact_id)
+            _remove_marks(connection, artifact, sizes)
+
+    with queries.snapshot() as connection:
+        if leases.is_running(connection, artifact_id, now):
+            return
+    sizes = _replaced_sizes(artifact_id)
+    transactions.change(artifact_id, end)
+
+
+def expire_all(now: datetime.datetime) -> None:
+    """Cancel all uploads whose leases have expired."""
+    with queries.snapshot() as connection:
+        uploads = list(queries.find_uploads(connection))
+    for artifact_id in {row.id for row in uploads if row.type_name == fields.TYPE_NAME}:
+        with contextlib.suppress(exception.ArtifactNotFound):
+            expire(now, artifact_id)
+
+
+def delete_artifact(context: RequestContext, artifact_id: str, check: transactions.Check) -> None:
+    """Delete an artifact and its blobs, and cancel its upload, if a check passes."""
+
+    def check_and_cancel(connection: Connection, artifact: Row) -> None:
+        check(connection, artifact)
+        leases.delete(connection, artifact_id)
+
+    blobs.delete(context, transactions.delete(artifact_id, check_and_cancel))
 
 
 def limits() -> Limits:
     """Return the configured limits of archives."""
     return Limits(**{limit: _options()[name] for limit, (name, _) in _LIMITS.items()})
+
+
+def _sandbox() -> Sandbox:
+    options = _options()
+    return Sandbox(options.package_type_timeout, options.package_type_memory, limits())
 
 
 def check_size(size: int) -> None:
@@ -229,11 +308,11 @@ def _options() -> Any:
     return cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
 
 
-def _spool(source: IO[bytes]) -> IO[bytes]:
+def _spool(source: Readable) -> IO[bytes]:
     """Copy an upload to a temporary file, which can seek."""
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
     try:
-        while chunk := source.read(_CHUNK_SIZE):
+        for chunk in _chunks(source):
             check_size(spool.tell() + len(chunk))
             spool.write(chunk)
     except Exception:
@@ -242,65 +321,38 @@ def _spool(source: IO[bytes]) -> IO[bytes]:
     return spool
 
 
-@contextlib.contextmanager
-def _refusing(artifact: Artifact) -> Iterator[None]:
-    """Turn ``InvalidPackage`` into Glare's 400, and count the refusal by its rules."""
+def _chunks(source: Readable) -> Iterator[bytes]:
     try:
-        yield
-    except InvalidPackage as error:
-        rules = sorted({problem.rule for problem in error.problems})
-        for rule in rules:
-            metrics.REFUSED.labels(rule).inc()
-        LOG.info(
-            "Refused an archive for %s %s: %s", artifact.name, artifact.version, ", ".join(rules)
-        )
-        raise exception.BadRequest(str(error)) from error
+        while chunk := source.read(_CHUNK_SIZE):
+            yield chunk
+    except (OSError, ValueError) as error:
+        raise exception.BadRequest(f"the archive is incomplete: {error}") from error
 
 
-def expire_overdue(artifact_id: str) -> None:
-    """Remove the mark of an upload that has taken longer than ``upload_timeout``."""
-    timeout = datetime.timedelta(seconds=_options().upload_timeout)
-    expire(timeutils.utcnow() - timeout, artifact_id)
+def _replaced_sizes(artifact_id: str) -> dict[str, int]:
+    """Return the sizes of the stored blobs that an upload was to replace, by URL.
 
-
-def _marked(session: orm.Session, blob_id: str) -> models.ArtifactBlob | None:
-    blob = session.get(models.ArtifactBlob, blob_id)
-    return blob if blob is not None and blob.status == "saving" else None
-
-
-def _remove_mark(session: orm.Session, blob: models.ArtifactBlob) -> None:
-    """Restore a stored blob from before the upload; delete any other."""
-    if blob.url is not None:
+    Glare has overwritten the sizes in the database.
+    """
+    is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
+    with queries.snapshot() as connection:
+        urls = list(connection.execute(sa.select(_blobs.c.url).where(is_stored)).scalars())
+    sizes = {}
+    for url in urls:
         with contextlib.suppress(glance_store.NotFound):
-            # Glare has overwritten the size. The new id hides the blob from its upload.
-            blob.size = glance_store.get_size_from_backend(blob.url)
-            blob.status, blob.id = "active", uuidutils.generate_uuid()
-            return
-    session.delete(blob)
+            sizes[url] = glance_store.get_size_from_backend(url)
+    return sizes
 
 
-def _delete(context: RequestContext, url: str) -> None:
-    try:
-        store_api.delete_blob(url, context=context)
-    except exception.NotFound:
-        LOG.debug("The blob %s was deleted already", url)
-    except exception.GlareException as error:
-        LOG.warning("The blob %s is unused but could not be deleted: %s", url, error)
+def _remove_marks(connection: Connection, artifact: Row, sizes: Mapping[str, int]) -> None:
+    """Restore stored blobs from before the upload; delete any others."""
+    is_marked = _is_marked(artifact.id)
+    for url, size in sizes.items():
+        restored = {"status": "active", "size": size}
+        is_this = sa.and_(is_marked, _blobs.c.url == url)
+        connection.execute(sa.update(_blobs).where(is_this).values(restored))
+    connection.execute(sa.delete(_blobs).where(is_marked))
 
 
-def _store(context: RequestContext, data: bytes, content_type: str) -> dict[str, Any]:
-    """Store a blob, and return its metadata in Glare's form."""
-    blob_id = uuidutils.generate_uuid()
-    store = _options().default_store or cfg.CONF.glance_store.default_store
-    url, size, checksums = store_api.save_blob_to_store(
-        blob_id, io.BytesIO(data), context, len(data), store_type=store
-    )
-    return {
-        "id": blob_id,
-        "url": url,
-        "size": size,
-        "status": "active",
-        "external": False,
-        "content_type": content_type,
-        **checksums,
-    }
+def _is_marked(artifact_id: str) -> Any:
+    return sa.and_(_blobs.c.artifact_id == artifact_id, _blobs.c.status == "saving")

@@ -2,17 +2,27 @@
 
 """The JSON form of releases, queries and answers: each is read back as it was written."""
 
+import dataclasses
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from glare_murano import wire
 from glare_murano.package import Version, VersionSpec
-from glare_murano.resolver import Demand, PackageVersion, Unsatisfied
-from glare_murano.wire import Answer, Query, Release, Undefined
+from glare_murano.resolver import (
+    Demand,
+    External,
+    PackageVersion,
+    PassedOver,
+    Reason,
+    Undefined,
+    Unsatisfied,
+    Why,
+)
+from glare_murano.wire import Answer, Query, Release
 
 NAMES = st.lists(st.sampled_from(["org", "Db", "_x", "on", "a1"]), min_size=1, max_size=4).map(
     ".".join
@@ -41,6 +51,7 @@ def _releases(**values: Any) -> st.SearchStrategy[Release]:
         classes=st.frozensets(NAMES, max_size=3),
         owner=st.none() | st.text(),
         visibility=st.none() | st.sampled_from(["private", "public"]),
+        yanked=st.text(),
         **values,
     )
 
@@ -53,10 +64,32 @@ QUERIES = st.builds(
     requirements=st.dictionaries(NAMES, RANGES, max_size=3).map(lambda d: tuple(sorted(d.items()))),
     classes=st.lists(st.tuples(NAMES, RANGES), max_size=3).map(tuple),
     pins=st.dictionaries(NAMES, st.lists(VERSIONS, max_size=2), max_size=3),
+    provided=st.dictionaries(NAMES, st.lists(VERSIONS, max_size=2), max_size=3),
     package=st.none() | st.uuids().map(str),
     prereleases=st.booleans(),
+    why=st.booleans(),
     project_id=st.none() | st.text(),
 )
+WHYS = st.builds(
+    Why,
+    kept=st.lists(DEMANDS, max_size=2).map(tuple),
+    passed_over=st.lists(
+        st.builds(
+            PassedOver,
+            st.lists(VERSIONS, max_size=2).map(tuple),
+            st.sampled_from(Reason),
+            st.lists(DEMANDS, max_size=2).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+def _with_reasons(answer: Answer, whys: list[Why]) -> Answer:
+    reasons = {release.key: why for (release, _), why in zip(answer.releases, whys, strict=False)}
+    return dataclasses.replace(answer, why=reasons)
+
+
 ANSWERS = st.builds(
     Answer,
     releases=st.lists(st.tuples(SENT, st.lists(DEMANDS, max_size=3).map(tuple)), max_size=3).map(
@@ -64,9 +97,9 @@ ANSWERS = st.builds(
     ),
     unsatisfied=st.lists(
         st.builds(
-            lambda chain, versions: Unsatisfied(chain[-1], tuple(chain), tuple(versions)),
+            lambda chain, *versions: Unsatisfied(chain[-1], tuple(chain), *map(tuple, versions)),
             st.lists(DEMANDS, min_size=1, max_size=3),
-            st.lists(VERSIONS, max_size=3),
+            *[st.lists(VERSIONS, max_size=3)] * 3,
         ),
         max_size=2,
     ).map(tuple),
@@ -76,6 +109,7 @@ ANSWERS = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    external=st.lists(st.builds(External, DEMANDS, VERSIONS), max_size=2).map(tuple),
 )
 
 
@@ -97,8 +131,12 @@ def test_a_query_is_read_back_as_it_was_written(query: Query) -> None:
     assert wire.query_from_json(_sent(wire.query_to_json(query))) == query
 
 
-@given(ANSWERS)
-def test_an_answer_is_read_back_as_it_was_written(answer: Answer) -> None:
+@given(ANSWERS, st.lists(WHYS, max_size=3))
+def test_an_answer_is_read_back_as_it_was_written(answer: Answer, whys: list[Why]) -> None:
+    keys = [release.key for release, _ in answer.releases]
+    assume(len(set(keys)) == len(keys))
+    answer = _with_reasons(answer, whys)
+
     assert wire.answer_from_json(_sent(wire.answer_to_json(answer))) == answer
 
 

@@ -34,10 +34,15 @@ _CHUNK_SIZE = 64 * 1024
 # Artifacts that are looked up at once.
 _LOOK_UP = 16
 
-_ID = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
 SCHEMA = {
     "type": "object",
-    "properties": {"artifacts": {"type": "array", "maxItems": wire.MAX_ARCHIVES, "items": _ID}},
+    "properties": {
+        "artifacts": {
+            "type": "array",
+            "maxItems": wire.MAX_ARCHIVES,
+            "items": validation.ARTIFACT_ID,
+        }
+    },
     "required": ["artifacts"],
     "additionalProperties": False,
 }
@@ -94,9 +99,8 @@ def _downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Row]:
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
         with queries.snapshot() as connection:
-            artifacts = {
-                row.id: row for row in queries.find_usable(connection, viewer, "id", share)
-            }
+            usable = queries.find_usable(connection, viewer, "id", share)
+            artifacts = {row.id: row for row in usable}
             blobs = {row.artifact_id: row for row in queries.find_archives(connection, artifacts)}
         for id_ in share:
             if id_ in blobs and (may_all or _may_download(context, artifacts[id_], decisions)):
@@ -106,11 +110,7 @@ def _downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Row]:
 def _may_download(
     context: RequestContext, artifact: Row, decisions: dict[tuple[str, str], bool]
 ) -> bool:
-    """Return whether the policy permits the download of an archive.
-
-    :param decisions: earlier decisions by owner and visibility, which hold for all
-        artifacts alike unless a rule has read another field.
-    """
+    """Return whether the policy permits the download of an archive."""
     kind = (artifact.owner, artifact.visibility)
     if kind in decisions:
         return decisions[kind]
@@ -121,6 +121,7 @@ def _may_download(
         # The artifact was deleted or hidden after the look-up.
         return False
     if not target.is_read:
+        # The decision is the same for all artifacts of this kind.
         decisions[kind] = may
     return may
 
@@ -128,8 +129,8 @@ def _may_download(
 class _PolicyTarget(Mapping[str, Any]):
     """An artifact for the rules of a policy.
 
-    Most rules read owner, status and visibility only. All other fields are read on
-    demand, since reading them takes longer than sending an archive.
+    Most rules use only owner, status and visibility. The other fields are read on demand,
+    since reading them takes longer than sending an archive.
 
     :ivar is_read: whether a rule has read another field.
     """

@@ -6,11 +6,11 @@ import webob
 from glare.common import exception
 
 from glare_murano import resolver, wire
-from glare_murano.glare import policies
+from glare_murano.glare import policies, provided
 from glare_murano.glare.api import validation
 from glare_murano.glare.db import queries
-from glare_murano.glare.db.source import GlareSource
-from glare_murano.package import VersionSpec
+from glare_murano.glare.db.source import GlareSource, plan_seconds
+from glare_murano.package import Unplannable, VersionSpec
 
 _RANGE = {"type": ["string", "null"]}
 _RANGES = {"type": "object", "maxProperties": wire.MAX_REQUIREMENTS, "additionalProperties": _RANGE}
@@ -29,7 +29,9 @@ SCHEMA = {
         "package": {"type": "string", "maxLength": 36},
         "objects": {"type": "array", "maxItems": wire.MAX_REQUIREMENTS, "items": _OBJECT},
         "pins": _PINS,
+        "provided": _PINS,
         "prereleases": {"type": "boolean"},
+        "why": {"type": "boolean"},
         "project_id": {"type": "string"},
     },
     "additionalProperties": False,
@@ -44,46 +46,37 @@ def resolve(req: webob.Request) -> webob.Response:
         query = wire.query_from_json(body)
         with queries.snapshot() as connection:
             answer = _plan(query, GlareSource(connection, viewer, query))
-    except (wire.Malformed, resolver.Unplannable) as error:
+    except (wire.Malformed, Unplannable) as error:
         raise exception.BadRequest(str(error)) from error
     return webob.Response(json=wire.answer_to_json(answer))
 
 
 def _plan(query: wire.Query, source: GlareSource) -> wire.Answer:
-    """Plan the closure of a query.
-
-    :raises glare.common.exception.NotFound: if its package does not exist.
-    :raises glare.common.exception.Conflict: if its package has no archive.
-    :raises resolver.Unplannable: if planning would take too long.
-    """
-    roots, undefined = _find_roots(query, source)
+    """Plan the closure of a query."""
+    defining = source.defining({class_name for class_name, _ in query.classes})
+    headers, undefined = resolver.find_headers(
+        query.classes,
+        lambda name: [defining.get(name, ())],
+        query.pins,
+        source.is_withdrawn,
+        seconds=plan_seconds(),
+    )
+    roots = list(query.requirements)
     if query.package is not None:
         roots.append(_package_root(query.package, source))
-    closure = resolver.plan([*roots, *query.requirements], query.pins, source)
+    closure = resolver.plan(
+        roots,
+        query.pins,
+        source,
+        headers=headers,
+        provided={**provided.packages(), **query.provided},
+        is_withdrawn=source.is_withdrawn,
+        seconds=plan_seconds(),
+    )
     releases = source.releases(closure.releases)
     chosen = tuple((release, closure.releases[release.key]) for release in releases)
-    return wire.Answer(chosen, closure.unsatisfied, tuple(undefined))
-
-
-def _find_roots(
-    query: wire.Query, source: GlareSource
-) -> tuple[list[tuple[str, VersionSpec]], list[wire.Undefined]]:
-    """Find a package for each class of a query, and an exact range for its version.
-
-    :returns: the packages with ranges, and the classes without any package.
-    """
-    if not query.classes:
-        return [], []
-    defining = source.defining({class_name for class_name, _ in query.classes})
-    roots, undefined = [], []
-    for class_name, spec in query.classes:
-        packages = defining.get(class_name, ())
-        if root := resolver.choose_defining([packages], spec, query.pins):
-            roots.append(root)
-        else:
-            available = tuple(map(str, resolver.one_of_each(packages)))
-            undefined.append(wire.Undefined(class_name, spec, available))
-    return roots, undefined
+    why = closure.why if query.why else {}
+    return wire.Answer(chosen, closure.unsatisfied, undefined, why, closure.external)
 
 
 def _package_root(artifact_id: str, source: GlareSource) -> tuple[str, VersionSpec]:

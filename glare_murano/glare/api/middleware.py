@@ -6,7 +6,9 @@ The filter stands in Glare's paste pipeline behind authentication, and passes on
 all other requests. See ``doc/openapi.yaml`` for the API.
 """
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import webob
 from glare.common import policy
@@ -14,8 +16,16 @@ from oslo_middleware import base as base_middleware
 from webob import dec
 
 from glare_murano import wire
-from glare_murano.glare import metrics, policies, request_state
-from glare_murano.glare.api import archives, dependencies, subclasses
+from glare_murano.glare import metrics, policies, provided, request_state
+from glare_murano.glare.api import (
+    archives,
+    dependencies,
+    lists,
+    publications,
+    subclasses,
+    validation,
+    yanks,
+)
 
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
@@ -23,6 +33,7 @@ OVERRIDE_HEADER = "X-Murano-Override-Checks"
 ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
     wire.ARCHIVES_PATH: ("POST", archives.download),
     wire.DEPENDENCIES_PATH: ("POST", dependencies.resolve),
+    wire.PUBLICATIONS_PATH: ("POST", publications.publish),
     wire.SUBCLASSES_PATH: ("GET", subclasses.show),
 }
 
@@ -30,26 +41,47 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
     """Serves ``ROUTES``, and completes the handling of requests to the artifact type."""
 
+    def __init__(self, application: Any, conf: Any = None) -> None:
+        """Make the filter.
+
+        :raises RuntimeError: if an option is not valid, so that the service does not start.
+        """
+        super().__init__(application, conf)
+        provided.packages()
+
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
         """Handle a request, and roll back an upload if Glare has left it unfinished."""
+        if not hasattr(req, "context"):
+            raise request_state.IncompletePipeline
+        state = request_state.of(req.context)
+        state.is_filtered = validation.has_checked(req)
         try:
-            return super().__call__(req)
+            response: webob.Response = super().__call__(req)
+            lists.repair_links(req, response)
+            if state.warning:
+                # In ASCII, and quoted.
+                response.headers["Warning"] = f"299 - {json.dumps(state.warning)}"
+            return response
         finally:
-            if upload := request_state.of(req.context).upload:
-                upload.roll_back(req.context)
+            if state.upload:
+                state.upload.roll_back(req.context)
 
     @staticmethod
     def process_request(req: webob.Request) -> webob.Response | None:
-        """Handle a request to a path of ours; return None for any other."""
+        """Handle a request to a path of this project; return None for any other."""
+        request_state.of(req.context).is_upload = req.method == "PUT"
         if req.headers.get(OVERRIDE_HEADER, "").lower() == "true":
             policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True
+        if yanks.is_yank(req):
+            return yanks.save(req)
         if req.path_info not in ROUTES:
             return None
         method, handler = ROUTES[req.path_info]
         if req.method != method:
             return webob.Response(status=405, headers={"Allow": method})
+        request_state.check_filtered(req.context)
         policy.authorize("artifact:list", {}, req.context)
         with metrics.QUERIES.labels(req.path_info).time():
             return handler(req)

@@ -2,68 +2,208 @@
 
 """The resource ``subclasses``: all direct and indirect subclasses of a class.
 
-Classes are identified by name, across all versions of packages.
+A class of another package is a base only if the package requires a version of the other
+package that has the class, as in the engine: names resolve in direct requirements.
 """
 
 import collections
+import functools
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from typing import Any, NamedTuple
 
 import webob
+from glare.common import exception
 from sqlalchemy.engine import Connection
 
-from glare_murano import resolver
+from glare_murano import resolver, wire
 from glare_murano.glare import policies
-from glare_murano.glare.api import validation
+from glare_murano.glare.api import lists, validation
 from glare_murano.glare.db import queries
-from glare_murano.package import Version
+from glare_murano.glare.db.source import GlareSource, plan_seconds
+from glare_murano.package import VersionSpec
+from glare_murano.package.errors import quoted
+from glare_murano.package.manifest import check_full_name
+from glare_murano.resolver import PackageVersion
 
+_MAX_LIMIT = 1000
+_DEFAULT_LIMIT = 100
+
+
+def _limit(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+    if not 1 <= number <= _MAX_LIMIT:
+        raise ValueError(f"expected a number from 1 to {_MAX_LIMIT}, found {quoted(text)}")
+    return number
+
+
+# Parameter -> how to read it.
+_READ: dict[str, Callable[[str], Any]] = {
+    "class": check_full_name,
+    "package": check_full_name,
+    "version": VersionSpec.of,
+    "marker": check_full_name,
+    "limit": _limit,
+}
 SCHEMA = {
     "type": "object",
-    "properties": {"class": {"type": "string", "minLength": 1}},
+    "properties": {name: {"type": "string", "minLength": 1} for name in _READ},
     "required": ["class"],
     "additionalProperties": False,
 }
 
 
 def show(req: webob.Request) -> webob.Response:
-    """List the subclasses of a class, with their packages."""
-    class_name = validation.read_parameters(req, SCHEMA)["class"]
-    viewer = policies.viewer_of(req.context)
+    """List the subclasses of a class, with their packages, a page at a time."""
+    parameters = _read(req)
     with queries.snapshot() as connection:
-        extends, packages = _find_subclasses(connection, viewer, class_name)
-    listed = [
-        {
-            "class": name,
-            "extends": sorted(bases),
-            "packages": {
-                fqn: [str(version) for version in resolver.newest_first(versions)]
-                for fqn, versions in sorted(packages[name].items())
-            },
-        }
-        for name, bases in sorted(extends.items())
-    ]
-    return webob.Response(json={"class": class_name, "subclasses": listed})
+        viewer = policies.viewer_of(req.context)
+        bases = _find_bases(GlareSource(connection, viewer, wire.Query()), parameters)
+        found = _Hierarchy(connection, viewer, parameters["class"], bases)
+    names = sorted(name for name in found.packages if name > parameters.get("marker", ""))
+    page = names[: parameters.get("limit", _DEFAULT_LIMIT)]
+    body = {
+        "class": parameters["class"],
+        "subclasses": [_to_json(name, found.extends[name], found.packages[name]) for name in page],
+    }
+    if len(page) < len(names):
+        query = [(name, value) for name, value in req.GET.items() if name != "marker"]
+        body["next"] = lists.link(wire.SUBCLASSES_PATH, [*query, ("marker", page[-1])])
+    return webob.Response(json=body)
 
 
-def _find_subclasses(
-    connection: Connection, viewer: policies.Viewer, class_name: str
-) -> tuple[dict[str, set[str]], dict[str, dict[str, set[Version]]]]:
-    """Find the subclasses in active packages visible to a viewer, a level by a statement.
+def _read(req: webob.Request) -> dict[str, Any]:
+    read = {}
+    for name, text in validation.read_parameters(req, SCHEMA).items():
+        try:
+            read[name] = _READ[name](text)
+        except ValueError as error:
+            raise exception.BadRequest(f"{name}: {error}") from error
+    return read
 
-    :returns: subclass -> its direct base classes within the hierarchy, and subclass ->
-        FQN of a package that defines it -> versions of the package.
+
+def _to_json(name: str, bases: Set[str], packages: Collection[PackageVersion]) -> dict[str, Any]:
+    versions = collections.defaultdict(set)
+    for package in packages:
+        versions[package.fqn].add(package.version)
+    return {
+        "class": name,
+        "extends": sorted(bases),
+        "packages": {
+            fqn: [str(version) for version in resolver.newest_first(versions[fqn])]
+            for fqn in sorted(versions)
+        },
+    }
+
+
+def _find_bases(source: GlareSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
+    """Find the packages that define the class, of the requested name and range."""
+    class_name = parameters["class"]
+    spec = parameters.get("version", VersionSpec.of("*"))
+    return {
+        package
+        for package in source.defining([class_name]).get(class_name, ())
+        if package.fqn == parameters.get("package", package.fqn) and spec.match(package.version)
+    }
+
+
+class _Extending(NamedTuple):
+    """An artifact with direct subclasses of a class."""
+
+    id: str
+    package: PackageVersion
+    subclasses: list[str]
+
+
+class _Hierarchy:
+    """The subclasses in active packages that are visible to a viewer.
+
+    :ivar extends: subclass -> its direct base classes within the hierarchy.
+    :ivar packages: subclass -> the packages that define it.
     """
-    extends: dict[str, set[str]] = collections.defaultdict(set)
-    packages: dict[str, dict[str, set[Version]]] = collections.defaultdict(
-        lambda: collections.defaultdict(set)
-    )
-    level = seen = {class_name}
-    while level:
-        for row in queries.find_extending(connection, viewer, level):
-            # Some databases ignore case.
-            if row.key_name in level:
-                for name in row.string_value.split(","):
-                    extends[name].add(row.key_name)
-                    packages[name][row.name].add(queries.version_of(row))
-        level = extends.keys() - seen
-        seen = seen | level
-    return extends, packages
+
+    def __init__(
+        self,
+        connection: Connection,
+        viewer: policies.Viewer,
+        class_name: str,
+        bases: set[PackageVersion],
+    ) -> None:
+        self.extends: dict[str, set[str]] = collections.defaultdict(set)
+        self.packages: dict[str, set[PackageVersion]] = collections.defaultdict(set)
+        # Artifact -> FQN -> range.
+        self._requirements: dict[str, dict[str, str]] = {}
+        extending: dict[str, list[_Extending]] = {}
+        level = {class_name: bases}
+        seconds = plan_seconds()
+        end = time.monotonic() + seconds
+        # A class comes again when another package with it is found.
+        while level:
+            if time.monotonic() > end:
+                raise exception.BadRequest(
+                    f"listing the subclasses of {class_name} stopped at class {min(level)}, after "
+                    f"{seconds:g} seconds; request those of another class, or raise the option "
+                    f"plan_seconds"
+                )
+            extending |= _find_extending(connection, viewer, level.keys() - extending.keys())
+            # Packages that define the base themselves need no requirement.
+            ids = {
+                each.id
+                for base, defining in level.items()
+                for each in extending[base]
+                if each.package not in defining
+            }
+            unread = ids - self._requirements.keys()
+            self._requirements |= queries.find_requirements(connection, unread)
+            changed = {
+                name
+                for base, defining in level.items()
+                for name in self._extend(base, extending[base], defining)
+            }
+            level = {
+                name: self.packages[name] | (bases if name == class_name else set())
+                for name in changed
+            }
+
+    def _extend(
+        self, base: str, extending: list[_Extending], defining: Set[PackageVersion]
+    ) -> Iterator[str]:
+        """Add the subclasses of a class that some packages define; yield the changed ones."""
+        can_meet = _matcher(defining)
+        for id_, package, subclasses in extending:
+            ranges = self._requirements.get(id_, {})
+            # A class inherits from its own package only in the same version.
+            if package in defining or any(
+                can_meet(*each) for each in ranges.items() if each[0] != package.fqn
+            ):
+                for name in subclasses:
+                    self.extends[name].add(base)
+                    if package not in self.packages[name]:
+                        self.packages[name].add(package)
+                        yield name
+
+
+def _matcher(packages: Collection[PackageVersion]) -> Callable[[str, str], bool]:
+    """Return whether a requirement can be met by some packages."""
+    versions = collections.defaultdict(list)
+    for package in packages:
+        versions[package.fqn].append(package.version)
+
+    @functools.cache
+    def can_meet(fqn: str, range_: str) -> bool:
+        return any(map(VersionSpec.of(range_).match, versions.get(fqn, ())))
+
+    return can_meet
+
+
+def _find_extending(
+    connection: Connection, viewer: policies.Viewer, base_names: Set[str]
+) -> dict[str, list[_Extending]]:
+    found: dict[str, list[_Extending]] = {name: [] for name in base_names}
+    for row in queries.find_extending(connection, viewer, base_names):
+        # Some databases ignore case.
+        if row.key_name not in found:
+            continue
+        package = PackageVersion(row.name, queries.version_of(row))
+        found[row.key_name].append(_Extending(row.id, package, row.string_value.split(",")))
+    return found

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter against malformed requests, and the reading of requests.
+"""The WSGI filter against malformed requests, and functions to read requests.
 
-The filter stands in Glare's paste pipeline right behind ``faultwrapper``. For paths
-of this project only, it refuses unreadable URLs and JSON bodies, and characters
-that Glare's database cannot store. Uploads are not read, values not interpreted.
+The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of
+this project only, it refuses malformed URLs and JSON bodies, and characters that Glare's
+database cannot store. It does not read uploads.
 
 Every refusal on these paths is answered in the form of Glare's errors, and logged
-in one line.
+in one line. The filter also answers the discovery document, which needs no token.
 """
 
 import json
@@ -23,36 +23,52 @@ import jsonschema
 import webob
 from glare.api.middleware import fault
 from glare.common import exception
-from oslo_log import log as logging
 from webob import dec, exc
 
-from glare_murano import fields
+from glare_murano import fields, wire
 from glare_murano.glare import artifact, field_types, uploads
+from glare_murano.glare.api import discovery, lists, refusal_log
 from glare_murano.package.errors import quoted
 
-LOG = logging.getLogger(__name__)
-
-_ARTIFACTS = f"/artifacts/{fields.TYPE_NAME}"
-_PATHS = (_ARTIFACTS, "/murano")
+_BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
+_PATHS = (lists.PATH, "/murano")
+# Paths that take a JSON body, and read it themselves.
+_QUERIES = (wire.ARCHIVES_PATH, wire.DEPENDENCIES_PATH, wire.PUBLICATIONS_PATH)
 
 MAX_BODY = 1024 * 1024
 # Glare's WSGI server refuses longer URLs.
 MAX_QUERY = 8192
 MAX_DEPTH = 20
-# Glare checks the whole field after each, and its lock lasts for five seconds.
+# Glare checks the whole field after each operation, and its lock expires after five seconds.
 MAX_OPERATIONS = 200
 
+# Glare's message for a name and version that another artifact has, and ours.
+_TAKEN = "Artifact with this name and version is already exists for this scope."
+_TAKEN_BY = {
+    "POST": "the project has a private package of this name and version already; find it by "
+    "the filters name and version, and continue with it, or delete it",
+    "PATCH": "another package of this name and version is public already; publish another version",
+}
+
+# The mark that the filter leaves in a request.
+_CHECKED = "glare_murano.checked"
+
+ARTIFACT_ID = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
+
 _JSON = "application/json"
-_PATCH = "application/json-patch+json"
+PATCH = "application/json-patch+json"
 _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/")
 
-# Control characters may begin a new line in a log.
-_FORBIDDEN_IN_NAMES = re.compile(f"{field_types.UNSTORABLE.pattern}|[\0-\x1f\x7f-\x9f\u2028\u2029]")
+_FORBIDDEN_IN_NAMES = re.compile(f"{field_types.UNSTORABLE.pattern}|{fields.CONTROL_CHARACTERS}")
 
 
 class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
     """Refuses malformed requests with errors in Glare's form."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        refusal_log.install()
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
@@ -61,17 +77,29 @@ class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
         path = req.environ["PATH_INFO"].removesuffix("\n")
         if not any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS):
             return req.get_response(self.application)
+        with refusal_log.without_repetitions():
+            return self._answer(req)
+
+    def _answer(self, req: webob.Request) -> webob.Response:
         try:
             check(req)
-            response = req.get_response(self.application)
-            if response.status_code < exc.HTTPBadRequest.code or response.content_type == _JSON:
-                return response
-            return _refuse(req, _error_of(req, response), response.headers)
+            req.environ[_CHECKED] = True
+            response = discovery.show(req) or req.get_response(self.application)
         except exception.GlareException as refusal:
             error = self._error(refusal)
+            if error["error"]["message"] == _TAKEN:
+                error["error"]["message"] = _TAKEN_BY[req.method]
             if error["code"] >= exc.HTTPInternalServerError.code:
                 raise
-            return _refuse(req, error, {})
+            return _refuse(req, error, {}, refusal)
+        if response.status_code < exc.HTTPBadRequest.code or response.content_type == _JSON:
+            return response
+        return _refuse(req, _error_of(req, response), response.headers)
+
+
+def has_checked(req: webob.Request) -> bool:
+    """Return whether a request to a path of this project has passed the filter."""
+    return _CHECKED in req.environ
 
 
 def check(req: webob.Request) -> None:
@@ -80,14 +108,23 @@ def check(req: webob.Request) -> None:
     :raises glare.common.exception.GlareException: naming the mistake.
     """
     _check_url(req.environ)
+    if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
+        # Without a length, webob would read an empty body.
+        req.environ["wsgi.input_terminated"] = True
+    if req.method == "PUT" and _BLOB.fullmatch(req.path_info):
+        _check_upload(req)
+        return
     if req.method == "POST" and req.content_type.startswith(_FORMS):
         raise exception.UnsupportedMediaType(f"send {_JSON}, not {quoted(req.content_type)}")
-    if req.method == "PUT":
-        _check_upload(req)
-    elif req.method == "PATCH" and req.content_type == _PATCH:
-        _check_patch(_read_json(req))
-    elif req.method == "POST" and req.content_type == _JSON and req.path_info == _ARTIFACTS:
-        _check_fields(_read_json(req))
+    if req.is_body_readable:
+        _check_body(req)
+    if req.method == "PATCH" and req.content_type == PATCH:
+        _check_patch(_parse_json(req.body))
+    elif req.method == "POST" and req.content_type == _JSON and req.path_info == lists.PATH:
+        _check_fields(_parse_json(req.body))
+    elif req.is_body_readable and req.path_info not in _QUERIES:
+        # Glare refuses the request, but parses the body first, and fails if it is too deep.
+        req.body = b"{}"
 
 
 def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
@@ -96,7 +133,7 @@ def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
     :raises glare.common.exception.GlareException: for malformed JSON, and for a
         violation of the schema.
     """
-    return _conforming(_read_json(req), schema)
+    return _conforming(_parse_json(req.body), schema)
 
 
 def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
@@ -118,11 +155,19 @@ def _conforming(value: Any, schema: Mapping[str, Any]) -> Any:
     return value
 
 
-def _read_json(req: webob.Request) -> Any:
-    data = req.body_file.read(MAX_BODY + 1)
+def _check_body(req: webob.Request) -> None:
+    try:
+        data = req.body_file.read(MAX_BODY + 1)
+    except (OSError, ValueError) as error:
+        raise exception.BadRequest(f"the body of the request is incomplete: {error}") from error
+    if data and req.method in ("GET", "HEAD", "DELETE"):
+        raise exception.BadRequest(f"{req.method} takes no body; send the request without one")
     if len(data) > MAX_BODY:
         raise exception.RequestEntityTooLarge(f"the request is larger than {MAX_BODY} bytes")
     req.body = data
+
+
+def _parse_json(data: bytes) -> Any:
     try:
         body = json.loads(data.decode(), parse_constant=_finite, parse_float=_finite)
     except RecursionError as error:
@@ -182,10 +227,8 @@ def _check_url(environ: dict[str, Any]) -> None:
 
 def _check_upload(req: webob.Request) -> None:
     if req.content_type == _LOCATION:
+        # An archive on another server could change at any time.
         raise exception.Forbidden("a package must be uploaded, since the server reads the package")
-    if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
-        # Without a length, Glare would read an empty body.
-        req.environ["wsgi.input_terminated"] = True
     uploads.check_size(req.content_length or 0)
 
 
@@ -207,27 +250,36 @@ def _check_fields(body: Any) -> None:
     unknown = sorted(set(body) - set(artifact.MuranoPackageArtifact.fields))
     if unknown:
         raise exception.BadRequest(f"a package has no field {quoted(unknown[0])}")
+    if "version" not in body:
+        raise exception.BadRequest(
+            "version is missing: send the Version of the package's manifest, 0.0.0 if it has none"
+        )
 
 
 def _error_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
     """Return Glare's form of an error for an HTML response."""
     status = exc.status_map[response.status_code]
+    reason = status.explanation or status.title
+    if allowed := response.headers.get("Allow"):
+        reason = f"the method is not allowed; use {allowed}"
     return {
         "code": status.code,
         "title": status.title,
         "explanation": status.explanation,
         "error": {
-            "message": f"{req.method} {req.path}: {status.explanation or status.title}",
+            "message": f"{req.method} {req.path}: {reason}",
             "type": status.title.replace(" ", ""),
         },
     }
 
 
 def _refuse(
-    req: webob.Request, error: dict[str, Any], headers: Mapping[str, str]
+    req: webob.Request,
+    error: dict[str, Any],
+    headers: Mapping[str, str],
+    cause: BaseException | None = None,
 ) -> webob.Response:
-    path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
-    LOG.info("Refused %s %s: %d", req.method, path, error["code"])
+    refusal_log.write(req, error["code"], error["error"]["message"], cause)
     response = req.get_response(fault.Fault(error))
     for name, value in headers.items():
         if not name.lower().startswith("content-"):

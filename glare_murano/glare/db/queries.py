@@ -10,6 +10,7 @@ mapped classes take longer, too.
 import collections
 import contextlib
 import dataclasses
+import datetime
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -35,6 +36,7 @@ _blobs = models.ArtifactBlob.__table__.c
 _properties = models.ArtifactProperty.__table__.c
 
 _VERSION = (_artifacts.version_prefix, _artifacts.version_suffix, _artifacts.version_meta)
+_ELEMENT = (_properties.key_name, _properties.string_value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +93,7 @@ def find_usable(
     :returns: rows with ``id``, ``name``, ``owner``, ``visibility`` and the version.
     """
     statement = _usable(column, viewer.is_admin, viewer.project_id is not None)
-    parameters = {"package": package, "project": viewer.project_id}
-    return _look_up(connection, statement, values, parameters)
+    return _look_up(connection, statement, values, package=package, project=viewer.project_id)
 
 
 def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterator[Row]:
@@ -109,10 +110,10 @@ def find_extending(
     """Find active packages with direct subclasses of classes, if visible to a viewer.
 
     :returns: rows with ``key_name``, the base class, ``string_value``, the
-        subclasses joined by commas, ``name`` and the version.
+        subclasses joined by commas, ``id``, ``name`` and the version.
     """
     statement = _extending(viewer.is_admin, viewer.project_id is not None)
-    return _look_up(connection, statement, base_names, {"project": viewer.project_id})
+    return _look_up(connection, statement, base_names, project=viewer.project_id)
 
 
 def find_archives(connection: Connection, ids: Iterable[str]) -> Iterator[Row]:
@@ -140,14 +141,35 @@ def find_metadata(connection: Connection, ids: Iterable[str]) -> dict[str, Packa
     }
 
 
+def find_requirements(connection: Connection, ids: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the requirements of artifacts by id: FQN -> range."""
+    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    for id_, fqn, text in _look_up(connection, _RANGES, ids):
+        found[id_][fqn] = text
+    return found
+
+
+def find_yanked(connection: Connection, ids: Iterable[str]) -> dict[str, str]:
+    """Return the yanked ones of artifacts, by id, with the reasons."""
+    return dict(map(tuple, _look_up(connection, _YANKED, ids)))
+
+
 def find_candidates(
     connection: Connection, names: Iterable[str], except_id: str = ""
 ) -> Iterator[Row]:
     """Find active artifacts by name, and drafts with an uploaded archive.
 
-    :returns: rows with ``name``, ``owner``, ``visibility``, ``status`` and the version.
+    :returns: rows with ``id``, ``name``, ``owner``, ``visibility``, ``status`` and the version.
     """
-    return _look_up(connection, _CANDIDATES, names, {"except_id": except_id})
+    return _look_up(connection, _CANDIDATES, names, except_id=except_id)
+
+
+def find_public(connection: Connection, names: Iterable[str]) -> Iterator[Row]:
+    """Find public artifacts by name, deactivated ones as well.
+
+    :returns: rows with ``name`` and the version.
+    """
+    return _look_up(connection, _PUBLIC, names)
 
 
 def find_dependents(connection: Connection, name: str, owner: str | None) -> list[Row]:
@@ -157,8 +179,7 @@ def find_dependents(connection: Connection, name: str, owner: str | None) -> lis
     :returns: distinct rows with ``key_name``, the package, ``string_value``, the
         range, ``owner`` and ``visibility``.
     """
-    columns = (_properties.key_name, _properties.string_value)
-    statement = _requiring(name, owner, *columns, _artifacts.owner, _artifacts.visibility)
+    statement = _requiring(name, owner, *_ELEMENT, _artifacts.owner, _artifacts.visibility)
     return list(connection.execute(statement.distinct()))
 
 
@@ -175,17 +196,81 @@ def find_requiring(
     return list(connection.execute(statement.limit(limit)))
 
 
+def requiring(names: Iterable[str]) -> Any:
+    """Return a statement for the ids of artifacts that require one of several packages.
+
+    A package's requirement on itself does not count.
+    """
+    # With tables of its own, as a part of Glare's statements.
+    properties, artifacts = (
+        model.__table__.alias().c for model in (models.ArtifactProperty, models.Artifact)
+    )
+    return sa.select(properties.artifact_id).where(
+        properties.name == _REQUIREMENTS,
+        properties.key_name.in_(list(names)),
+        artifacts.id == properties.artifact_id,
+        artifacts.name != properties.key_name,
+    )
+
+
+def stable() -> Any:
+    """Return a statement for the ids of artifacts that are not pre-releases."""
+    artifacts = models.Artifact.__table__.alias().c
+    return sa.select(artifacts.id).where(artifacts.version_suffix == "")
+
+
+def not_yanked() -> Any:
+    """Return a statement for the ids of artifacts that are not yanked."""
+    artifacts, properties = (
+        model.__table__.alias().c for model in (models.Artifact, models.ArtifactProperty)
+    )
+    yanked = sa.select(properties.artifact_id).where(properties.name == "yanked")
+    return sa.select(artifacts.id).where(artifacts.id.not_in(yanked))
+
+
+def find_urls(connection: Connection) -> Iterator[str]:
+    """Find the URLs of all blobs, of any artifact type."""
+    statement = sa.select(_blobs.url).where(_blobs.url.is_not(None))
+    yield from connection.execute(statement).scalars()
+
+
+def find_uploads(connection: Connection) -> list[Row]:
+    """Find the artifacts, of any type, to which a blob is being uploaded.
+
+    :returns: rows with ``id``, ``type_name`` and ``created_at``.
+    """
+    columns = (_artifacts.id, _artifacts.type_name, _artifacts.created_at)
+    is_upload = sa.and_(_blobs.artifact_id == _artifacts.id, _blobs.status == "saving")
+    return list(connection.execute(sa.select(*columns).where(is_upload).distinct()))
+
+
+def find_old_drafts(connection: Connection, before: datetime.datetime) -> list[Row]:
+    """Find the drafts that were not changed since a time, the oldest first.
+
+    :returns: rows with ``id``, ``updated_at``, ``name``, ``owner`` and the version.
+    """
+    columns = (_artifacts.id, _artifacts.updated_at, _artifacts.name, _artifacts.owner, *_VERSION)
+    statement = sa.select(*columns).where(
+        _artifacts.type_name == fields.TYPE_NAME,
+        _artifacts.status == "drafted",
+        _artifacts.updated_at < before,
+    )
+    return list(connection.execute(statement.order_by(_artifacts.updated_at)))
+
+
+def is_empty(connection: Connection) -> bool:
+    """Return whether there is no artifact of any type."""
+    return connection.execute(sa.select(_artifacts.id).limit(1)).first() is None
+
+
 def _look_up(
-    connection: Connection,
-    statement: Any,
-    values: Iterable[str],
-    parameters: Mapping[str, str | None] | None = None,
+    connection: Connection, statement: Any, values: Iterable[str], **parameters: str | None
 ) -> Iterator[Row]:
     """Execute a statement with a condition ``_among`` values, in shares of ``_MAX_VALUES``."""
     ordered = sorted(values)
     for start in range(0, len(ordered), _MAX_VALUES):
-        share = {"values": ordered[start : start + _MAX_VALUES]}
-        yield from connection.execute(statement, {**share, **(parameters or {})}).all()
+        share = ordered[start : start + _MAX_VALUES]
+        yield from connection.execute(statement, {"values": share, **parameters}).all()
 
 
 def _among(column: Any) -> Any:
@@ -222,9 +307,8 @@ def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def _extending(is_admin: bool, has_project: bool) -> Any:
-    columns = (_properties.key_name, _properties.string_value, _artifacts.name, *_VERSION)
-    statement = _of_active("inherits", *columns).where(_among(_properties.key_name))
-    return _visible(statement, is_admin, has_project)
+    statement = _of_active("inherits", *_ELEMENT, _artifacts.id, _artifacts.name, *_VERSION)
+    return _visible(statement.where(_among(_properties.key_name)), is_admin, has_project)
 
 
 def _requiring(name: str, owner: str | None, *columns: Any) -> Any:
@@ -236,23 +320,25 @@ def _requiring(name: str, owner: str | None, *columns: Any) -> Any:
 
 def _of_active(field: str, *columns: Any) -> Any:
     """Select columns of active artifacts and the elements of a field."""
-    return (
-        sa.select(*columns)
-        .join_from(
-            models.ArtifactProperty.__table__,
-            models.Artifact.__table__,
-            _artifacts.id == _properties.artifact_id,
-        )
-        .where(
-            _properties.name == field,
-            _artifacts.type_name == fields.TYPE_NAME,
-            _artifacts.status == "active",
-        )
+    return sa.select(*columns).where(
+        _artifacts.id == _properties.artifact_id,
+        _properties.name == field,
+        _artifacts.type_name == fields.TYPE_NAME,
+        _artifacts.status == "active",
     )
 
 
+# Few artifacts have this property.
+_YANKED = sa.select(_properties.artifact_id, _properties.string_value).where(
+    _properties.name == "yanked", _among(_properties.artifact_id)
+)
+
 _DEFINING = sa.select(_properties.string_value, _properties.artifact_id).where(
     _properties.name == _CLASSES, _among(_properties.string_value)
+)
+
+_RANGES = sa.select(_properties.artifact_id, *_ELEMENT).where(
+    _among(_properties.artifact_id), _filter(_properties.name == _REQUIREMENTS)
 )
 
 _IS_ARCHIVE = sa.and_(_blobs.name == fields.ARCHIVE, _blobs.status == "active")
@@ -263,14 +349,7 @@ _ARCHIVES = sa.select(_blobs.artifact_id, _blobs.url, _blobs.size).where(
 
 # A row for each requirement and class, and one for an archive without any.
 _METADATA = (
-    sa.select(
-        _blobs.artifact_id,
-        _blobs.sha256,
-        _blobs.size,
-        _properties.name,
-        _properties.key_name,
-        _properties.string_value,
-    )
+    sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size, _properties.name, *_ELEMENT)
     .outerjoin_from(
         models.ArtifactBlob.__table__,
         models.ArtifactProperty.__table__,
@@ -282,12 +361,15 @@ _METADATA = (
     .where(_among(_blobs.artifact_id), _filter(_IS_ARCHIVE))
 )
 
-_HAS_ARCHIVE = (
-    sa.select(_blobs.artifact_id).where(_blobs.artifact_id == _artifacts.id, _IS_ARCHIVE).exists()
-)
+_HAS_ARCHIVE = sa.exists().where(_blobs.artifact_id == _artifacts.id, _IS_ARCHIVE)
 
 _CANDIDATES = sa.select(
-    _artifacts.name, *_VERSION, _artifacts.owner, _artifacts.visibility, _artifacts.status
+    _artifacts.id,
+    _artifacts.name,
+    *_VERSION,
+    _artifacts.owner,
+    _artifacts.visibility,
+    _artifacts.status,
 ).where(
     _among(_artifacts.name),
     _artifacts.id != sa.bindparam("except_id"),
@@ -296,5 +378,14 @@ _CANDIDATES = sa.select(
         sa.or_(
             _artifacts.status == "active", sa.and_(_artifacts.status == "drafted", _HAS_ARCHIVE)
         ),
+    ),
+)
+
+_PUBLIC = sa.select(_artifacts.name, *_VERSION).where(
+    _among(_artifacts.name),
+    _filter(
+        _artifacts.type_name == fields.TYPE_NAME,
+        _artifacts.visibility == "public",
+        _artifacts.status != "deleted",
     ),
 )

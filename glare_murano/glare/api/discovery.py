@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The discovery document: the versions of this API, as OpenStack services list theirs.
+
+Clients read it before they authenticate, so that it needs no token.
+"""
+
+import webob
+
+_ROOT = "/murano"
+_V1 = f"{_ROOT}/v1"
+
+
+def show(req: webob.Request) -> webob.Response | None:
+    """List the versions, or the version at ``/murano/v1``; return None for any other path."""
+    path = req.path_info.removesuffix("/")
+    if path not in (_ROOT, _V1):
+        return None
+    if req.method != "GET":
+        return webob.Response(status=405, headers={"Allow": "GET"})
+    version = {
+        "id": "v1",
+        "status": "CURRENT",
+        "min_version": "1.0",
+        "max_version": "1.0",
+        "links": [{"rel": "self", "href": f"{req.application_url}{_V1}/"}],
+    }
+    return webob.Response(json={"versions": [version]} if path == _ROOT else {"version": version})

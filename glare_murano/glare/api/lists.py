@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The links between pages of a list: Glare keeps only one of several filters of a name."""
+
+import urllib.parse
+
+import webob
+
+from glare_murano import fields
+
+PATH = f"/artifacts/{fields.TYPE_NAME}"
+
+
+def repair_links(req: webob.Request, response: webob.Response) -> None:
+    """Complete the links ``first`` and ``next`` of a list whose request repeats a name."""
+    is_list = req.method == "GET" and req.path_info == PATH and response.status_code == 200
+    names = list(req.GET)
+    if not is_list or len(set(names)) == len(names):
+        return
+    body = response.json
+    query = [(name, value) for name, value in req.GET.items() if name != "marker"]
+    body["first"] = link(PATH, query)
+    if "next" in body:
+        body["next"] = link(PATH, [*query, ("marker", body["artifacts"][-1]["id"])])
+    response.json = body
+
+
+def link(path: str, query: list[tuple[str, str]]) -> str:
+    """Return a link to a path with parameters."""
+    return f"{path}?{urllib.parse.urlencode(query)}"

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The log of refused requests: one line each.
+
+Glare logs each error on the level ERROR when the error is created, and some errors again.
+Every mistake of a user would raise an alert. On the paths of this project, these lines are
+left out: this module logs a refusal, and Glare logs an error of the server with its
+traceback.
+"""
+
+import contextlib
+import contextvars
+import logging as stdlib_logging
+import urllib.parse
+from collections.abc import Iterator
+
+import webob
+from glance_store.exceptions import GlanceStoreException
+from oslo_context import context as oslo_context
+from oslo_log import log as logging
+
+from glare_murano.package.errors import shown
+
+LOG = logging.getLogger(__name__)
+
+# Logger -> the beginning of its lines to leave out.
+_REPEATED = {
+    "glare.common.exception": "",
+    "glare.api.v1.resource": "Content-",
+    "glare.db.sqlalchemy.api": "Artifact with id=",
+    "glare.engine": "Exception occured",
+    "oslo_db.api": "DB exceeded retry limit",
+}
+_is_answering = contextvars.ContextVar("is_answering", default=False)
+
+
+class _RepetitionFilter(stdlib_logging.Filter):
+    def filter(self, record: stdlib_logging.LogRecord) -> bool:
+        is_repeated = str(record.msg).startswith(_REPEATED[record.name])
+        return not (is_repeated and _is_answering.get())
+
+
+def install() -> None:
+    """Add the filter to Glare's loggers; a second call changes nothing."""
+    for name in _REPEATED:
+        logger = stdlib_logging.getLogger(name)
+        if not any(isinstance(each, _RepetitionFilter) for each in logger.filters):
+            logger.addFilter(_RepetitionFilter())
+
+
+@contextlib.contextmanager
+def without_repetitions() -> Iterator[None]:
+    """Leave out Glare's lines while a request is answered."""
+    token = _is_answering.set(True)
+    try:
+        yield
+    finally:
+        _is_answering.reset(token)
+
+
+def write(req: webob.Request, status: int, message: str, refusal: BaseException | None) -> None:
+    """Write the line of a refused request.
+
+    :param refusal: the error, if any. An error of the store is one of the server, although
+        Glare answers 403 for a full disk and 404 for a lost file.
+    """
+    path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
+    # A request that was refused before its authentication has no context, and the thread still
+    # has the context of an earlier request.
+    context = getattr(req, "context", None) or oslo_context.RequestContext(
+        request_id=req.environ.get("openstack.request_id"), overwrite=False
+    )
+    is_fault = any(isinstance(each, GlanceStoreException) for each in _causes(refusal))
+    LOG.log(
+        stdlib_logging.ERROR if is_fault else stdlib_logging.INFO,
+        "Refused %s %s with %d: %s",
+        req.method,
+        path,
+        status,
+        shown(message.replace("\n", " ")),
+        context=context,
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""JSON patches of the field ``yanked`` alone, which have a policy rule of their own.
+
+Glare requires the rule ``artifact:update`` for any patch, by default an administrator for
+a public package. Its owner has to be able to withdraw it at once.
+"""
+
+import json
+import re
+from typing import Any
+
+import jsonpatch
+import webob
+from glare import engine
+from glare.common import utils
+
+from glare_murano import fields
+from glare_murano.glare import policies
+from glare_murano.glare.api import validation
+from glare_murano.glare.interfaces import RequestContext
+
+_ARTIFACT = re.compile(f"/artifacts/{fields.TYPE_NAME}/([^/]+)")
+_OPERATIONS = {("/yanked", operation) for operation in ("add", "replace", "test")}
+
+
+class _Engine(engine.Engine):  # type: ignore[misc]
+    """Glare's engine, with the rule ``artifact:yank`` for patches."""
+
+    def __init__(self) -> None:
+        """Leave out the schemas and quotas, which only Glare's own engine needs."""
+
+    @staticmethod
+    def _apply_patch(context: RequestContext, af: Any, patch: jsonpatch.JsonPatch) -> list[str]:
+        policies.authorize_yank(context, af.to_dict())
+        utils.validate_change_allowed(af, "yanked")
+        af.pre_update_hook_with_patch(context, af, patch)
+        af.yanked = patch.apply(af.to_dict())["yanked"]
+        return ["update"]
+
+
+def is_yank(req: webob.Request) -> bool:
+    """Return whether a valid request changes the field ``yanked`` and nothing else."""
+    is_patch = req.method == "PATCH" and req.content_type == validation.PATCH
+    if not is_patch or not _ARTIFACT.fullmatch(req.path_info) or not validation.has_checked(req):
+        return False
+    operations = {(operation["path"], operation["op"]) for operation in json.loads(req.body)}
+    return bool(operations) and operations <= _OPERATIONS
+
+
+def save(req: webob.Request) -> webob.Response:
+    """Apply a patch of the field ``yanked``, and answer with the artifact."""
+    artifact_id = req.path_info.rpartition("/")[2]
+    patch = jsonpatch.JsonPatch(json.loads(req.body))
+    return webob.Response(json=_Engine().save(req.context, fields.TYPE_NAME, artifact_id, patch))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Leases: which uploads are running.
+
+An upload has a lease from its beginning to its end, and renews the lease while it makes
+progress. A killed process renews nothing: after ``upload_timeout`` seconds the lease has
+expired, and another request ends the upload. A lease is a row in Glare's table of locks.
+"""
+
+import datetime
+import time
+from typing import Any
+
+import sqlalchemy as sa
+from glare.common import exception
+from glare.db.sqlalchemy import models
+from oslo_config import cfg
+from oslo_utils import timeutils, uuidutils
+from sqlalchemy.engine import Connection, Row
+
+from glare_murano import fields
+from glare_murano.glare.db import transactions
+
+# Options of the group [artifact_type:murano].
+OPTIONS = [
+    cfg.IntOpt(
+        "upload_timeout",
+        min=1,
+        default=90,
+        help="The longest time that an upload may make no progress, in seconds. After that the "
+        "upload has expired, since its process may have been killed, and the archive can be "
+        "uploaded again.",
+    )
+]
+
+_locks = models.ArtifactLock.__table__
+# The part of upload_timeout after which a lease is renewed.
+_RENEWAL = 0.25
+
+
+class Lease:
+    """The lease of an upload to an artifact."""
+
+    def __init__(self, artifact_id: str) -> None:
+        self._artifact_id = artifact_id
+        self._id = f"{_prefix(artifact_id)}{uuidutils.generate_uuid()}"
+        self._renewed = time.monotonic()
+
+    def begin(self, connection: Connection) -> None:
+        """Begin the lease, in a transaction that has locked the artifact."""
+        connection.execute(sa.insert(_locks).values(id=self._id, acquired_at=timeutils.utcnow()))
+
+    def renew(self) -> None:
+        """Renew the lease, if that was some time ago.
+
+        :raises glare.common.exception.GlareException: if another request has ended
+            the upload, or has deleted the artifact.
+        """
+        now = time.monotonic()
+        if now < self._renewed + _RENEWAL * _timeout().total_seconds():
+            return
+        transactions.change(self._artifact_id, self._renew)
+        self._renewed = now
+
+    def _renew(self, connection: Connection, _artifact: Row) -> None:
+        values = {"acquired_at": timeutils.utcnow()}
+        self._execute(connection, sa.update(_locks).values(values))
+
+    def end(self, connection: Connection) -> None:
+        """End the lease, in a transaction that has locked the artifact.
+
+        :raises glare.common.exception.Conflict: if another request has ended the upload.
+        """
+        self._execute(connection, sa.delete(_locks))
+
+    def _execute(self, connection: Connection, statement: Any) -> None:
+        if not connection.execute(statement.where(_locks.c.id == self._id)).rowcount:
+            raise exception.Conflict(
+                f"the upload has expired, since it made no progress for "
+                f"{_timeout().total_seconds():.0f} seconds; upload the archive again"
+            )
+
+
+def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
+    """Return when the upload to an artifact expires unless it makes progress; None without one."""
+    found = sa.select(sa.func.max(_locks.c.acquired_at)).where(_is_of(artifact_id))
+    renewed: datetime.datetime | None = connection.execute(found).scalar()
+    return None if renewed is None else renewed + _timeout()
+
+
+def is_running(connection: Connection, artifact_id: str, now: datetime.datetime) -> bool:
+    """Return whether an upload to an artifact is running that has not expired."""
+    end = find_end(connection, artifact_id)
+    return end is not None and end > now
+
+
+def delete(connection: Connection, artifact_id: str) -> None:
+    """Delete the lease of the upload to an artifact, if there is one."""
+    connection.execute(sa.delete(_locks).where(_is_of(artifact_id)))
+
+
+def _is_of(artifact_id: str) -> sa.sql.ColumnElement[bool]:
+    return _locks.c.id.startswith(_prefix(artifact_id))
+
+
+def _prefix(artifact_id: str) -> str:
+    # Glare's own locks begin with the name of an artifact type and a colon.
+    return f"{fields.TYPE_NAME}-upload:{artifact_id}:"
+
+
+def _timeout() -> datetime.timedelta:
+    options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
+    return datetime.timedelta(seconds=options.upload_timeout)

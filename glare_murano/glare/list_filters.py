@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The filters of a list request: three that Glare lacks, and limits for all of them.
+
+``version=stable`` excludes pre-releases. ``requirements=FQN`` excludes the package FQN
+itself, whose own requirement Glare would find. ``yanked=`` finds packages that are not
+yanked, for which Glare has no row.
+
+Glare joins a table for every filter by tags, lists or dicts. Databases can join only
+some dozens of tables, and each join multiplies the rows: a handful of filters could
+keep a database busy for days.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from glare.common import exception
+from glare.db.sqlalchemy import api as database
+
+from glare_murano import fields
+from glare_murano.glare.db import queries
+
+# Databases join some sixty tables; Glare needs a few itself.
+_MAX_JOINS = 20
+# SQLite allows a thousand terms in an expression.
+_MAX_TERMS = 300
+# The largest number of elements in a list, and of tags.
+MAX_ELEMENTS = 4096
+_MAX_TAGS = 255
+
+_STABLE = ("version", "stable")
+_STRINGS = frozenset(field.name for field in fields.FIELDS if field.kind == "string")
+
+
+class _Filter(NamedTuple):
+    """A filter in the form of Glare's parser."""
+
+    name: str
+    key: Any
+    operator: str | None
+    field_type: str | None
+    value: Any
+    combiner: str
+
+    @property
+    def is_tags(self) -> bool:
+        return self.name in ("tags", "tags-any")
+
+    @property
+    def terms(self) -> int:
+        """Number of values."""
+        if self.is_tags:
+            return int(self.value.count(",")) + 1
+        return len(self.value) if isinstance(self.value, list) else 1
+
+    @property
+    def is_alternative(self) -> bool:
+        """Whether Glare joins all rows of the field, once for all such filters."""
+        return self.combiner == "or" and not self.is_tags
+
+    @property
+    def max_rows(self) -> int:
+        """Largest number of rows for an artifact."""
+        if self.is_alternative or self.key is not None or self.name in _STRINGS:
+            return 1
+        if self.name == "tags":
+            return 1 if self.combiner == "and" else int(_MAX_TAGS**self.terms)
+        return MAX_ELEMENTS if self.operator == "neq" else self.terms
+
+
+def parse(
+    filters: Sequence[tuple[str, str]], parse_by_glare: Callable[[Any], Sequence[tuple[Any, ...]]]
+) -> list[_Filter]:
+    """Return filters in the form of Glare's parser.
+
+    :raises glare.common.exception.BadRequest: for an invalid filter, and for too many.
+    """
+    of_glare = [each for each in filters if each != _STABLE]
+    parsed = [_Filter(*each) for each in parse_by_glare(of_glare)]
+    _check(parsed)
+    replaced = list(map(_replace, parsed))
+    if len(of_glare) < len(filters):
+        replaced.append(_by_id(queries.stable(), "and"))
+    return replaced
+
+
+def _replace(each: _Filter) -> _Filter:
+    if each.name == "requirements" and each.value is None:
+        names = each.key if each.operator == "in" else [each.key]
+        return _by_id(queries.requiring(names), each.combiner)
+    if (each.name, each.operator, each.value) == ("yanked", "eq", ""):
+        return _by_id(queries.not_yanked(), each.combiner)
+    return each
+
+
+def _by_id(statement: Any, combiner: str) -> _Filter:
+    return _Filter("id", None, "in", None, statement, combiner)
+
+
+def _check(filters: Sequence[_Filter]) -> None:
+    """Refuse filters that exceed a limit."""
+    if sum(each.terms for each in filters) > _MAX_TERMS:
+        raise exception.BadRequest(
+            f"the filters have more than {_MAX_TERMS} values; send fewer at once"
+        )
+    joined = [each for each in filters if each.name not in database.BASE_ARTIFACT_PROPERTIES]
+    if sum(each.terms if each.name == "tags" else 1 for each in joined) > _MAX_JOINS:
+        raise exception.BadRequest(
+            f"more than {_MAX_JOINS} filters by tags, lists and dicts; send fewer at once"
+        )
+    alternatives = MAX_ELEMENTS if any(each.is_alternative for each in joined) else 1
+    if alternatives * math.prod(each.max_rows for each in joined) > MAX_ELEMENTS:
+        raise exception.BadRequest(
+            "the filters by tags, lists and dicts have too many combinations; use fewer "
+            "of them that have several values, neq: or or:"
+        )
