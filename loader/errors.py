@@ -7,7 +7,7 @@ The errors of a package itself are in ``glare_murano.package.errors``.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec
 from glare_murano.package.errors import quoted
@@ -18,8 +18,6 @@ MAX_CHAINS = 10
 _MAX_STEPS = 10
 _MAX_LISTED = 20
 _MAX_LENGTH = 100
-
-_REMEDY = "that this project can see, or change the range"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +55,13 @@ class NoSuchPackage(NotFound):
     ... except NoSuchPackage as error:
     ...     print(error)
     package org.db in the range >=3 was not found in the directory ...packages (available:
-    2.0.0, 1.2.0, 1.0.0); publish a version in the range that this project can see, or
-    change the range
+    2.0.0, 1.2.0, 1.0.0); add a version in the range to the directory, unpacked or as a ZIP
+    file; or change the range
 
     :ivar fqn: the name of the package.
     :ivar spec: the range.
-    :ivar available: the versions of the package, the newest first.
+    :ivar available: the versions of the package, the newest first, without yanked ones.
+    :ivar pinned: the missing version, if pinned.
     :ivar chains: the requirements on the package, unsatisfied requirements first.
     :ivar others: the errors of other missing packages.
     """
@@ -72,36 +71,43 @@ class NoSuchPackage(NotFound):
         fqn: str,
         spec: VersionSpec,
         available: tuple[Version, ...],
+        unusable: Mapping[str, Sequence[Version]],
         catalogs: str,
+        remedy: str,
         required_by: str | None,
         pinned: Version | None,
         chains: RequirementChains,
     ) -> None:
         """Make the error.
 
+        :param unusable: other versions, the newest first, by the reason that excludes them.
         :param catalogs: the names of the searched catalogues.
+        :param remedy: how to add the version.
         :param required_by: the requiring package, as ``FQN version``.
-        :param pinned: the missing version, if pinned.
         """
         self.fqn = fqn
         self.spec = spec
         self.available = available
+        self.pinned = pinned
         self.chains = chains
         self.others: tuple[NoSuchPackage, ...] = ()
         details = [f"package {fqn} in the range {spec}"]
         if required_by:
             details.append(f"required by {required_by}")
         self._subject = ", ".join(details)
-        remedy = f"publish a version in the range {_REMEDY}"
+        alternative = "change the range"
         if pinned is not None:
             details.append(f"pinned to {pinned}")
-            remedy = "publish that version again, or remove the pin"
+            alternative = "remove the pin"
         # A single requirement of a root repeats the subject.
         is_longer = sum(map(len, chains.shown)) > 1
         requirements = f"; the requirements on it: {chains}" if is_longer else ""
+        versions = {"available": available, **{kind: v for kind, v in unusable.items() if v}}
+        found = "; ".join(f"{kind}: {listed(map(str, v))}" for kind, v in versions.items())
+        check = "" if any(versions.values()) else "check the name; or "
         super().__init__(
             f"{', '.join(details)}{',' if len(details) > 1 else ''} was not found in "
-            f"{catalogs} (available: {listed(map(str, self.available))}); {remedy}{requirements}"
+            f"{catalogs} ({found}); {check}{remedy}; or {alternative}{requirements}"
         )
 
     @classmethod
@@ -124,15 +130,21 @@ class NoSuchClass(NotFound):
     """
 
     def __init__(
-        self, class_name: str, spec: VersionSpec, available: tuple[str, ...], catalogs: str
+        self,
+        class_name: str,
+        spec: VersionSpec,
+        available: tuple[str, ...],
+        catalogs: str,
+        remedy: str,
     ) -> None:
         self.class_name = class_name
         self.spec = spec
         self.available = available
+        check = "" if available else "check the name; or "
         super().__init__(
             f"class {class_name} of a package in the range {spec} was not found in "
             f"{catalogs} (defined by: {listed(self.available)}); "
-            f"publish a package in the range that defines the class, and {_REMEDY}"
+            f"{check}{remedy}; or change the range"
         )
 
 
@@ -158,7 +170,7 @@ class DigestMismatch(LoaderError):
 
 
 class InvalidPins(LoaderError, ValueError):
-    """A fixation table is not a mapping of package names to lists of versions."""
+    """Pins are not a mapping of package names to versions, or an environment cannot use them."""
 
 
 class LockError(LoaderError):
@@ -167,6 +179,10 @@ class LockError(LoaderError):
 
 class CacheError(LoaderError):
     """The directory of a cache cannot be used, or the cache is closed."""
+
+
+class CacheBusy(CacheError):
+    """Another process locks a part of a cache for too long."""
 
 
 class UnsupportedFormat(LoaderError):

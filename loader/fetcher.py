@@ -74,7 +74,10 @@ class Fetcher:
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch archives missing in the cache, if there are several.
 
-        Errors are raised later, by ``source``.
+        Other errors are raised later, by ``source``.
+
+        :raises CacheBusy: if another process locks an archive for too long. Waiting for each
+            of the other archives could take as long.
         """
         missing = [choice for choice in choices if self._is_missing(choice)]
         if len(missing) < 2:
@@ -101,10 +104,10 @@ class Fetcher:
         directory = choice.catalog.folder(release)
         if directory is not None:
             return DirectorySource(directory)
-        receive = functools.partial(self._receive, choice)
+        arguments = (release.digest, functools.partial(self._receive, choice), str(release))
         return ArchiveSource(
-            functools.partial(self._cache.archive, release.digest, receive),
-            functools.partial(self._cache.package, release.digest, receive),
+            functools.partial(self._cache.archive, *arguments),
+            functools.partial(self._cache.package, *arguments),
             self._cache.limits,
         )
 
@@ -125,6 +128,8 @@ class Fetcher:
 
         try:
             self._cache.store(releases, receive)
+        except errors.CacheBusy:
+            raise
         except GlareMuranoError as error:
             # A catalogue may give an invalid digest, or the disk may be full.
             LOG.info("%s; these archives are fetched one by one", error)
@@ -132,6 +137,8 @@ class Fetcher:
     def _fetch(self, choice: Choice) -> None:
         try:
             self._source(choice).fetch()
+        except errors.CacheBusy:
+            raise
         except GlareMuranoError as error:
             self._failures[_key(choice)] = error
 

@@ -54,12 +54,9 @@ def sync_files(paths: Collection[str | pathlib.Path]) -> None:
     journal once. Otherwise, each sync would allocate blocks and commit again.
     """
     for path in paths:
-        file = os.open(path, os.O_RDONLY)
-        try:
+        with open(path, "rb", buffering=0) as file:
             # Linux does not drop unwritten pages, but starts to write them.
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     for path in paths:
         sync(path)
 

@@ -113,7 +113,7 @@ class Record:
     def restamped(self, root: pathlib.Path) -> Self:
         """Return the record with the present sizes and times, without reading files.
 
-        The result equals this record if nobody has written to the files.
+        The result equals this record if the files were not written to.
 
         :raises OSError: if a file or a directory is missing.
         """

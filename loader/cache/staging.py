@@ -46,12 +46,12 @@ class StagingDirectories:
     def new(self) -> Iterator[pathlib.Path]:
         """Make an empty directory with a new name, and remove it at exit."""
         name = uuid.uuid4().hex
-        with self._locks.exclusive(lock_name(name)), self.directory(name) as path:
+        with self._locks.exclusive(lock_name(name), name), self.directory(name) as path:
             yield path
 
     def sweep(self) -> None:
         """Remove the directories of killed processes."""
         for path in self._root.iterdir():
-            with self._locks.exclusive_free([lock_name(path.name)]) as locked:
+            with self._locks.try_exclusive([lock_name(path.name)]) as locked:
                 if locked:
                     shutil.rmtree(path, ignore_errors=True)

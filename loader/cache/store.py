@@ -2,30 +2,8 @@
 
 """The shared package cache on disk: archives are fetched once, and unpacked once if at all.
 
-An archive is named by its SHA-256 digest, so its content never changes, and any
-number of processes can share it. The complete layout of a cache directory::
-
-    lock                           the lock file, see ``locks``; its modification
-                                   time is the latest last-used time, see ``lru``
-    archives/DIGEST                an archive, as downloaded
-    records/DIGEST                 the record of the archive, see ``checksums``; its
-                                   modification time is the last-used time
-    packages/DIGEST/files/         the files of an unpacked archive
-    packages/DIGEST/record         the record of these files
-    staging/NAME/                  unfinished files, see ``staging``; NAME is a
-                                   digest, or random
-    resolved/PROJECT/DIGEST.json   a release chosen for a project, see
-                                   ``loader/offline``; PROJECT is a hash
-    catalogs/KEY.json              metadata of an archive in a catalogue, see
-                                   ``loader/catalogs/metadata_cache``; KEY is a hash
-
-Packages are read from their archives. An archive is unpacked only for a caller
-that needs files, for example to send them to an agent. Unpacked files without an
-archive are not used.
-
-Files are checked and written to the disk in a staging directory, and put in place
-by a single rename. A killed process, or a power cut, only leaves a staging
-directory with an unlocked name, which the next process removes.
+The document "The package cache" has the layout of a cache directory, and its guarantees.
+Unpacked files without an archive are not used.
 
 Two locks for each digest separate processes that use a package from processes
 that change the package. All processes take them in this order, which rules out
@@ -47,41 +25,67 @@ import errno
 import functools
 import hashlib
 import logging
+import math
 import os
 import pathlib
 import re
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self, TypeVar
+
+import platformdirs
 
 from glare_murano.package import Archive, InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
-from loader import errors
+from loader import errors, fs
 from loader.cache import lru
 from loader.cache.archives import ArchiveFiles
-from loader.cache.locks import LockFile
+from loader.cache.locks import DEFAULT_TIMEOUT, LockFile
+from loader.cache.space import UsedSpace
 from loader.cache.staging import StagingDirectories, lock_name
 from loader.cache.unpacked import UnpackedPackages
 from loader.counters import Counters
-from loader.fs import private_opener
 
 LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
+# Other modules write there.
+RESOLVED, _CATALOGS = "resolved", "catalogs"
+
+# Beyond its limit, a cache frees an eighth of the limit in addition: listing all packages
+# takes long, and should be rare.
+_SPARE = 8
 
 _Kept = ArchiveFiles | UnpackedPackages
 _T = TypeVar("_T")
 
 
 class _Stored(NamedTuple):
-    """A package in the order of pruning: leftovers without an archive, then by last use."""
+    """A package, sorted for pruning: those without an archive first, then by last use."""
 
     is_complete: bool
     used: int
     digest: str
     size: int
+
+
+class StoredArchive(NamedTuple):
+    """A package in a cache.
+
+    :param digest: the SHA-256 digest of its archive.
+    :param archive: the path of the archive, which another process may remove at any time.
+    :param size: the disk space of the archive and of unpacked files, in bytes.
+    :param used: when it was last used, in nanoseconds since 1970; 0 if unknown.
+    :param is_in_use: whether a process uses it, so that it cannot be pruned.
+    """
+
+    digest: str
+    archive: pathlib.Path
+    size: int
+    used: int
+    is_in_use: bool
 
 
 class Pruned(NamedTuple):
@@ -115,13 +119,15 @@ class Cache:
         folder: str | os.PathLike[str],
         limits: Limits = DEFAULT_LIMITS,
         max_size: int | None = None,
+        lock_timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         """Open a directory as a cache, or create a missing directory.
 
         :param limits: the limits for an archive.
         :param max_size: the limit of the size of all packages, in bytes. Storing or
-            unpacking a package removes the least recently used packages beyond
-            the limit, but none in use.
+            unpacking a package beyond the limit removes the least recently used
+            packages, but none in use, until an eighth of the limit is free.
+        :param lock_timeout: the longest wait for another process, in seconds.
         :raises CacheError: if the directory cannot be used.
         :raises TypeError: if the directory is not given as a path.
         """
@@ -131,23 +137,41 @@ class Cache:
         self.counters = Counters()
         self.limits = limits
         self._max_size = max_size
+        # The size beyond which packages are removed; negative until the cache was measured.
+        self._due = -math.inf
+        self._makes_room = True
         self._closed = False
         self._used: set[str] = set()
+        self._titles: dict[str, str] = {}
         self._unpacked_before: set[str] = set()
         self._lock = self.folder / "lock"
         with self._as_cache_error("make directories"):
-            for name in ("", _ARCHIVES, _RECORDS, _PACKAGES, _STAGING):
+            for name in ("", _ARCHIVES, _RECORDS, _PACKAGES, _STAGING, RESOLVED, _CATALOGS):
                 path = self.folder / name
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _check_owner(path)
-            self._locks = LockFile(self._lock)
+            self._locks = LockFile(self._lock, lock_timeout)
         self._staging = StagingDirectories(self.folder / _STAGING, self._locks)
         self._archives = ArchiveFiles(self.folder / _ARCHIVES, self.folder / _RECORDS)
         self._unpacked = UnpackedPackages(self.folder / _PACKAGES, self._staging)
+        self._used_space = UsedSpace(self.folder / "size", self._locks)
 
     def __repr__(self) -> str:
         limit = f", max_size={self._max_size}" if self._max_size is not None else ""
         return f"{type(self).__name__}({str(self.folder)!r}{limit})"
+
+    @classmethod
+    def existing(cls, folder: str | os.PathLike[str]) -> Self:
+        """Open a directory that is a cache already, for looking after it.
+
+        :raises CacheError: if the directory is not a cache, or cannot be used.
+        """
+        if not (pathlib.Path(folder) / _ARCHIVES).is_dir():
+            raise errors.CacheError(
+                f"{folder} is not a package cache; name the directory of one, such as "
+                f"[engine] packages_cache of the engine"
+            )
+        return cls(folder)
 
     def close(self) -> None:
         """Release all packages, which pruning may remove from now on."""
@@ -161,40 +185,47 @@ class Cache:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def archive(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
+    def archive(
+        self, digest: str, fetch: Callable[[], Iterable[bytes]], title: str = ""
+    ) -> pathlib.Path:
         """Return the path of an archive; fetch a missing or damaged archive.
 
         If many threads and processes need an archive at once, one of them fetches.
 
         :param digest: the SHA-256 digest of the archive, in lower-case hexadecimal.
         :param fetch: returns the content of the archive, in pieces.
+        :param title: the package in messages; by default, its digest.
         :raises DigestMismatch: if the content has another digest.
         :raises InvalidArchive: if the archive breaks a rule for archives.
+        :raises CacheBusy: if another process locks the archive for too long.
         :raises CacheError: if the archive cannot be stored.
         """
         _check_digest(digest)
+        self._titles[digest] = title or digest
         path = self._archives.path(digest)
         with self._as_cache_error(f"find package {digest}"):
             # Verifying removes a damaged archive, even if it is in use.
             if digest in self._used and self._archives.has(digest):
                 return path
-            self._locks.share(_use(digest))
+            self._locks.share(_use(digest), self._title(digest))
         is_new = self._fetch(digest, fetch)
         self._mark_used(digest)
         if is_new:
             self.counters.count(downloads=1)
-            self._make_room()
+            self._make_room(self._archives, [digest])
         else:
             self.counters.count(hits=1)
         return path
 
-    def package(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> pathlib.Path:
+    def package(
+        self, digest: str, fetch: Callable[[], Iterable[bytes]], title: str = ""
+    ) -> pathlib.Path:
         """Return the directory of a package's files; unpack missing or damaged files.
 
         If many threads and processes need files at once, one of them unpacks.
         For parameters and errors, see ``archive``.
         """
-        archive = self.archive(digest, fetch)
+        archive = self.archive(digest, fetch, title)
         if digest not in self._unpacked_before:
             with (
                 self._as_cache_error(f"unpack package {digest}"),
@@ -204,12 +235,12 @@ class Cache:
                     self._unpacked.make(digest, archive, self.limits)
             self._unpacked_before.add(digest)
             if is_new:
-                self._make_room()
+                self._make_room(self._unpacked, [digest])
         return self._unpacked.files(digest)
 
     def store(
         self,
-        digests: Iterable[str],
+        packages: Mapping[str, object],
         fetch: Callable[[Collection[str]], Iterable[tuple[str, bytes]]],
     ) -> None:
         """Store missing small archives, which are fetched and written to the disk together.
@@ -218,23 +249,26 @@ class Cache:
         process fails. Archives that do not arrive, or are not valid, are skipped;
         ``archive`` then fetches them, and raises the error.
 
-        :param digests: the SHA-256 digests of the archives.
+        :param packages: the SHA-256 digests of the archives, each with the package as named
+            in messages.
         :param fetch: returns archives with their digests, for a list of digests.
+        :raises CacheBusy: if another process locks an archive for too long.
         :raises CacheError: if archives cannot be stored.
         """
+        self._titles |= {digest: str(package) for digest, package in packages.items()}
         with self._as_cache_error("find packages"):
-            missing = [digest for digest in digests if not self._share(digest)]
+            missing = [digest for digest in packages if not self._share(digest)]
         while missing:
             with self._entered("lock packages", self._lock_free(missing)) as free:
                 wanted = [digest for digest in free if not self.has(digest)]
-                stored = self._store(wanted, fetch(wanted)) if wanted else 0
+                stored = self._store(wanted, fetch(wanted)) if wanted else []
             if stored:
-                self.counters.count(downloads=stored)
-                self._make_room()
+                self.counters.count(downloads=len(stored))
+                self._make_room(self._archives, stored)
             missing = [digest for digest in missing if digest not in free and not self.has(digest)]
             if missing:
                 is_stored = functools.partial(self.has, missing[0])
-                lock = self._locks.exclusive(lock_name(missing[0]), is_stored)
+                lock = self._exclusive(missing[0], is_stored)
                 with self._as_cache_error("wait for other processes"), lock:
                     pass
 
@@ -242,6 +276,26 @@ class Cache:
         """Return whether the archive of a package exists, intact or not."""
         with self._as_cache_error("find packages"):
             return bool(_DIGEST.match(digest)) and self._archives.has(digest)
+
+    def stored(self) -> list[StoredArchive]:
+        """Return the packages, sorted by their last use, the next ones to prune first.
+
+        None of them is marked as used.
+
+        :raises CacheError: if the cache cannot be read.
+        """
+        with self._as_cache_error("list packages"):
+            return [
+                StoredArchive(
+                    package.digest,
+                    self._archives.path(package.digest),
+                    package.size,
+                    package.used,
+                    self._locks.is_taken(_use(package.digest)),
+                )
+                for package in sorted(self._packages())
+                if package.is_complete
+            ]
 
     def verify(self, *digests: str) -> dict[str, list[str]]:
         """Read packages, and compare them with their digests and records.
@@ -260,7 +314,7 @@ class Cache:
         damaged = {}
         with self._as_cache_error("verify packages"):
             for digest in digests or sorted(self._digests()):
-                with self._locks.exclusive(lock_name(digest)):
+                with self._exclusive(digest):
                     if problems := self._discard_damage(digest):
                         damaged[digest] = problems
         return damaged
@@ -273,23 +327,8 @@ class Cache:
         :param max_size: the limit of the size of all packages, in bytes.
         :raises CacheError: if the cache cannot be read or written.
         """
-        removed: list[_Stored] = []
-        with self._as_cache_error("remove packages"), self._locks.exclusive("prune"):
-            self._staging.sweep()
-            packages = sorted(self._packages())
-            if packages:
-                lru.advance(self._lock, packages[-1].used)
-            size = sum(package.size for package in packages if package.is_complete)
-            for package in packages:
-                if size <= max_size and package.is_complete:
-                    break
-                if self._remove(package) and package.is_complete:
-                    removed.append(package)
-                    size -= package.size
-        freed = sum(package.size for package in removed)
-        if removed:
-            LOG.info("Removed %d packages, %d bytes, from %s", len(removed), freed, self.folder)
-        return Pruned(tuple(package.digest for package in removed), freed)
+        removed, _ = self._prune(max_size, max_size)
+        return Pruned(tuple(p.digest for p in removed), sum(p.size for p in removed))
 
     @property
     def size(self) -> int:
@@ -325,6 +364,15 @@ class Cache:
                         self._archives.place([staging / digest])
         return is_needed
 
+    def _title(self, digest: str) -> str:
+        return f"package {self._titles.get(digest, digest)}"
+
+    def _exclusive(
+        self, digest: str, is_done: Callable[[], bool] = lambda: False
+    ) -> contextlib.AbstractContextManager[bool]:
+        """Lock a package to change it."""
+        return self._locks.exclusive(lock_name(digest), self._title(digest), is_done)
+
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
         """Lock a missing or damaged package; return false if intact, or restored meanwhile.
@@ -335,7 +383,7 @@ class Cache:
             yield False
             return
         is_restored = functools.partial(kept.is_untouched, digest)
-        with self._locks.exclusive(lock_name(digest), is_restored) as locked:
+        with self._exclusive(digest, is_restored) as locked:
             self._refresh_directories()
             problems = kept.damage(digest) if locked else []
             self._log_damage(digest, problems)
@@ -349,7 +397,9 @@ class Cache:
         with contextlib.ExitStack() as stack:
             with self._as_cache_error(action):
                 # Unbuffered: closing a buffered file would repeat a failed write.
-                stream = stack.enter_context(open(path, "wb", buffering=0, opener=private_opener))
+                stream = stack.enter_context(
+                    open(path, "wb", buffering=0, opener=fs.private_opener)
+                )
             for chunk in chunks:
                 size += len(chunk)
                 check_size(size, self.limits)
@@ -375,19 +425,19 @@ class Cache:
     def _share(self, digest: str) -> bool:
         """Take the shared lock of an archive, and return whether the archive exists."""
         _check_digest(digest)
-        self._locks.share(_use(digest))
+        self._locks.share(_use(digest), self._title(digest))
         return self.has(digest)
 
     @contextlib.contextmanager
     def _lock_free(self, digests: Iterable[str]) -> Iterator[list[str]]:
         """Lock the packages not being stored by another process, and return their digests."""
         names = {lock_name(digest): digest for digest in digests}
-        with self._locks.exclusive_free(names) as locked:
+        with self._locks.try_exclusive(names) as locked:
             self._refresh_directories()
             yield [digest for name, digest in names.items() if name in locked]
 
-    def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> int:
-        """Store the arriving archives, except invalid ones, and return their number."""
+    def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> list[str]:
+        """Store the arriving archives, except invalid ones, and return their digests."""
         made: list[str] = []
         with self._entered("store packages", self._staging.new()) as staging:
             for digest, archive in arriving:
@@ -403,22 +453,67 @@ class Cache:
                 self._archives.place([staging / digest for digest in made])
         for digest in made:
             self._mark_used(digest)
-        return len(made)
+        return made
 
-    def _make_room(self) -> None:
+    def _make_room(self, kept: _Kept, digests: Iterable[str]) -> None:
+        """Count new packages, and remove others if the cache has outgrown its limit."""
+        if not self._makes_room:
+            return
         try:
-            with self._as_cache_error("remove staging directories"):
+            with self._as_cache_error("count packages"):
                 self._staging.sweep()
-            if self._max_size is not None:
-                self.prune(self._max_size)
+                size = self._used_space.add(sum(map(kept.size, digests)))
+            if self._max_size is not None and size > self._due:
+                _, left = self._prune(self._max_size, self._max_size - self._max_size // _SPARE)
+                # Packages in use may exceed the limit. Try again after an eighth more.
+                self._due = max(self._max_size, left + left // _SPARE)
         except errors.CacheError as error:
-            # The caller still gets the package.
+            # The caller still gets the package, and later ones without such a wait.
             LOG.warning("%s", error)
+            self._makes_room = not isinstance(error, errors.CacheBusy)
+
+    def _prune(self, limit: int, goal: int) -> tuple[list[_Stored], int]:
+        """Remove packages down to a goal, if the size exceeds a limit.
+
+        :returns: the removed packages, and the remaining size.
+        """
+        removed: list[_Stored] = []
+        with self._as_cache_error("remove packages"), self._locks.exclusive("prune", "pruning"):
+            self._staging.sweep()
+            before = self._used_space.add(0)
+            packages = sorted(self._packages())
+            if packages:
+                lru.advance(self._lock, packages[-1].used)
+            size = sum(package.size for package in packages if package.is_complete)
+            wanted = goal if size > limit else size
+            for package in packages:
+                if size <= wanted and package.is_complete:
+                    break
+                if self._remove(package) and package.is_complete:
+                    removed.append(package)
+                    size -= package.size
+            self._used_space.correct(size, before)
+            self._forget_resolved()
+        if removed:
+            freed = sum(package.size for package in removed)
+            LOG.info("Removed %d packages, %d bytes, from %s", len(removed), freed, self.folder)
+        return removed, size
+
+    def _forget_resolved(self) -> None:
+        """Remove the releases in offline indexes whose archives are gone."""
+        resolved = self.folder / RESOLVED
+        for path in resolved.glob("*/*.json"):
+            if not self._archives.has(path.stem):
+                fs.remove(path)
+        for project in resolved.iterdir():
+            # A directory with releases stays.
+            with contextlib.suppress(OSError):
+                project.rmdir()
 
     def _remove(self, package: _Stored) -> bool:
         """Remove a package that is not in use; return whether nothing is left."""
         digest = package.digest
-        with self._locks.exclusive_free([_use(digest)]) as locked:
+        with self._locks.try_exclusive([_use(digest)]) as locked:
             if not locked or lru.last_used(self._archives.record(digest)) != package.used:
                 return False
             # The archive first: without an archive, the rest is not used.
@@ -436,7 +531,7 @@ class Cache:
         if of_files:
             self._unpacked.forget(digest)
             self._unpacked_before.discard(digest)
-            with self._locks.exclusive_free([_use(digest)]) as locked:
+            with self._locks.try_exclusive([_use(digest)]) as locked:
                 if locked:
                     self._unpacked.remove(digest)
         return problems
@@ -511,6 +606,11 @@ class TemporaryCache(Cache):
         self._outer.close()
 
 
+def user_directory() -> pathlib.Path:
+    """Return the directory of the user's own cache, which a loader uses by default."""
+    return platformdirs.user_cache_path("glare-murano")
+
+
 def _check_digest(digest: str) -> None:
     if not _DIGEST.match(digest):
         raise errors.DigestMismatch(f"{digest!r} is not a valid SHA-256 digest")
@@ -532,8 +632,12 @@ def _free_space(folder: pathlib.Path) -> str:
 
 def _check_owner(path: pathlib.Path) -> None:
     found = path.stat()
-    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
-        raise errors.CacheError(
-            f"cannot use {path} as a cache directory: other users can write to it; "
-            f"remove their permissions, or use another directory"
-        )
+    if found.st_uid not in (os.geteuid(), 0):
+        problem = f"it belongs to the user id {found.st_uid}, not {os.geteuid()}; run as its user"
+    elif found.st_mode & stat.S_IWOTH:
+        problem = "other users can write to it; remove their permissions"
+    else:
+        return
+    raise errors.CacheError(
+        f"cannot use {path} as a cache directory: {problem}, or use another directory"
+    )

@@ -6,23 +6,34 @@ Every method raises ``CatalogError`` on failure, and its subclass ``CatalogUnava
 same request may succeed later.
 """
 
+import contextlib
 import json
-from collections.abc import Generator, Iterator
-from typing import Any
+import logging
+import urllib.parse
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import IO, Any
 
 import requests
 from keystoneauth1 import adapter as ksa_adapter
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
+from glare_murano.package.errors import shown
+from loader import errors
 from loader.counters import Counters
-from loader.transport import retries, sessions
-from loader.transport.download import Download, pieces, within
+from loader.transport import deadlines, failures, retries, sessions
+from loader.transport.deadlines import Deadline
+from loader.transport.download import Download, pieces
+
+LOG = logging.getLogger(__name__)
 
 # In bytes. A list of a thousand artifacts has a few MiB.
 _MAX_DOCUMENT = 64 * 1024**2
-# In seconds, for a whole document.
-_DOCUMENT_TIMEOUT = 300
+# The pages of one list. A server may send lists without an end.
+_MAX_PAGES = 1000
+# In seconds, for the answer to an upload.
+_UPLOAD_GRACE = 120
+_WITH_DOCUMENT = (requests.codes.ok, requests.codes.created)
 
 
 class ServiceAdapter(ksa_adapter.Adapter):
@@ -37,6 +48,8 @@ class ServiceAdapter(ksa_adapter.Adapter):
         name: str,
         counters: Counters,
         attempts: int,
+        seconds: float,
+        min_rate: int,
         **place: str | None,
     ) -> None:
         """Make an adapter; no request is sent.
@@ -44,16 +57,25 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param name: the service's name in messages.
         :param counters: count the requests and the bytes of downloads.
         :param attempts: how often a request is sent while its failures are temporary.
+        :param seconds: the time limit of a request and its retries.
+        :param min_rate: the lowest rate of a download, in bytes per second.
         :param place: the endpoint, as parameters of keystoneauth's ``Adapter``.
         """
         super().__init__(session, **place)  # type: ignore[arg-type]
         self.name = name
         self._counters = counters
         self._attempts = attempts
+        self._seconds = seconds
+        self._min_rate = min_rate
+        deadlines.watch(session)
+        hooks = session.session.hooks["response"]
+        if _read_first not in hooks:
+            hooks.append(_read_first)  # type: ignore[arg-type]
 
-    def document(self, method: str, path: str, **arguments: Any) -> Any:
-        """Return the JSON of an answer; None for a success with a status other than 200.
+    def document(self, method: str, path: str, subject: str = "", **arguments: Any) -> Any:
+        """Return the JSON of an answer; None for a success with a status other than 200 and 201.
 
+        :param subject: what the request is for, in the log.
         :param arguments: further arguments of keystoneauth's ``Adapter.request``.
         :raises CatalogError: if the request fails, or the answer is not JSON, too large
             or too slow.
@@ -61,12 +83,55 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         def request() -> Any:
             with self._send(method, path, **arguments) as response:
-                return _read(response) if response.status_code == requests.codes.ok else None
+                if "Warning" in response.headers:
+                    LOG.warning("%s: %s", self.name, shown(response.headers["Warning"]))
+                return _read(response) if response.status_code in _WITH_DOCUMENT else None
 
-        try:
-            return retries.retrying(self._attempts)(request)
-        except (*retries.FAILURES, ValueError, RecursionError) as error:
-            raise retries.failure(error, f"{self.name} did not answer") from error
+        return self._repeated(request, subject or f"{method} {path}", self._seconds)
+
+    def items(
+        self,
+        path: str,
+        key: str,
+        query: Iterable[tuple[str, str]],
+        next_marker: Callable[[Mapping[str, Any]], Any],
+    ) -> Iterator[Any]:
+        """Yield the items of a list, page by page.
+
+        :param key: the key of the items in an answer.
+        :param next_marker: returns the marker of the page after an answer; None at the end.
+        :raises CatalogError: if the service fails, or does not send a list.
+        """
+        filters = urllib.parse.urlencode(list(query))
+        marker = ""
+        for _ in range(_MAX_PAGES):
+            answer = self.document("GET", f"{path}?{filters}{marker}")
+            if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
+                raise errors.CatalogError(
+                    f"{self.name} sent an answer without a list of {key}; {failures.WRONG_SERVICE}"
+                )
+            yield from answer[key]
+            last = next_marker(answer)
+            if last is None or not answer[key]:
+                return
+            marker = f"&marker={urllib.parse.quote(str(last), safe='')}"
+        raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
+
+    def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
+        """Send a file by ``PUT``, and return the JSON of the answer.
+
+        :param size: the file's size, in bytes.
+        :param subject: what the request is for, in the log.
+        :raises CatalogError: if the request fails, or takes longer than at the lowest rate.
+        """
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+
+        def request() -> Any:
+            file.seek(0)
+            with self._send("PUT", path, data=file, headers=headers) as response:
+                return _read(response)
+
+        return self._repeated(request, subject, _UPLOAD_GRACE + size / self._min_rate)
 
     def download(self, path: str, label: str) -> Iterator[bytes]:
         """Yield a file piece by piece.
@@ -78,12 +143,13 @@ class ServiceAdapter(ksa_adapter.Adapter):
         def open_at(headers: dict[str, str]) -> requests.Response:
             return self._send("GET", path, headers=headers)
 
+        subject = f"{self.name}: {label}"
         try:
-            for piece in Download(open_at, self._attempts):
+            for piece in Download(open_at, self._attempts, self._min_rate, subject):
                 self._counters.count(bytes=len(piece))
                 yield piece
-        except retries.FAILURES as error:
-            raise retries.failure(error, f"{self.name} did not send {label}") from error
+        except failures.FAILURES as error:
+            raise self._failure(error, label) from error
 
     def stream(
         self, method: str, path: str, label: str, seconds: float, **arguments: Any
@@ -95,41 +161,113 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :raises CatalogError: if the answer breaks off, or takes longer.
         """
         try:
-            with self._send(method, path, **arguments) as response:
-                yield from within(seconds, pieces(response))
-        except retries.FAILURES as error:
-            raise retries.failure(error, f"{self.name} did not send {label}") from error
+            with self._deadline(seconds, label) as deadline:
+                with deadline.applied():
+                    response = self._send(method, path, **arguments)
+                with response:
+                    yield from deadline.during(pieces(response))
+        except failures.FAILURES as error:
+            raise self._failure(error, label) from error
 
     def authenticated_project(self) -> str | None:
         """Return the id of the session's project; None for a session without a project.
 
         :raises CatalogError: if the session cannot authenticate.
         """
+        get_project_id = _readable()(self.get_project_id)
+        project: str | None = self._repeated(get_project_id, "a token", self._seconds)
+        return project
+
+    def _repeated(self, request: Callable[[], Any], subject: str, seconds: float) -> Any:
+        """Send a request until it succeeds, within a deadline."""
         try:
-            return retries.retrying(self._attempts)(self.get_project_id)
-        except ksa_exceptions.ClientException as error:
-            raise retries.failure(error, f"{self.name}: cannot authenticate") from error
+            with self._deadline(seconds, subject) as deadline:
+                request = deadline.applied()(request)
+                return retries.retrying(self._attempts, deadline)(request)
+        except failures.FAILURES as error:
+            raise self._failure(error) from error
+
+    def _deadline(self, seconds: float, subject: str) -> Deadline:
+        failure = f"not complete within {seconds:g} seconds"
+        return Deadline(seconds, f"{self.name}: {subject}", failure)
+
+    def _failure(self, error: Exception, archives: str = "") -> errors.CatalogError:
+        keystone = getattr(self.auth or self.session.auth, "auth_url", None)
+        if isinstance(error, ksa_exceptions.CatalogException):
+            return errors.CatalogError(
+                f"{self.name}: Keystone at {keystone} has no {self.interface or 'public'} endpoint "
+                f"of the type {self.service_type} in {self.region_name or 'any region'}: {error}; "
+                f"check the region's name, or configure the URL of the service"
+            )
+        return failures.catalog_error(error, self.name, keystone, archives)
 
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
         self._counters.count(requests=1)
         if self.session.timeout is None:
             arguments["timeout"] = sessions.DEFAULT_TIMEOUT
         # keystoneauth renews a token that the service refuses (401), and repeats the request.
-        response = self.request(path, method, redirect=False, stream=True, **arguments)
+        with _readable():
+            response = self.request(path, method, redirect=False, stream=True, **arguments)
         if response.is_redirect:
-            raise ksa_exceptions.ClientException(
+            raise failures.UnusableAnswer(
+                response,
                 f"{response.url} redirects to {response.headers['Location']}. Redirections are "
-                f"not followed, since the token would be sent along; configure the final URL"
+                f"not followed, since the token would be sent along; configure the final URL",
             )
         return response
 
 
-def _read(response: requests.Response) -> Any:
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """Raise ClientException where the libraries fail on an answer in a form of its own."""
+    try:
+        yield
+    except failures.FAILURES:
+        raise
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ksa_exceptions.ClientException(f"the answer cannot be read: {error!r}") from error
+
+
+def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
+    """Read a refusal, a redirection or a token, which the libraries would read of any size.
+
+    :raises UnusableAnswer: if it is too large.
+    """
+    if stream and response.status_code < requests.codes.multiple_choices:
+        return
+    response._content = _body(response)
+    response._content_consumed = True  # type: ignore[attr-defined]
+    if response.status_code >= requests.codes.bad_request:
+        try:
+            ksa_exceptions.from_response(response, "", "")
+        except (AttributeError, RecursionError, ValueError):
+            # The status counts, as if the server had sent no more.
+            response._content = b""
+
+
+def _body(response: requests.Response) -> bytes:
+    """Return an answer as a whole.
+
+    :raises UnusableAnswer: if it is too large.
+    """
     body = bytearray()
-    for piece in within(_DOCUMENT_TIMEOUT, pieces(response)):
+    for piece in pieces(response):
         body += piece
         if len(body) > _MAX_DOCUMENT:
-            raise ksa_exceptions.ClientException(
-                f"{response.url} sent more than {_MAX_DOCUMENT} bytes"
-            )
-    return json.loads(body)
+            raise failures.UnusableAnswer(response, f"more than {_MAX_DOCUMENT} bytes")
+    return bytes(body)
+
+
+def _read(response: requests.Response) -> Any:
+    """Return the JSON of an answer.
+
+    :raises UnusableAnswer: if it is not JSON, or too large.
+    """
+    body = _body(response)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        # A proxy that loses its server may end an answer as if it were complete.
+        is_begun = isinstance(error, json.JSONDecodeError) and body.lstrip()[:1] in b"{["
+        kind = failures.TruncatedAnswer if is_begun else failures.UnusableAnswer
+        raise kind(response, f"it is not JSON ({error}); {failures.WRONG_SERVICE}") from error

@@ -3,7 +3,6 @@
 """Downloads of large files: pieces as they arrive, continued after a lost connection."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator
 
 import requests
@@ -11,8 +10,13 @@ import urllib3
 from keystoneauth1 import exceptions as ksa_exceptions
 
 from loader.transport import retries
+from loader.transport.deadlines import Deadline
+
+DEFAULT_MIN_RATE = 10 * 1024
 
 _CHUNK = 128 * 1024
+# In seconds; longer than the usual timeout of a socket, so that a lost connection is replaced.
+_GRACE = 120
 
 
 class Download:
@@ -24,15 +28,25 @@ class Download:
     """
 
     def __init__(
-        self, open_at: Callable[[dict[str, str]], requests.Response], attempts: int
+        self,
+        open_at: Callable[[dict[str, str]], requests.Response],
+        attempts: int,
+        min_rate: int,
+        subject: str,
     ) -> None:
         """Prepare a download; the first piece sends the first request.
 
         :param open_at: requests the file as a stream, with the given headers.
         :param attempts: the number of requests without a new piece.
+        :param min_rate: the lowest rate, in bytes per second. Each byte moves the
+            deadline, at most to two minutes from now.
+        :param subject: the file, in the log.
         """
         self._open_at = open_at
-        self._retrying = retries.retrying(attempts)
+        self._min_rate = min_rate
+        failure = f"slower than {min_rate} bytes per second for {_GRACE} seconds"
+        self._deadline = Deadline(_GRACE, subject, failure)
+        self._retrying = retries.retrying(attempts, self._deadline)
         self._response: requests.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
         self._offset = 0
@@ -44,19 +58,23 @@ class Download:
         :raises ClientException: if the server cannot continue at the same place.
         """
         try:
-            while piece := self._retrying(self._read):
-                self._offset += len(piece)
-                yield piece
+            with self._deadline:
+                while piece := self._retrying(self._read):
+                    self._offset += len(piece)
+                    self._deadline.extend(len(piece) / self._min_rate)
+                    with self._deadline.paused():
+                        yield piece
         finally:
             self._close()
 
     def _read(self) -> bytes:
         """Return the next piece; empty at the end."""
         try:
-            if self._response is None:
-                self._response = self._open_at(self._headers())
-                self._pieces = self._rest(self._response)
-            return next(self._pieces, b"")
+            with self._deadline.applied():
+                if self._response is None:
+                    self._response = self._open_at(self._headers())
+                    self._pieces = self._rest(self._response)
+                return next(self._pieces, b"")
         except Exception as error:
             self._close()
             if self._is_complete(error):
@@ -128,24 +146,10 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
         yield from response.iter_content(_CHUNK)
         return
     try:
-        # iter_content would wait for a full piece: a server that sends single bytes
-        # would never reach the deadline of ``within``.
+        # iter_content would wait for a full piece.
         while piece := response.raw.read1(_CHUNK, decode_content=True):
             yield piece
     except urllib3.exceptions.DecodeError as error:
         raise requests.exceptions.ContentDecodingError(error) from error
     except urllib3.exceptions.HTTPError as error:
         raise requests.exceptions.ChunkedEncodingError(error) from error
-
-
-def within(seconds: float, arriving: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces until a time limit.
-
-    :param seconds: for all pieces together.
-    :raises ClientException: if they take longer.
-    """
-    deadline = time.monotonic() + seconds
-    for piece in arriving:
-        yield piece
-        if time.monotonic() > deadline:
-            raise ksa_exceptions.ClientException(f"not complete within {seconds} seconds")

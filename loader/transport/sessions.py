@@ -7,9 +7,9 @@ import math
 import os
 import ssl
 
+from keystoneauth1 import discover, plugin
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import loading as ksa_loading
-from keystoneauth1 import plugin
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
@@ -17,6 +17,11 @@ from loader import errors
 
 # In seconds: to connect, and between two pieces of an answer.
 DEFAULT_TIMEOUT = (10.0, 60.0)
+# In seconds: for a whole request with its retries, except downloads.
+DEFAULT_REQUEST_TIMEOUT = 300.0
+
+# What Keystone has said about its versions, by URL; a request less for each task.
+_discovered: dict[str, discover.Discover] = {}
 
 # Kept, since keystoneauth makes new ones at each call.
 _OPTIONS = ksa_loading.get_session_conf_options()
@@ -69,7 +74,7 @@ def configured(
     _check_files(options, group)
     try:
         session: ksa_session.Session = ksa_loading.load_session_from_conf_options(
-            conf, group, auth=auth
+            conf, group, auth=auth, discovery_cache=_discovered
         )
     except ssl.SSLError as error:
         raise errors.CatalogError(

@@ -190,7 +190,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _answer(
         self, body: bytes, headers: dict[str, str] | None = None, status: int = 200
     ) -> None:
-        self.send_response(status)
+        self.send_response_only(status)
         for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
@@ -230,9 +230,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
         self.send_then_end(body, Transfer_Encoding="chunked")
 
-    def send_other(self, body: bytes) -> None:
+    def send_other(self, body: bytes, **headers: str) -> None:
         """Send something else in place of the archive."""
-        self._answer(body)
+        self._answer(body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def understate(handler: Handler) -> None:
@@ -310,10 +310,24 @@ def trickle_chunk(handler: Handler) -> None:
     _trickle(handler)
 
 
-def _trickle(handler: Handler) -> None:
+def trickle_trailers(handler: Handler) -> None:
+    """Send the whole archive in chunks, and then trailers without an end."""
+    body = handler.state.archive
+    handler.send_then_end(b"%x\r\n%b\r\n0\r\n" % (len(body), body), Transfer_Encoding="chunked")
+    _trickle(handler, b"X: x\r\n")
+
+
+def trickle_headers(handler: Handler) -> None:
+    """Send byte after byte of headers, in time each, but no end for long."""
+    handler.close_connection = True
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+    _trickle(handler)
+
+
+def _trickle(handler: Handler, piece: bytes = b" ") -> None:
     with contextlib.suppress(OSError):
         for _ in range(int(STALL / 0.02)):
-            handler.wfile.write(b" ")
+            handler.wfile.write(piece)
             handler.wfile.flush()
             threading.Event().wait(0.02)
 

@@ -31,6 +31,8 @@ from loader.cache.archives import ArchiveFiles
 from tests.descriptors import highest_descriptor, open_files
 from tests.unit.stored import Stored
 
+DIRECTORIES = ("archives", "catalogs", "packages", "records", "resolved", "staging")
+
 
 @pytest.fixture
 def stored() -> Stored:
@@ -134,7 +136,7 @@ def test_other_users_can_neither_read_nor_change_packages(tmp_path: pathlib.Path
     stored.take(cache)
 
     folders = [path for path in cache.folder.iterdir() if path.is_dir()]
-    assert {folder.name for folder in folders} == {"archives", "records", "packages", "staging"}
+    assert {folder.name for folder in folders} == {*DIRECTORIES}
     for folder in (cache.folder, _folder(cache, stored), *folders):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for path in cache.folder.rglob("*"):
@@ -143,24 +145,26 @@ def test_other_users_can_neither_read_nor_change_packages(tmp_path: pathlib.Path
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_directory_that_others_can_write_to_is_refused(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache").chmod(0o777)
+@pytest.mark.parametrize("name", [".", *DIRECTORIES])
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path: pathlib.Path, name: str) -> None:
+    (tmp_path / "cache" / name).mkdir(parents=True)
+    (tmp_path / "cache" / name).chmod(0o777)
 
     with pytest.raises(loader.CacheError, match="other users can write to it"):
         loader.Cache(tmp_path / "cache")
 
 
+@pytest.mark.parametrize("name", [".", *DIRECTORIES])
 def test_a_directory_of_another_user_is_refused(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     loader.Cache(tmp_path / "cache").close()
     if os.geteuid() == 0:
-        os.chown(tmp_path / "cache", 54321, 54321)
+        os.chown(tmp_path / "cache" / name, 54321, 54321)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
 
-    with pytest.raises(loader.CacheError, match="other users can write to it"):
+    with pytest.raises(loader.CacheError, match=r"belongs to the user id \d+, not \d+; run as"):
         loader.Cache(tmp_path / "cache")
 
 
@@ -171,7 +175,7 @@ def test_an_invalid_digest_is_refused(cache: loader.Cache, stored: Stored, diges
     with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.archive(digest, stored.nothing)
     with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
-        cache.store([digest], lambda digests: [])
+        cache.store({digest: "a package"}, lambda digests: [])
     with pytest.raises(loader.DigestMismatch, match="not a valid SHA-256"):
         cache.verify(digest)
 
@@ -311,7 +315,7 @@ def test_invalid_archives_among_several_are_skipped(
     ]
 
     digests = [stored.digest for stored in (*some, hostile)]
-    cache.store(digests, lambda _: arriving)
+    cache.store(dict.fromkeys(digests), lambda _: arriving)
 
     assert _there(cache) == {first.digest, third.digest}
     assert _leftovers(cache) == []
@@ -395,7 +399,7 @@ def test_an_archive_that_another_process_fails_to_fetch_is_requested(
         raise ConnectionResetError("reset")
 
     with pytest.raises(ConnectionResetError):
-        cache.store([stored.digest for stored in others], fetch)
+        cache.store({stored.digest: stored for stored in others}, fetch)
     second.finish()
 
     assert second.requested == [{last.digest}, {stored.digest for stored in others}]
@@ -409,7 +413,7 @@ def test_an_interrupted_answer_leaves_nothing(cache: loader.Cache, some: list[St
         raise ConnectionResetError("reset")
 
     with pytest.raises(ConnectionResetError):
-        cache.store([stored.digest for stored in some], fetch)
+        cache.store({stored.digest: stored for stored in some}, fetch)
 
     assert _there(cache) == set()
     assert _leftovers(cache) == []
@@ -441,7 +445,7 @@ def test_one_open_file_locks_all(cache: loader.Cache, some: list[Stored]) -> Non
             most = max(most, len(open_files(cache.folder)) - before)
             yield stored.digest, stored.data
 
-    cache.store([stored.digest for stored in some], fetch)
+    cache.store({stored.digest: stored for stored in some}, fetch)
 
     # The second file locks the staging directory.
     assert most == 2
@@ -1254,6 +1258,60 @@ def test_storing_makes_room(cache: loader.Cache) -> None:
     with loader.Cache(cache.folder, max_size=0) as limited:
         assert b.is_in(b.take(limited))
         assert _there(cache) == {b.digest}, "the new one does not fit either, but is in use"
+
+
+@pytest.mark.parametrize("max_size", [10**9, 0], ids=["roomy", "full"])
+def test_storing_looks_through_the_cache_rarely(
+    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch, max_size: int
+) -> None:
+    looked: list[loader.Cache] = []
+    digests = loader.Cache._digests
+    monkeypatch.setattr(loader.Cache, "_digests", lambda c: looked.append(c) or digests(c))
+    counts = []
+    with loader.Cache(cache.folder, max_size=max_size) as limited:
+        for number in range(60):
+            Stored.named(f"org.some{number}").take(limited)
+            counts.append(len(looked))
+
+    # Packages in use fill the cache: it is looked through when an eighth more is there.
+    assert counts[-1] == 1 if max_size else counts[-1] - counts[29] <= 7
+
+
+def test_packages_that_others_store_count(cache: loader.Cache) -> None:
+    limit = 8 * 4096
+    with loader.Cache(cache.folder, max_size=limit) as limited:
+        Stored.named("org.first").take_archive(limited)
+        for number in range(20):
+            with loader.Cache(cache.folder) as other:
+                Stored.named(f"org.other{number}").take_archive(other)
+        Stored.named("org.last").take_archive(limited)
+        assert limited.size <= limit
+
+
+def test_a_wrong_total_holds_until_a_cache_is_opened(cache: loader.Cache) -> None:
+    """A process may be killed before it counts what it has stored."""
+    _use(cache, *(Stored.named(f"org.{name}") for name in "abc"))
+    size = cache.size
+    for total in ("0", "", "none", "-99999999"):
+        (cache.folder / "size").write_text(total)
+        with loader.Cache(cache.folder, max_size=size) as limited:
+            Stored.named(f"org.after{total}").take(limited)
+
+        assert cache.size <= size
+
+
+def test_pruning_forgets_the_releases_of_removed_packages(cache: loader.Cache) -> None:
+    a, b = Stored.named("org.a"), Stored.named("org.b")
+    _use(cache, a, b)
+    first, second = (cache.folder / "resolved" / project for project in ("first", "second"))
+    for project, stored in ((first, a), (first, b), (second, a)):
+        project.mkdir(exist_ok=True)
+        (project / f"{stored.digest}.json").touch()
+
+    cache.prune(cache.size - 1)
+
+    assert [path.name for path in first.iterdir()] == [f"{b.digest}.json"]
+    assert not second.exists()
 
 
 def test_packages_in_use_are_not_removed(cache: loader.Cache, stored: Stored) -> None:

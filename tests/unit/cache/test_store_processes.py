@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -26,6 +27,8 @@ import pytest
 import loader
 from glare_murano.package import Archive
 from loader.cache import store as cache_module
+from loader.cache.locks import LockFile
+from loader.resolution import Choice
 from tests import effort
 from tests.unit.stored import Stored
 
@@ -276,7 +279,7 @@ def test_a_waiting_process_fetches_several_instead_of_a_killed_one(tmp_path: pat
         signal.pause()
 
     def work() -> None:
-        loader.Cache(tmp_path).store(digests, stall)
+        loader.Cache(tmp_path).store(dict.fromkeys(digests), stall)
 
     digests = [stored.digest for stored in some]
     with loader.Cache(tmp_path) as cache:
@@ -303,6 +306,93 @@ def test_a_waiting_process_unpacks_instead_of_a_killed_one(
         assert stored.is_in(_after_the_kill(stall, ready, lambda: stored.take(cache)))
         assert cache.counters.downloads == 1
         assert _staged(tmp_path) == []
+
+
+@contextlib.contextmanager
+def _stopped_while_storing(folder: pathlib.Path, *some: Stored) -> Iterator[int]:
+    """Stop a process that has locked packages to store them; yields its id."""
+    ready = FORK.Event()
+
+    def stall(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        yield from ((stored.digest, stored.data) for stored in some)
+        ready.set()
+        signal.pause()
+
+    def work() -> None:
+        loader.Cache(folder).store({stored.digest: stored for stored in some}, stall)
+
+    with _forked(work) as process:
+        assert ready.wait(30)
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        yield process.pid
+
+
+def test_a_stopped_process_is_named_and_waited_for_no_longer_than_allowed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("loader.cache.locks._LOG_AFTER", 0.1)
+    stored = Stored.named("org.taken")
+    with loader.Cache(tmp_path, lock_timeout=0.3) as cache:
+        with (
+            _stopped_while_storing(tmp_path, stored) as process,
+            pytest.raises(loader.CacheBusy) as failure,
+        ):
+            cache.archive(stored.digest, stored.nothing, "org.taken 1.0.0")
+
+        subject = "package org.taken 1.0.0"
+        place = rf"locked in {tmp_path}/lock by process {process} \(.*, stopped\)"
+        message = rf"^{subject} is {place} for more than 0\.3 seconds; continue or end that process"
+        assert re.match(message, str(failure.value))
+        (logged,) = [record.message for record in caplog.records]
+        assert re.match(rf"Waiting for {subject}, which is {place}, for 0\.1 seconds", logged)
+        assert stored.take_archive(cache).read_bytes() == stored.data
+
+
+def test_a_stopped_process_is_named_though_the_lock_file_was_deleted(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Stored.named("org.taken")
+    cache = loader.Cache(tmp_path, lock_timeout=0.1)
+    with _stopped_while_storing(tmp_path, stored) as process:
+        # The first pause of the waiting process.
+        monkeypatch.setattr("time.sleep", lambda _: cache._lock.unlink(missing_ok=True))
+        with pytest.raises(loader.CacheBusy, match=f"by process {process} "):
+            stored.take_archive(cache)
+
+
+def test_many_archives_of_a_stopped_process_are_waited_for_once(tmp_path: pathlib.Path) -> None:
+    some = [Stored.named(f"org.taken{number}") for number in range(40)]
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    for number, stored in enumerate(some):
+        (folder / f"{number}.zip").write_bytes(stored.data)
+    catalog = loader.DirectoryCatalog(folder)
+    releases = [r for n in range(40) for r in catalog.releases(f"org.taken{n}")]
+    choices = [Choice(catalog, release, ()) for release in releases]
+    with (
+        loader.Cache(tmp_path / "cache", lock_timeout=0.3) as cache,
+        _stopped_while_storing(tmp_path / "cache", *some),
+    ):
+        start = time.monotonic()
+        with pytest.raises(loader.CacheBusy):
+            loader.Fetcher(cache, workers=2).prefetch(choices)
+        assert time.monotonic() - start < 3
+
+
+def test_pruning_waits_for_a_busy_process_once(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    some = [Stored.named(f"org.taken{number}") for number in range(5)]
+    with (
+        loader.Cache(tmp_path, max_size=1, lock_timeout=0.2) as cache,
+        LockFile(tmp_path / "lock").exclusive("prune", "pruning"),
+    ):
+        for stored in some:
+            stored.take_archive(cache)
+
+    (logged,) = [record.message for record in caplog.records]
+    assert f"pruning is locked in {tmp_path}/lock by process {os.getpid()} (" in logged
 
 
 def test_a_forked_process_keeps_the_packages_of_its_parent(tmp_path: pathlib.Path) -> None:
@@ -536,7 +626,7 @@ def test_green_threads_read_from_an_archive_that_is_fetched_again(tmp_path: path
         eventlet.monkey_patch()
         import json, sys
         from loader import Cache
-        from loader.formats import ArchiveSource
+        from loader.formats.source import ArchiveSource
         from tests.unit.stored import Stored
 
         stored = Stored.named("org.green", resources=12)

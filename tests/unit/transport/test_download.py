@@ -63,14 +63,14 @@ def server(archive: bytes) -> Iterator[Faulty]:
         yield state
 
 
-def _catalog(server: Faulty, attempts: int = 5) -> GlareCatalog:
+def _catalog(server: Faulty, **others: Any) -> GlareCatalog:
     session = faulty.Session(server)
-    return GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
+    return GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, **others)
 
 
-def _murano(server: Faulty, attempts: int = 5) -> MuranoCatalog:
+def _murano(server: Faulty, **others: Any) -> MuranoCatalog:
     session = faulty.Session(server)
-    return MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=attempts)
+    return MuranoCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, **others)
 
 
 def _keystone_session(server: Faulty) -> ksa_session.Session:
@@ -106,6 +106,8 @@ _TEMPORARY = {
     "stalled": faulty.stall,
     "silent": faulty.hang,
     "dropped": faulty.drop,
+    "408": faulty.status(408),
+    "429": faulty.status(429, Retry_After="7"),
     "500": faulty.status(500),
     "502": faulty.status(502),
     "503": faulty.status(503, Retry_After="7"),
@@ -240,7 +242,7 @@ def test_a_lasting_failure_is_reported_with_its_cause(server: Faulty, fault: Fau
     assert 3 <= len(server.seen) < 20
 
 
-@pytest.mark.parametrize("code", [400, 403, 404, 409, 429])
+@pytest.mark.parametrize("code", [400, 403, 404, 409])
 def test_a_refused_request_is_not_repeated(server: Faulty, code: int, waits: list[float]) -> None:
     server.faults = [faulty.status(code)]
 
@@ -310,18 +312,37 @@ def test_a_connection_closed_within_tls_is_a_temporary_failure(
     assert len(connections) == tries
 
 
-def test_the_waits_grow_and_follow_retry_after(server: Faulty, waits: list[float]) -> None:
+_DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
+
+
+@pytest.mark.parametrize("code", [408, 429, 503])
+def test_the_waits_grow_and_follow_retry_after(
+    server: Faulty, code: int, waits: list[float]
+) -> None:
     server.faults = [
-        faulty.status(503, Retry_After="7"),
-        faulty.status(503, Retry_After="86400"),
-        faulty.status(503, Retry_After="tomorrow"),
+        faulty.status(code, Retry_After="7"),
+        faulty.status(code, Retry_After="Wed, 21 Oct 2015 07:28:42 GMT", Date=_DATE),
+        faulty.status(code, Retry_After="tomorrow"),
     ]
 
     list(_catalog(server).fetch(server.release))
 
-    assert 7 <= waits[0] < 30
-    assert waits[1] == 30
+    assert waits[:2] == [7, 42]
     assert 0 <= waits[2] < 5
+
+
+@_CATALOGS
+@pytest.mark.parametrize("requested", ["86400", "Wed, 21 Oct 2099 07:28:00 GMT", "9" * 999])
+def test_nobody_waits_for_a_retry_beyond_the_deadline(
+    server: Faulty, make: Make, requested: str, waits: list[float]
+) -> None:
+    server.faults = [faulty.status(503, Retry_After=requested, Date=_DATE)] * 2
+
+    for ask in (lambda: list(make(server).releases("a")), lambda: _fetched(make(server), server)):
+        with pytest.raises(loader.CatalogUnavailable, match="with the status 503"):
+            ask()
+
+    assert waits == []
 
 
 def test_the_waits_are_twice_as_long_each_time_up_to_a_bound(
@@ -345,9 +366,9 @@ def test_the_waits_are_twice_as_long_each_time_up_to_a_bound(
 
 @_CATALOGS
 @pytest.mark.parametrize(
-    "asked", ["\xb2", "-1", "1.5", "Wed, 21 Oct 2099 07:28:00 GMT", "in a while", ""]
+    "asked", ["\xb2", "-1", "1.5", "Wed, 21 Oct 1999 07:28:00 GMT", "in a while", ""]
 )
-def test_a_retry_after_without_a_number_of_seconds_is_ignored(
+def test_a_retry_after_without_a_later_time_is_ignored(
     server: Faulty, make: Make, asked: str, waits: list[float]
 ) -> None:
     server.faults = [faulty.status(503, Retry_After=asked)]
@@ -368,6 +389,131 @@ def test_a_query_survives_temporary_failures(server: Faulty, fault: Fault) -> No
 
     assert answer is not None
     assert [str(release) for release, _ in answer.releases] == ["org.faulty 1.0.0"]
+
+
+@pytest.mark.parametrize("body", [b'{"artifacts": [{"na', b'{"artifacts": [', b"", b"{"])
+def test_truncated_json_is_requested_again(server: Faulty, body: bytes) -> None:
+    server.faults = [
+        lambda handler: handler.send_other(body),
+        lambda handler: handler.send_other(b'{"artifacts": []}'),
+    ]
+
+    assert list(_catalog(server).releases("org.faulty")) == []
+    assert len(server.seen) == 2
+
+
+@_CATALOGS
+def test_the_answer_of_another_service_is_described(server: Faulty, make: Make) -> None:
+    server.faults = [lambda h: h.send_other(b"<html>Welcome</html>", Content_Type="text/html")]
+
+    with pytest.raises(loader.CatalogError) as failure:
+        list(make(server).releases("org.faulty"))
+
+    message = str(failure.value)
+    assert "did not answer" not in message
+    assert f"at {server.url} answered GET /" in message
+    assert "with the status 200 and the content type 'text/html': it is not JSON" in message
+    assert "check that the configured URL" in message
+    assert len(server.seen) == 1
+
+
+@_CATALOGS
+@pytest.mark.parametrize("code", [401, 404])
+def test_a_refusal_is_described_with_its_remedy(server: Faulty, make: Make, code: int) -> None:
+    server.faults = [faulty.status(code, Content_Type="text/plain")] * 2
+
+    with pytest.raises(loader.CatalogError) as failure:
+        list(make(server).releases("org.faulty"))
+
+    assert f"with the status {code} and the content type 'text/plain'" in str(failure.value)
+    assert (
+        str(failure.value)
+        .rpartition("; check ")[2]
+        .startswith({401: "the credentials", 404: "that the configured URL"}[code])
+    )
+
+
+_JSON = {"Content-Type": "application/json"}
+
+
+def _keystone(server: Faulty, **others: Any) -> GlareCatalog:
+    return GlareCatalog(_keystone_session(server), endpoint=server.url, **others)
+
+
+@pytest.mark.parametrize("make", [_catalog, _murano, _keystone])
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b'{"errors": ["a string"]}', "application/json"),
+        (b"[" * 100_000, "application/json"),
+        (b"x", "text/plain; charset=undefined"),
+    ],
+    ids=["errors", "nested", "charset"],
+)
+def test_a_refusal_of_any_form_counts_by_its_status(
+    server: Faulty, make: Make, body: bytes, content_type: str, waits: list[float]
+) -> None:
+    def refuse(handler: faulty.Handler) -> None:
+        handler._answer(body, {"Content-Type": content_type}, 503)
+
+    server.faults, server.identity_faults = [refuse] * 3, [refuse] * 3
+
+    with pytest.raises(loader.CatalogUnavailable, match=r"status 503 .*HTTP 503"):
+        list(make(server, attempts=3).releases("org.faulty"))
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("make", [_catalog, _murano, _keystone])
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(401, {"Openstack-Auth-Receipt": "x"}), (302, {"Location": "http://[x"})],
+    ids=["receipt", "redirection"],
+)
+def test_an_answer_on_which_a_library_fails_is_a_failure_of_the_catalogue(
+    server: Faulty, make: Make, status: int, headers: dict[str, str]
+) -> None:
+    def answer(handler: faulty.Handler) -> None:
+        handler._answer(b"{}", {**headers, **_JSON}, status)
+
+    server.faults, server.identity_faults = [answer], [answer]
+
+    with pytest.raises(loader.CatalogError, match="the answer cannot be read"):
+        list(make(server).releases("org.faulty"))
+
+
+@pytest.mark.parametrize("make", [_catalog, _murano, _keystone])
+@pytest.mark.parametrize("status", [201, 302, 503])
+def test_every_answer_is_decompressed_up_to_a_limit(
+    server: Faulty, make: Make, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.adapter._MAX_DOCUMENT", 1000)
+    packed = gzip.compress(bytes(100 * 1024**2))
+    headers = {"Content-Encoding": "gzip", "Location": "/", **_JSON}
+
+    def answer(handler: faulty.Handler) -> None:
+        handler._answer(packed, headers, status)
+
+    server.faults, server.identity_faults = [answer], [answer]
+    tracemalloc.start()
+
+    with pytest.raises(loader.CatalogError):
+        list(make(server).releases("org.faulty"))
+
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20 * 1024**2
+
+
+def test_the_message_of_a_server_is_quoted_and_shortened(server: Faulty) -> None:
+    for sent, reason in (
+        ("a\n\x1b[31mb", r": 'a\\n\\x1b\[31mb \(HTTP"),
+        ("x" * 9999, r": x{400}\.\.\.$"),
+    ):
+        body = json.dumps({"error": {"message": sent}}).encode()
+        server.faults = [lambda handler, body=body: handler._answer(body, _JSON, 400)]
+
+        with pytest.raises(loader.CatalogError, match=reason):
+            list(_catalog(server).releases("org.faulty"))
 
 
 def test_a_list_that_is_late_is_requested_again(server: Faulty) -> None:
@@ -444,6 +590,42 @@ def test_a_wrong_url_of_keystone_is_reported_at_once(server: Faulty, waits: list
     assert waits == []
 
 
+def test_a_missing_endpoint_is_reported_with_its_region(server: Faulty) -> None:
+    catalog = GlareCatalog(_keystone_session(server), region_name="north")
+
+    message = (
+        rf"^Glare of the region north: Keystone at {server.url}/v3 has no public endpoint of the "
+        rf"type artifact in north: .*; check the region's name"
+    )
+    with pytest.raises(loader.CatalogError, match=message):
+        list(catalog.releases("org.faulty"))
+
+
+def test_an_unreachable_keystone_is_named_in_place_of_glare(
+    server: Faulty, waits: list[float]
+) -> None:
+    server.identity_faults = [faulty.drop] * 9
+    catalog = GlareCatalog(_keystone_session(server), project_id="p", endpoint=server.url)
+
+    message = (
+        rf"^Glare at {server.url}: cannot authenticate: Keystone at {server.url}/v3 did not answer"
+    )
+    with pytest.raises(loader.CatalogUnavailable, match=message):
+        list(catalog.releases("org.faulty"))
+
+
+def test_wrong_credentials_are_reported_with_their_remedy(server: Faulty) -> None:
+    server.identity_faults = [faulty.status(401)]
+    catalog = GlareCatalog(_keystone_session(server), endpoint=server.url)
+
+    message = (
+        rf"Keystone at {server.url}/v3 answered POST /v3/auth/tokens with the status 401 .*"
+        rf"; check its URL and the credentials$"
+    )
+    with pytest.raises(loader.CatalogError, match=message):
+        list(catalog.releases("org.faulty"))
+
+
 def test_every_request_has_a_timeout(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loader.transport.sessions.DEFAULT_TIMEOUT", (0.2, 0.2))
     session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
@@ -460,7 +642,9 @@ def test_every_request_has_a_timeout(server: Faulty, monkeypatch: pytest.MonkeyP
         assert time.monotonic() - start < faulty.STALL
 
 
-_TRICKLES = pytest.mark.parametrize("fault", [faulty.trickle, faulty.trickle_chunk])
+_TRICKLES = pytest.mark.parametrize(
+    "fault", [faulty.trickle_headers, faulty.trickle, faulty.trickle_chunk, faulty.trickle_trailers]
+)
 
 
 @_TRICKLES
@@ -468,22 +652,101 @@ def test_a_batch_that_arrives_too_slowly_is_given_up(
     server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loader.catalogs.glare._BATCH_TIMEOUT", 0.1)
+    release, server.archive = server.release, bytes(512)
     server.faults = [fault]
 
     with pytest.raises(loader.CatalogError, match=r"not complete within 0\.1 seconds"):
-        list(_catalog(server).batch([server.release]))
+        list(_catalog(server).batch([release]))
 
 
 @_TRICKLES
 @_CATALOGS
 def test_a_list_that_arrives_too_slowly_is_given_up(
-    server: Faulty, fault: Fault, make: Make, monkeypatch: pytest.MonkeyPatch
+    server: Faulty, fault: Fault, make: Make
 ) -> None:
-    monkeypatch.setattr("loader.transport.adapter._DOCUMENT_TIMEOUT", 0.1)
+    server.archive = b"{}"
     server.faults = [fault]
 
-    with pytest.raises(loader.CatalogError, match=r"not complete within 0\.1 seconds"):
-        list(make(server).releases("org.faulty"))
+    with pytest.raises(loader.CatalogUnavailable, match=r"not complete within 0\.1 seconds"):
+        list(make(server, request_timeout=0.1).releases("org.faulty"))
+    assert len(server.seen) == 1
+
+
+def test_a_token_that_arrives_too_slowly_is_given_up(server: Faulty) -> None:
+    server.tokens, server.identity_faults = set(), [faulty.trickle_headers]
+    catalog = GlareCatalog(_keystone_session(server), endpoint=server.url, request_timeout=0.1)
+
+    message = rf"Keystone at {server.url}/v3 did not answer: not complete within 0\.1 seconds"
+    with pytest.raises(loader.CatalogUnavailable, match=message):
+        list(catalog.releases("org.faulty"))
+
+
+@_TRICKLES
+def test_an_archive_that_arrives_too_slowly_is_given_up(
+    server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.download._GRACE", 0.2)
+    server.faults = [fault]
+
+    with pytest.raises(loader.CatalogUnavailable, match="slower than 1000 bytes per second"):
+        _fetched(_catalog(server, min_download_rate=1000), server)
+    assert len(server.seen) == 1
+
+
+def test_new_connections_do_not_make_a_slow_archive_faster(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.download._GRACE", 0.2)
+    monkeypatch.setattr("random.uniform", lambda low, high: 0)
+    server.ranges = True
+    server.faults = [lambda handler: handler.send_then_end(b"P", Content_Length="9")]
+    server.faults += [_one_byte] * 10_000
+
+    with pytest.raises(loader.CatalogUnavailable, match="slower than 1000 bytes per second"):
+        _fetched(_murano(server, min_download_rate=1000), server)
+    assert 10 < len(server.seen) < 10_000
+
+
+def _one_byte(handler: faulty.Handler) -> None:
+    start = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+    handler.send_response_only(206)
+    handler.send_header("Content-Range", f"bytes {start}-{start + 8}/{len(handler.state.archive)}")
+    handler.send_header("Content-Length", "9")
+    handler.end_headers()
+    handler.wfile.write(b"P")
+    handler.close_connection = True
+
+
+def test_a_slow_reader_is_not_a_slow_server(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.download._GRACE", 0.2)
+    arriving = _catalog(server).fetch(server.release)
+    first = next(arriving)
+    threading.Event().wait(0.3)
+
+    assert first + b"".join(arriving) == server.archive
+
+
+def test_a_long_wait_is_logged(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("loader.transport.deadlines._LOG_AFTER", 0.05)
+    server.faults = [faulty.trickle_headers] * 2
+    catalog = _catalog(server, attempts=1, request_timeout=0.1)
+    monkeypatch.setattr("loader.transport.download._GRACE", 0.1)
+
+    with pytest.raises(loader.CatalogError):
+        catalog.resolve(Query((("org.faulty", VersionSpec.of("1")),)))
+    with pytest.raises(loader.CatalogError):
+        _fetched(catalog, server)
+
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        f"Glare at {server.url}: the closure of org.faulty 1 (POST /murano/v1/dependencies): "
+        f"waiting for 0.05 seconds so far; an error if not complete within 0.1 seconds",
+        f"Glare at {server.url}: the archive of org.faulty 1.0.0 (artifact 0): waiting for 0.05 "
+        f"seconds so far; an error if slower than 10240 bytes per second for 0.1 seconds",
+    ]
 
 
 @pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "length"])
@@ -734,7 +997,7 @@ def test_the_rest_follows_the_bytes_received_before(
     first: _Answer, second: _Answer | None, expected: bytes | str, waits: list[float]
 ) -> None:
     answers = cast(Iterator[Any], iter([first, second, second]))
-    whole = Download(lambda headers: next(answers), 2)
+    whole = Download(lambda headers: next(answers), 2, 1, "a file")
 
     if isinstance(expected, bytes):
         assert b"".join(whole) == expected

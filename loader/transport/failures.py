@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Failures of requests: which are temporary, and how they are reported."""
+
+import contextlib
+import re
+import ssl
+import urllib.parse
+from collections.abc import Iterator
+
+import requests
+from keystoneauth1 import exceptions as ksa_exceptions
+
+from glare_murano.package.errors import shown
+from loader import errors
+
+# All errors that requests and keystoneauth raise.
+FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
+
+
+class TooSlow(ksa_exceptions.ClientException):
+    """A request was not complete at its deadline."""
+
+
+class UnusableAnswer(ksa_exceptions.ClientException):
+    """An answer is not of the requested kind."""
+
+    def __init__(self, response: requests.Response, message: str) -> None:
+        self.response = response
+        super().__init__(message)
+
+
+class TruncatedAnswer(UnusableAnswer):
+    """A server sent only a part of a JSON document."""
+
+
+class NoSuchPath(errors.CatalogError):
+    """The service does not have the path (404), or not with this method (405)."""
+
+
+_TEMPORARY = (
+    TruncatedAnswer,
+    ksa_exceptions.ConnectFailure,
+    ksa_exceptions.ConnectTimeout,
+    ksa_exceptions.DiscoveryFailure,  # of Keystone
+    ksa_exceptions.UnknownConnectionError,
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+)
+# The errors if a load balancer without a server closes the connection. A refused
+# certificate raises other errors.
+_CLOSED_IN_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+# requests keeps only the message of a proxy's refusal.
+_REFUSED_BY_PROXY = re.compile(r"Tunnel connection failed: 4\d\d")
+
+_BAD_REQUEST = 400
+_SERVER_ERROR = 500
+# The server waited for the request too long, or gets too many.
+_TRY_AGAIN = (408, 429)
+
+WRONG_SERVICE = "check that the configured URL, or the endpoint in Keystone, is this service's"
+_REMEDIES = {
+    401: "; check the credentials, and that the service uses the same Keystone",
+    404: f"; {WRONG_SERVICE}",
+}
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Return whether the same request may succeed later."""
+    # From requests: the URL or a header is invalid.
+    is_invalid = isinstance(getattr(error, "original", None), ValueError)
+    # The URL leads to another server, or to another path of Keystone.
+    is_elsewhere = isinstance(error, ksa_exceptions.DiscoveryFailure) and any(
+        _BAD_REQUEST <= _status(cause) < _SERVER_ERROR for cause in _causes(error)
+    )
+    if is_invalid or is_elsewhere or _REFUSED_BY_PROXY.search(str(error)):
+        return False
+    status = _status(error)
+    return (
+        isinstance(error, _TEMPORARY)
+        or status in _TRY_AGAIN
+        or status >= _SERVER_ERROR
+        or any(isinstance(cause, _CLOSED_IN_TLS) for cause in _causes(error))
+    )
+
+
+def catalog_error(
+    error: BaseException, name: str, keystone: str | None, archives: str = ""
+) -> errors.CatalogError:
+    """Return the error to raise for a failed request.
+
+    The message names the server that failed, and the proxy, which may be at fault.
+
+    :param name: the service's name.
+    :param keystone: the URL of the session's Keystone, if known.
+    :param archives: the requested archives, if any.
+    """
+    invalid = getattr(error, "original", None)
+    if isinstance(invalid, ValueError):
+        if proxy := _through_proxy(_request(error)):
+            # The error itself may show a part of the proxy's password.
+            return errors.CatalogError(
+                f"{name}: cannot make a request{proxy}: its URL is not valid; check http_proxy "
+                f"and https_proxy, with special characters of a password written as %XX"
+            )
+        return errors.CatalogError(
+            f"{name}: cannot make a request: {invalid}; check the URL, such as http://host:9494, "
+            f"and the credentials"
+        )
+    kind: type[errors.CatalogError] = errors.CatalogError
+    if is_temporary(error) or isinstance(error, TooSlow):
+        kind = errors.CatalogUnavailable
+    elif isinstance(error, ksa_exceptions.NotFound | ksa_exceptions.MethodNotAllowed):
+        kind = NoSuchPath
+    request = _request(error)
+    remedies = {} if archives else _REMEDIES
+    happened = f"did not send {archives}" if archives else "did not answer"
+    if keystone and (
+        isinstance(error, ksa_exceptions.DiscoveryFailure)
+        or (request is not None and str(request.url).startswith(keystone))
+    ):
+        name, happened = f"{name}: cannot authenticate: Keystone at {keystone}", "did not answer"
+        remedies = dict.fromkeys((401, 404), "; check its URL and the credentials")
+    response = getattr(error, "response", None)
+    if response is not None:
+        answered = (
+            f"answered {response.request.method} {urllib.parse.urlsplit(response.url).path} with "
+            f"the status {response.status_code} and the content type "
+            f"{response.headers.get('Content-Type', '')[:80]!r}"
+        )
+        happened = f"{happened}, but {answered}" if archives else answered
+    # The message of a refusal is the server's.
+    reason = shown(str(error)) if isinstance(error, ksa_exceptions.HttpError) else error
+    return kind(
+        f"{name} {happened}{_through_proxy(request)}: {reason}{remedies.get(_status(error), '')}"
+    )
+
+
+def _status(error: BaseException) -> int:
+    status = getattr(error, "http_status", None)
+    return status if isinstance(status, int) else 0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, from every attribute in which the libraries keep them."""
+    waiting: list[object] = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [found.__context__, found.__cause__, getattr(found, "reason", None)]
+            waiting += found.args
+
+
+def _request(error: BaseException | None) -> requests.PreparedRequest | None:
+    """Return the request that failed; None if unknown."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        request = getattr(error, "request", None) or getattr(response, "request", None)
+        if request is not None:
+            found: requests.PreparedRequest = request
+            return found
+        # keystoneauth keeps only the message of the error from requests.
+        error = error.__context__
+    return None
+
+
+def _through_proxy(request: requests.PreparedRequest | None) -> str:
+    """Name the proxy of a request, without credentials; empty without a proxy."""
+    proxy = ""
+    if request is not None:
+        with contextlib.suppress(ValueError):
+            url = str(request.url)
+            proxy = requests.utils.select_proxy(url, requests.utils.get_environ_proxies(url)) or ""
+    return f", through the proxy {proxy.rpartition('@')[2]}" if proxy else ""
