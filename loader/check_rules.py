@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The rules of ``openstack murano package check`` beyond those of an upload.
+
+Codes and the strings below them appear in ``doc/source/user/authoring.rst``.
+"""
+
+import enum
+
+
+@enum.unique
+class CheckRule(enum.StrEnum):
+    """A rule; its value is its code, and the string below says what was found."""
+
+    PACKAGE_UNREADABLE = "package-unreadable"
+    """A file or a directory cannot be read, or there is no package in it. Correct the path."""
+    PACKAGE_DIRECTORY = "package-directory"
+    """A directory is called after another version than ``Version``. Rename the directory, or
+    correct the manifest."""
+    VERSION_SMALL = "version-small"
+    """``Version`` is not enough for the changes since the release that the package is compared
+    with. Raise it as the message says, or take back the changes that are listed."""
+    VERSION_MISSING = "version-missing"
+    """``Version`` is 0.0.0 or missing, so that any change is allowed. A release gets a version by
+    ``package release``."""
+    FILE_UNLISTED = "file-unlisted"
+    """``Classes`` does not list a class file, so nobody can use its classes. List them, or remove
+    the file."""
+    FORM_MISSING = "form-missing"
+    """The file of ``UI`` is missing, so the dashboard cannot show a form. Add the file, or remove
+    the key."""
+    BASE_UNKNOWN = "base-unknown"
+    """``Extends`` names a class in the package's own namespace that the package does not have. Add
+    the class to ``Classes``, or correct the name."""
+    EXPRESSION_INVALID = "expression-invalid"
+    """A string looks like a YAQL expression and is not a valid one, so that the engine takes it as
+    a string. Correct the expression, or put the string into quotes."""

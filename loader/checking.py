@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Check a package on this host, as its author wants it checked: offline, and all at once.
+
+Errors are the rules of an upload and those of the SemVer guard. Warnings are what an upload
+accepts and an author hardly wants.
+"""
+
+import contextlib
+import enum
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from glare_murano.package import Archive, Contents, InvalidPackage, Problem, Version, read_contents
+from glare_murano.package.archive import Source
+from glare_murano.package.classes import ClassSource, read_sources
+from glare_murano.package.contents import CLASSES_DIRECTORY, FORMS_DIRECTORY, read_class_files
+from glare_murano.package.errors import quoted
+from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
+from glare_murano.package.safe_yaml import MAX_SIZE, YAQL, compose, line_of
+from loader import local_packages
+from loader.check_rules import CheckRule
+from loader.compatibility import Requirements, Verdict, compare, expressions, smallest_version
+from loader.compatibility.nodes import entries, is_expression, pairs
+from loader.findings import Finding, Level
+
+_UNVERSIONED = Version("0.0.0")
+_CLASS_SUFFIXES = (".yaml", ".yml")
+
+
+def check(place: pathlib.Path) -> list[Finding]:
+    """Check a package by the rules of an upload, and for what its author hardly wants.
+
+    :param place: a directory or a ZIP file.
+    :raises YaqlMissing: if the package has expressions, and yaql is not installed.
+    """
+    try:
+        with Archive.open(place) as archive:
+            try:
+                contents = read_contents(archive)
+                archive.verify()
+            except InvalidPackage as error:
+                return [_of_problem(place, archive, each) for each in error.problems]
+            found = [
+                _of_problem(place, archive, each, Level.WARNING)
+                for each in contents.manifest.warnings
+            ]
+            with contextlib.suppress(InvalidPackage):
+                # A node with aliases is found several times.
+                found += dict.fromkeys(_Author(place, archive, contents).findings())
+        local_packages.check_place(place, contents.manifest)
+    except InvalidPackage as error:
+        return [_of_problem(place, None, each) for each in error.problems]
+    except local_packages.WrongDirectory as error:
+        return [_at(place, "", 0, CheckRule.PACKAGE_DIRECTORY, str(error)), *found]
+    except OSError as error:
+        return [unreadable(place, error.strerror or str(error))]
+    return found
+
+
+def check_version(
+    place: pathlib.Path, old: Source, requirements: Requirements | None = None
+) -> list[Finding]:
+    """Check whether the version of a valid package is enough for its changes.
+
+    The same version with the same files is a package without changes.
+
+    :param old: the release to compare with.
+    :param requirements: returns required packages, as for ``compare``.
+    :raises DifferentPackages: if the packages have different names.
+    :raises InvalidPackage: if the old package breaks rules.
+    """
+    comparison = compare(old, place, requirements)
+    verdict = comparison.verdict
+    if verdict.is_enough or local_packages.repacked_digest(old) == local_packages.repacked_digest(
+        place
+    ):
+        return []
+    with Archive.open(place) as archive:
+        line = _manifest_line(archive, "Version")
+    if verdict.declared == _UNVERSIONED:
+        message = f"the release of these changes needs {verdict.smallest} or newer"
+        return [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_MISSING, message, Level.WARNING)]
+    found = [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_SMALL, str(verdict))]
+    for change in comparison.changes:
+        smallest = smallest_version(verdict.old, change.part)
+        if not Verdict(change.part, verdict.old, verdict.declared, smallest).is_enough:
+            subject = f"class {change.class_name}: " if change.class_name else ""
+            message = f"{subject}{change.message} (needs a new {change.part} version)"
+            if change.place.is_old:
+                # What was removed has no line any more.
+                message = f"{change.place}: {message}"
+                found.append(_at(place, MANIFEST_FILE, line, change.rule, message))
+            else:
+                found.append(_at(place, change.file, change.line, change.rule, message))
+    return found
+
+
+def unreadable(place: pathlib.Path, reason: str) -> Finding:
+    """Return the finding that a place cannot be read, or has no package."""
+    return _at(place, "", 0, CheckRule.PACKAGE_UNREADABLE, reason)
+
+
+class _Author:
+    """Looks for what an author hardly wants, in a valid package."""
+
+    def __init__(self, place: pathlib.Path, archive: Archive, contents: Contents) -> None:
+        self._place = place
+        self._archive = archive
+        self._manifest: Manifest = contents.manifest
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all warnings.
+
+        :raises YaqlMissing: if there are expressions, and yaql is not installed.
+        """
+        manifest = self._manifest
+        form = f"{FORMS_DIRECTORY}/{manifest.ui}"
+        if "UI" in manifest.document and form not in self._archive.paths:
+            line = _manifest_line(self._archive, "UI")
+            yield self._warning(
+                MANIFEST_FILE, line, CheckRule.FORM_MISSING, f"there is no file {form}"
+            )
+        if manifest.format.name != MURANO_PL:
+            return
+        listed = {f"{CLASSES_DIRECTORY}/{file}" for file in manifest.classes.values()}
+        for path in self._archive.paths:
+            is_class_file = path.startswith(f"{CLASSES_DIRECTORY}/")
+            if is_class_file and path.endswith(_CLASS_SUFFIXES) and path not in listed:
+                yield self._warning(
+                    path, 0, CheckRule.FILE_UNLISTED, "Classes does not list this file"
+                )
+        for source in read_class_files(self._archive, manifest, read_sources, []):
+            file = f"{CLASSES_DIRECTORY}/{manifest.classes[source.definition.name]}"
+            yield from self._bases(source, file)
+            for key in ("Properties", "Methods", "Workflow"):
+                if key in source.keys:
+                    yield from self._expressions(source.keys[key], file)
+
+    def _bases(self, source: ClassSource, file: str) -> Iterator[Finding]:
+        manifest = self._manifest
+        name = manifest.full_name
+        # A required package may have a longer name.
+        required = [f"{each}." for each in manifest.requirements if each.startswith(f"{name}.")]
+        for base in source.definition.extends:
+            is_own = base.startswith(f"{name}.") and not base.startswith(tuple(required))
+            if is_own and base not in manifest.classes:
+                line = line_of(source.keys.get("Extends"))
+                message = f"{source.definition.name} extends {base}, which Classes does not list"
+                yield self._warning(file, line, CheckRule.BASE_UNKNOWN, message)
+
+    def _expressions(self, node: yaml.Node, file: str) -> Iterator[Finding]:
+        if isinstance(node, yaml.MappingNode):
+            for pair in pairs(node):
+                for each in pair:
+                    yield from self._expressions(each, file)
+        elif isinstance(node, yaml.SequenceNode):
+            for each in node.value:
+                yield from self._expressions(each, file)
+        elif _is_meant_as_expression(node):
+            try:
+                expressions.parse(node.value)
+            except ValueError as error:
+                message = f"{quoted(node.value)} is not valid YAQL: {error}"
+                yield self._warning(file, line_of(node), CheckRule.EXPRESSION_INVALID, message)
+
+    def _warning(self, file: str, line: int, rule: CheckRule, message: str) -> Finding:
+        return _at(self._place, file, line, rule, message, Level.WARNING)
+
+
+def _is_meant_as_expression(node: yaml.Node) -> bool:
+    is_marked = node.tag == YAQL or str(node.value).startswith("$")
+    return is_marked and is_expression(node) and len(node.value) <= expressions.MAX_LENGTH
+
+
+def _of_problem(
+    place: pathlib.Path, archive: Archive | None, problem: Problem, level: Level = Level.ERROR
+) -> Finding:
+    """Find the file and the line of a problem, which names a file or a key of the manifest."""
+    where, line, message = problem.where, problem.line, problem.message
+    paths: Sequence[str] = archive.paths if archive is not None else ()
+    if where in paths or (place.is_dir() and os.path.lexists(place / where)):
+        return _at(place, where, line, problem.rule, message, level)
+    message = f"{where}: {message}"
+    if archive is None or MANIFEST_FILE not in paths:
+        return _at(place, "", 0, problem.rule, message, level)
+    line = line or _manifest_line(archive, *where.split(".", 1))
+    return _at(place, MANIFEST_FILE, line, problem.rule, message, level)
+
+
+def _manifest_line(archive: Archive, *keys: str) -> int:
+    """Return the line of a key of the manifest, or of a key in its mapping; 0 without it."""
+    line = 0
+    with contextlib.suppress(InvalidPackage):
+        node = compose(archive.read(MANIFEST_FILE, MAX_SIZE), MANIFEST_FILE)
+        for key in keys:
+            key_node, node = entries(node).get(key, (None, None))
+            line = line_of(key_node) or line
+    return line
+
+
+def _at(
+    place: pathlib.Path,
+    file: str,
+    line: int,
+    rule: enum.StrEnum,
+    message: str,
+    level: Level = Level.ERROR,
+) -> Finding:
+    if place.is_dir():
+        return Finding(level, rule, place / file if file else place, line, message)
+    # A line of a file in a ZIP file is not a line of that file.
+    inside = f"{file}, line {line}: " if line else f"{file}: " if file else ""
+    return Finding(level, rule, place, 0, f"{inside}{message}")

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The SemVer guard: compare two versions of a package by what their users see.
+
+``compare`` is the door. The page ``doc/source/user/compatibility.rst`` has all rules.
+"""
+
+from loader.compatibility.changes import Change, Part, Place, Rule
+from loader.compatibility.compare import Comparison, DifferentPackages, compare
+from loader.compatibility.expressions import YaqlMissing
+from loader.compatibility.hierarchy import Requirements
+from loader.compatibility.next_version import Verdict, smallest_version
+
+__all__ = [
+    "Change",
+    "Comparison",
+    "DifferentPackages",
+    "Part",
+    "Place",
+    "Requirements",
+    "Rule",
+    "Verdict",
+    "YaqlMissing",
+    "compare",
+    "smallest_version",
+]

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The answer to a question about two contracts: yes, no, or unknown."""
+
+import enum
+from collections.abc import Iterable
+
+
+class Answer(enum.IntEnum):
+    """An answer; of several answers, the least holds for all of them together."""
+
+    NO = 0
+    UNKNOWN = 1
+    YES = 2
+
+    @classmethod
+    def of(cls, value: bool | None) -> "Answer":
+        """Return the answer for a truth value, where None is unknown."""
+        return cls.UNKNOWN if value is None else cls.YES if value else cls.NO
+
+
+def all_of(answers: Iterable[Answer]) -> Answer:
+    """Return whether all answers are yes."""
+    return min(answers, default=Answer.YES)

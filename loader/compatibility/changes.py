@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The rules by which two versions of a package differ, and the changes that they find.
+
+Codes, parts and the strings below them appear in ``doc/source/user/compatibility.rst``. The
+parts come from the specification "Murano versioning", "Murano packages versioning".
+"""
+
+import dataclasses
+import enum
+from typing import Self
+
+from glare_murano.package.errors import shown
+
+
+@enum.unique
+class Part(enum.IntEnum):
+    """A part of a version; the greater one wins."""
+
+    PATCH = 0
+    MINOR = 1
+    MAJOR = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@enum.unique
+class Rule(enum.StrEnum):
+    """A rule; its value is its code, and the string below says what was changed, and why it counts.
+
+    :ivar part: the part of the version that must be raised.
+    """
+
+    part: Part
+
+    def __new__(cls, code: str, part: Part) -> Self:
+        """Make a rule from its code and its part."""
+        rule = str.__new__(cls, code)
+        rule._value_ = code
+        rule.part = part
+        return rule
+
+    CLASS_REMOVED = "class-removed", Part.MAJOR
+    """A class was removed or renamed, also by another default namespace. Classes that extend it,
+    contracts and object models name it."""
+    CLASS_USAGE = "class-usage", Part.MAJOR
+    """``Usage`` of a class was changed between ``Class`` and ``Meta``. Nobody can attach objects
+    of a plain class as metadata, and no plain class can extend a metadata class."""
+    CLASS_ADDED = "class-added", Part.MINOR
+    """A class was added."""
+    BASE_REMOVED = "base-removed", Part.MAJOR
+    """A class lost a base class, direct or indirect. Contracts such as ``$.class(Base)`` refuse
+    its objects now."""
+    EXTENDS_CHANGED = "extends-changed", Part.MINOR
+    """``Extends`` was changed, and all previous base classes are still there."""
+    METACLASS_NARROWED = "metaclass-narrowed", Part.MAJOR
+    """A metadata class has fewer targets in ``Applies``, ``Cardinality: One`` instead of
+    ``Many``, or is not inherited any more. Metadata that others attached is refused or lost."""
+    METACLASS_WIDENED = "metaclass-widened", Part.MINOR
+    """A metadata class has more targets, ``Cardinality: Many``, or is inherited now."""
+    METADATA_CHANGED = "metadata-changed", Part.MINOR
+    """The metadata of the package, a class, a property, a method or an argument was changed.
+    Forms, the engine and reflection read it; no call is refused because of it."""
+    INTERNAL_CHANGED = "internal-changed", Part.MINOR
+    """A method or a property whose name starts with an underscore was removed, or changed so
+    that it would need a new major version. By convention only the package and classes that
+    extend it use such a name."""
+
+    METHOD_REMOVED = "method-removed", Part.MAJOR
+    """A method was removed or renamed, and no base class has it. Moving a method to a base class
+    is no removal."""
+    METHOD_USAGE = "method-usage", Part.MAJOR
+    """``Usage`` of a method was changed so that calls fail: a static method needs an object now,
+    an action of objects became static, or an extension method became another method or the other
+    way round."""
+    METHOD_NOT_PUBLIC = "method-not-public", Part.MAJOR
+    """A method with ``Scope: Public`` or ``Usage: Action`` lost it. It cannot be called through
+    the API any more."""
+    METHOD_ADDED = "method-added", Part.MINOR
+    """A method was added."""
+    METHOD_STATIC = "method-static", Part.MINOR
+    """A method that is not public became static. It can still be called on objects."""
+    METHOD_PUBLIC = "method-public", Part.MINOR
+    """A method can be called through the API now."""
+
+    ARGUMENT_REMOVED = "argument-removed", Part.MAJOR
+    """An argument was removed."""
+    ARGUMENT_RENAMED = "argument-renamed", Part.MAJOR
+    """An argument was renamed. Callers that name it fail."""
+    ARGUMENT_REQUIRED = "argument-required", Part.MAJOR
+    """An argument must be given now: a new one, or one that could be omitted. It has neither a
+    default nor a contract that accepts null. This includes arguments of ``initialize``."""
+    ARGUMENT_MOVED = "argument-moved", Part.MAJOR
+    """An argument has another position. Values that callers give by position arrive elsewhere."""
+    ARGUMENT_USAGE = "argument-usage", Part.MAJOR
+    """``Usage`` of an argument was changed between ``Standard``, ``VarArgs`` and ``KwArgs``."""
+    ARGUMENT_NARROWED = "argument-narrowed", Part.MAJOR
+    """The contract of an argument does not let all previous values pass unchanged any more."""
+    ARGUMENT_ADDED = "argument-added", Part.MINOR
+    """An argument that can be omitted was added behind all others."""
+    ARGUMENT_WIDENED = "argument-widened", Part.MINOR
+    """The contract of an argument accepts more values, or the argument can be omitted now."""
+
+    PROPERTY_REMOVED = "property-removed", Part.MAJOR
+    """A property was removed or renamed, and no base class has it."""
+    PROPERTY_REQUIRED = "property-required", Part.MAJOR
+    """A property must be given now: a new one, or one that could be omitted. It has neither a
+    default nor a contract that accepts null, and its usage is ``In``, ``Out``, ``InOut`` or
+    ``Const``. (The engine checks output properties of new objects as well.)"""
+    PROPERTY_USAGE = "property-usage", Part.MAJOR
+    """``Usage`` of a property was changed so that users cannot set it as before, or do not find it
+    in the object model, or on the class, or in configuration files, any more."""
+    PROPERTY_NARROWED = "property-narrowed", Part.MAJOR
+    """The contract of a property that users set (``In``, ``Const``, ``InOut``, ``Static``,
+    ``Config``) does not let all previous values pass unchanged any more."""
+    OUTPUT_WIDENED = "output-widened", Part.MAJOR
+    """The contract of a property that methods set (``Out``, ``Runtime``, ``InOut``, ``Static``,
+    ``Config``) allows values that it did not allow, so readers may find what they do not
+    expect."""
+    PROPERTY_ADDED = "property-added", Part.MINOR
+    """A property that can be omitted was added."""
+    PROPERTY_WIDENED = "property-widened", Part.MINOR
+    """The contract of a property that users set accepts more values, or the property can be
+    omitted now."""
+    OUTPUT_CHANGED = "output-changed", Part.MINOR
+    """The contract of a property that methods set allows fewer values, or has more keys. Readers
+    find what they expect; only methods of classes that extend this one can be refused."""
+    PROPERTY_USAGE_EXTENDED = "property-usage-extended", Part.MINOR
+    """``Usage`` of a property was changed, and users and readers lose nothing; methods of classes
+    that extend this one may."""
+
+    DEFAULT_REMOVED = "default-removed", Part.MAJOR
+    """The default of a property or an argument was removed, or is null now. Who omits it gets
+    null instead of the previous value."""
+    DEFAULT_CHANGED = "default-changed", Part.MINOR
+    """The default of a property or an argument was added or replaced by another one."""
+    CONTRACT_INVALID = "contract-invalid", Part.MAJOR
+    """A contract was changed, and one of its two forms is not valid YAQL. The engine reads it as
+    a string, which equals no value."""
+    CONTRACT_UNKNOWN = "contract-unknown", Part.MAJOR
+    """A contract was changed in a way that cannot be judged: another condition in ``check()``, an
+    unknown function, or a class whose base classes were not read. Compare both by eye."""
+
+    REQUIREMENT_NARROWED = "requirement-narrowed", Part.MAJOR
+    """The range of a required package excludes a major version that it allowed. Callers meet
+    classes of that package as base classes or in contracts for input, and objects of the excluded
+    versions are refused."""
+    REQUIREMENT_WIDENED = "requirement-widened", Part.MAJOR
+    """The range of a required package allows another major version. Callers meet classes of that
+    package as base classes or in contracts for output, and get objects of a version that they may
+    not accept."""
+    REQUIREMENT_CHANGED = "requirement-changed", Part.MINOR
+    """The range of a required package, whose classes callers meet, was changed in another way."""
+    FORMAT_CHANGED = "format-changed", Part.MINOR
+    """``Format`` was changed. Older engines may not load the package."""
+    APPLICATION_REMOVED = "application-removed", Part.MAJOR
+    """``Type`` was changed from ``Application`` to ``Library``. Users cannot add the application
+    to environments any more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A place in one of the two versions.
+
+    :param file: the path of a file in the package, with slashes.
+    :param line: counted from 1; 0 if unknown.
+    :param is_old: whether the file is that of the older version.
+    """
+
+    file: str
+    line: int
+    is_old: bool = False
+
+    def __str__(self) -> str:
+        line = f", line {self.line}" if self.line else ""
+        return f"{shown(self.file)}{line}{' of the old version' if self.is_old else ''}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A difference that users of a package may notice.
+
+    :param class_name: the fully qualified name of the class; empty for the package.
+    :param member: the name of the property or the method, ``METHOD.ARGUMENT``, or empty.
+    :param message: a sentence without the place and the class.
+    :param place: in the new version; in the old one if the thing was removed.
+    """
+
+    rule: Rule
+    class_name: str
+    member: str
+    message: str
+    place: Place
+
+    @property
+    def part(self) -> Part:
+        """The part of the version that must be raised."""
+        return self.rule.part
+
+    @property
+    def file(self) -> str:
+        """The path of the file in the package."""
+        return self.place.file
+
+    @property
+    def line(self) -> int:
+        """The line in the file, counted from 1; 0 if unknown."""
+        return self.place.line
+
+    def __str__(self) -> str:
+        subject = f"class {shown(self.class_name)}: " if self.class_name else ""
+        return f"{self.place}: {subject}{shown(self.message)} [{self.rule}]"

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Compare two versions of a package: which part of the version must be raised, and why."""
+
+import dataclasses
+
+from glare_murano.package import GlareMuranoError, Version
+from glare_murano.package.archive import Source
+from glare_murano.package.errors import shown
+from loader.compatibility.changes import Change, Part, Rule
+from loader.compatibility.class_changes import compare_classes
+from loader.compatibility.hierarchy import Hierarchy, RequiredPackages, Requirements
+from loader.compatibility.interface import Interface, read_interface
+from loader.compatibility.next_version import Verdict, smallest_version
+from loader.compatibility.ranges import compare_ranges
+
+
+class DifferentPackages(GlareMuranoError, ValueError):
+    """Two packages have different names, so neither is a version of the other."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The differences of two versions of a package.
+
+    :param changes: what needs the greatest part first, then by file and line.
+    :param unseen: what could not be read, such as required packages, so that a class may inherit
+        more than the changes show.
+    """
+
+    full_name: str
+    old_version: Version
+    new_version: Version
+    changes: tuple[Change, ...]
+    unseen: tuple[str, ...]
+
+    @property
+    def part(self) -> Part:
+        """The part of the version that must be raised; ``patch`` without changes."""
+        return max((change.part for change in self.changes), default=Part.PATCH)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the version in the new manifest is enough for the changes."""
+        smallest = self.required_version(self.old_version)
+        return Verdict(self.part, self.old_version, self.new_version, smallest)
+
+    def required_version(self, old_version: Version) -> Version:
+        """Return the smallest version after a version with the old interface."""
+        return smallest_version(old_version, self.part)
+
+    def report(self) -> str:
+        """Return all changes as lines of text, and the verdict as the last one."""
+        lines = [f"{self.full_name} {self.old_version} -> {self.new_version}: {self.part}"]
+        for part in reversed(Part):
+            found = [f"  {change}" for change in self.changes if change.part is part]
+            if found:
+                lines += [f"{part}:", *found]
+        if self.unseen:
+            lines += ["not read:", *(f"  {shown(each)}" for each in self.unseen)]
+        return "\n".join([*lines, str(self.verdict)])
+
+
+def compare(old: Source, new: Source, requirements: Requirements | None = None) -> Comparison:
+    """Compare two versions of a package by their public interfaces.
+
+    >>> comparison = compare("org.example.db/1.3.0", "org.example.db/2.0.0")
+    >>> str(comparison.part)
+    'major'
+
+    :param old: the path of a ZIP file or a directory, or a seekable file.
+    :param new: likewise.
+    :param requirements: returns the package for a requirement, in the same form. Without it,
+        what classes inherit from other packages is not known.
+    :raises DifferentPackages: if the packages have different names.
+    :raises InvalidPackage: if a package breaks rules.
+    :raises YaqlMissing: if a contract was changed, and yaql is not installed.
+    :raises OSError: if a package cannot be read.
+    """
+    before, after = read_interface(old, is_old=True), read_interface(new)
+    full_name = after.manifest.full_name
+    if before.manifest.full_name != full_name:
+        raise DifferentPackages(
+            f"{before.manifest.full_name} {before.manifest.version} and {full_name} "
+            f"{after.manifest.version} are different packages; compare two versions of one"
+        )
+    required = RequiredPackages(requirements)
+    hierarchies = Hierarchy(before, required), Hierarchy(after, required)
+    changes = [
+        *_of_package(before, after),
+        *compare_ranges(*hierarchies),
+        *compare_classes(*hierarchies),
+    ]
+    unseen = [f"package {name}: {reason}" for name, reason in required.unseen.items()]
+    for each in (before, after):
+        if not each.has_members:
+            unseen.append(f"the members of classes of the format {each.manifest.format}")
+    return Comparison(
+        full_name=full_name,
+        old_version=before.manifest.version,
+        new_version=after.manifest.version,
+        changes=tuple(sorted(changes, key=_order)),
+        unseen=tuple(dict.fromkeys(unseen)),
+    )
+
+
+def _of_package(old: Interface, new: Interface) -> list[Change]:
+    before, after = old.manifest, new.manifest
+    found = []
+    if before.package_type == "Application" and after.package_type != "Application":
+        message = "the package is not an application any more"
+        found.append((Rule.APPLICATION_REMOVED, "Type", message))
+    if before.format != after.format:
+        message = f"Format is {after.format} instead of {before.format}"
+        found.append((Rule.FORMAT_CHANGED, "Format", message))
+    if before.document.get("Meta") != after.document.get("Meta"):
+        found.append((Rule.METADATA_CHANGED, "Meta", "the metadata of the package was changed"))
+    return [Change(rule, "", "", message, new.place(key)) for rule, key, message in found]
+
+
+def _order(change: Change) -> tuple[int, str, int, str, str]:
+    return -change.part, change.file, change.line, change.class_name, change.member

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The conditions of ``check()`` in contracts: bounds, lists of values, and all others.
+
+``$ > 0 and $ in list(a, b)`` are two conditions. A bound or a list is compared by its values,
+any other condition only by its form.
+"""
+
+import dataclasses
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from loader.compatibility import expressions
+from loader.compatibility.answers import Answer
+
+# The value of a contract, as ``expressions.write`` writes it.
+_VALUE = "#get_context_data('$')"
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+# A value with its type: in Python, True equals 1.
+_Constant = tuple[str, object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """A comparison such as ``$ > 0`` or ``len($) <= 8``.
+
+    :param subject: what is compared, such as ``len($)``, in one form.
+    """
+
+    subject: str
+    sign: str
+    limit: float
+
+
+@dataclasses.dataclass(frozen=True)
+class OneOf:
+    """A list of allowed values, such as ``$ in list(a, b)`` or ``$ = 1``."""
+
+    subject: str
+    values: frozenset[_Constant]
+
+
+@dataclasses.dataclass(frozen=True)
+class Other:
+    """Any other condition, in one form."""
+
+    text: str
+
+
+Condition = Bound | OneOf | Other
+
+
+def equals(value: object) -> OneOf:
+    """Return the condition that the value of a contract equals a constant."""
+    return OneOf(_VALUE, frozenset([_constant(value)]))
+
+
+def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
+    """Return the conditions that a predicate joins by ``and``."""
+    from yaql.language import expressions as yaql
+
+    match expressions.unwrapped(predicate):
+        case yaql.BinaryOperator(operator="and", args=args):
+            for each in args:
+                yield from read(each, namespaces)
+        case yaql.BinaryOperator(operator=sign, args=args):
+            left, right = map(expressions.unwrapped, args)
+            yield (
+                _comparison(left, sign, right, namespaces)
+                or _comparison(right, _FLIPPED.get(sign, sign), left, namespaces)
+                or Other(expressions.write(predicate, namespaces))
+            )
+        case _:
+            yield Other(expressions.write(predicate, namespaces))
+
+
+def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
+    """Return whether values that satisfy all given conditions satisfy the wanted one."""
+    if wanted in given or any(_implies(each, wanted) for each in given):
+        return Answer.YES
+    # An unknown condition may imply the wanted one in another form.
+    return Answer.UNKNOWN if any(isinstance(each, Other) for each in given) else Answer.NO
+
+
+def admit_null(conditions: Collection[Condition]) -> bool | None:
+    """Return whether null satisfies the conditions; None if unknown.
+
+    In YAQL, null is less than any number.
+    """
+    found: bool | None = True
+    for each in conditions:
+        if isinstance(each, Other) or each.subject != _VALUE:
+            found = None
+        elif isinstance(each, OneOf):
+            if _constant(None) not in each.values:
+                return False
+        elif each.sign in (">", ">="):
+            return False
+    return found
+
+
+def _comparison(
+    left: Any, sign: str, right: Any, namespaces: Mapping[str, str]
+) -> Condition | None:
+    subject = expressions.write(left, namespaces)
+    if _VALUE not in subject:
+        return None
+    if sign in _COMPARE:
+        limit = _number(right)
+        return None if limit is None else Bound(subject, sign, limit)
+    values = [right] if sign == "=" else _listed(right) if sign == "in" else None
+    if values is None or not all(map(_is_constant, values)):
+        return None
+    return OneOf(subject, frozenset(_constant(each.value) for each in values))
+
+
+def _implies(given: Condition, wanted: Condition) -> bool:
+    match given, wanted:
+        case Bound(), Bound():
+            return (
+                given.subject == wanted.subject
+                and given.sign[0] == wanted.sign[0]
+                and (
+                    _COMPARE[wanted.sign](given.limit, wanted.limit)
+                    or (given.limit == wanted.limit and given.sign == wanted.sign[0])
+                )
+            )
+        case OneOf(), OneOf():
+            return given.subject == wanted.subject and given.values <= wanted.values
+        case OneOf(), Bound():
+            return given.subject == wanted.subject and all(
+                kind in ("int", "float") and _COMPARE[wanted.sign](value, wanted.limit)
+                for kind, value in given.values
+            )
+    return False
+
+
+def _listed(expression: Any) -> Collection[Any] | None:
+    from yaql.language import expressions as yaql
+
+    is_list = isinstance(expression, yaql.Function) and expression.name in ("list", "#list")
+    return [expressions.unwrapped(each) for each in expression.args] if is_list else None
+
+
+def _number(expression: Any) -> float | None:
+    from yaql.language import expressions as yaql
+
+    if isinstance(expression, yaql.UnaryOperator) and expression.operator == "-":
+        number = _number(expressions.unwrapped(expression.args[0]))
+        return None if number is None else -number
+    value = expression.value if _is_constant(expression) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_constant(expression: Any) -> bool:
+    from yaql.language import expressions as yaql
+
+    return isinstance(expression, yaql.Constant)
+
+
+def _constant(value: object) -> _Constant:
+    return type(value).__name__, value

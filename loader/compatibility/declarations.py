@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a class declares: properties, methods, arguments and metadata, each with its place."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+import yaml
+
+from loader.compatibility import contracts
+from loader.compatibility.changes import Place
+from loader.compatibility.nodes import flow, frozen
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """A property, or an argument of a method.
+
+    :param usage: as written, or the default of the language.
+    :param contract: the YAML of the contract; None without one.
+    :param default: the YAML of the default; None without one.
+    :param namespaces: prefix -> namespace, of the class.
+    """
+
+    name: str
+    usage: str
+    contract: yaml.Node | None
+    default: yaml.Node | None
+    namespaces: Mapping[str, str]
+    metadata: Collection[object]
+    place: Place
+
+    def read_contract(self) -> contracts.Contract:
+        """Parse the contract."""
+        return contracts.read(self.contract, self.namespaces)
+
+    def has_contract_of(self, other: "Declaration") -> bool:
+        """Return whether both contracts are written in the same way."""
+        return self.namespaces == other.namespaces and frozen(self.contract) == frozen(
+            other.contract
+        )
+
+    def written_contract(self) -> str:
+        """Return the contract on one line."""
+        return "$" if self.contract is None else flow(self.contract)
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method.
+
+    :param usage: ``Runtime`` (also for actions), ``Static`` or ``Extension``.
+    :param is_public: whether it can be called through the API.
+    """
+
+    name: str
+    usage: str
+    is_public: bool
+    arguments: tuple[Declaration, ...]
+    metadata: Collection[object]
+    place: Place
+
+
+@dataclasses.dataclass(frozen=True)
+class Class:
+    """A class; the root class is not among the names of its base classes.
+
+    :param usage: ``Class`` or ``Meta``.
+    :param targets: what its instances can be attached to, if it is a metadata class.
+    :param initializer: the arguments of ``initialize``, by name.
+    :param methods: all other methods but ``destroy``, which the engine alone calls.
+    """
+
+    name: str
+    bases: tuple[str, ...]
+    usage: str
+    targets: frozenset[str]
+    has_many: bool
+    is_inherited: bool
+    properties: Mapping[str, Declaration]
+    methods: Mapping[str, Method]
+    initializer: Mapping[str, Declaration]
+    metadata: Collection[object]
+    place: Place

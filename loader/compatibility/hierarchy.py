@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The base classes of classes, and the members that they inherit, also from required packages.
+
+A class name is found in the class's own package and in its direct requirements, by the rule of
+the specification "Murano versioning", "Package requirements".
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from glare_murano.package import VersionSpec
+from glare_murano.package.archive import Source
+from loader.compatibility.class_files import ROOT_CLASS
+from loader.compatibility.declarations import Class
+from loader.compatibility.interface import Interface, read_interface
+
+Requirements = Callable[[str, VersionSpec], Source | None]
+"""Returns the package that satisfies a requirement, as an archive or a directory.
+
+It returns None, or raises LookupError, if there is none.
+"""
+
+Kind = Literal["properties", "methods", "initializer"]
+
+
+class RequiredPackages:
+    """Reads required packages, each range once, and keeps what could not be read.
+
+    :ivar unseen: package and range -> why the package was not read.
+    """
+
+    def __init__(self, find: Requirements | None) -> None:
+        self._find = find
+        self._read: dict[tuple[str, str], Hierarchy | None] = {}
+        self.unseen: dict[str, str] = {}
+
+    def hierarchy(self, fqn: str, spec: VersionSpec) -> "Hierarchy | None":
+        """Return the classes of a required package, or None if it cannot be had.
+
+        :raises InvalidPackage: if the package breaks rules.
+        :raises OSError: if the package cannot be read.
+        """
+        key = fqn, spec.canonical
+        if key not in self._read:
+            self._read[key] = self._load(fqn, spec)
+        return self._read[key]
+
+    def _load(self, fqn: str, spec: VersionSpec) -> "Hierarchy | None":
+        reason = "no package was given for it"
+        try:
+            source = self._find(fqn, spec) if self._find is not None else None
+        except LookupError as error:
+            source, reason = None, str(error)
+        if source is None:
+            self.unseen[f"{fqn} {spec}"] = reason
+            return None
+        return Hierarchy(read_interface(source), self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A member of a class, and the class that declares it.
+
+    :param declared: a ``Method``, or the ``Declaration`` of a property or an argument of
+        ``initialize``.
+    :param hierarchy: the package of the declaring class.
+    """
+
+    declared: Any
+    owner: Class
+    hierarchy: "Hierarchy"
+
+
+@dataclasses.dataclass(frozen=True)
+class Lineage:
+    """A class and all its base classes, the nearest first.
+
+    :param names: the names of the base classes, also of those that could not be read.
+    :param is_complete: whether all of them could be read.
+    """
+
+    classes: "tuple[tuple[Class, Hierarchy], ...]"
+    names: frozenset[str]
+    is_complete: bool
+
+
+class Hierarchy:
+    """The classes of one version of a package, and their base classes in other packages."""
+
+    def __init__(self, interface: Interface, required: RequiredPackages) -> None:
+        self.interface = interface
+        self._required = required
+        self._lineages: dict[str, Lineage] = {}
+        self._members: dict[tuple[str, Kind], Mapping[str, Member]] = {}
+
+    def find(self, name: str) -> "tuple[Class, Hierarchy] | None":
+        """Find a class in the package or in its requirements."""
+        if name in self.interface.classes:
+            return self.interface.classes[name], self
+        manifest = self.interface.manifest
+        # Most class names begin with the name of their package: read that one first.
+        ranges = sorted(
+            manifest.requirements.items(), key=lambda each: not name.startswith(f"{each[0]}.")
+        )
+        for fqn, spec in ranges:
+            hierarchy = None if fqn == manifest.full_name else self._required.hierarchy(fqn, spec)
+            if hierarchy is not None and name in hierarchy.interface.classes:
+                return hierarchy.interface.classes[name], hierarchy
+        return None
+
+    def package_of(self, class_name: str) -> str | None:
+        """Return the name of the package that has a class, by its name if it was not read."""
+        found = self.find(class_name)
+        if found is not None:
+            return found[1].interface.manifest.full_name
+        names = self.interface.manifest.requirements
+        return max((each for each in names if class_name.startswith(f"{each}.")), default=None)
+
+    def lineage(self, name: str) -> Lineage:
+        """Return a class of this package with its base classes, breadth first."""
+        if name not in self._lineages:
+            self._lineages[name] = self._find_lineage(name)
+        return self._lineages[name]
+
+    def is_subclass(self, name: str, base: str) -> bool | None:
+        """Return whether a class is another one or extends it; None if unknown."""
+        if base in (name, ROOT_CLASS):
+            return True
+        found = self.find(name)
+        if found is None:
+            return None
+        lineage = found[1].lineage(name)
+        return True if base in lineage.names else False if lineage.is_complete else None
+
+    def members(self, name: str, kind: Kind) -> Mapping[str, Member]:
+        """Return what a class of this package declares and inherits; the nearest class wins."""
+        if (name, kind) not in self._members:
+            found: dict[str, Member] = {}
+            for each, hierarchy in self.lineage(name).classes:
+                for member, declared in getattr(each, kind).items():
+                    found.setdefault(member, Member(declared, each, hierarchy))
+            self._members[name, kind] = found
+        return self._members[name, kind]
+
+    def _find_lineage(self, name: str) -> Lineage:
+        queue = [(self.interface.classes[name], self)]
+        names: set[str] = set()
+        is_complete = True
+        for each, hierarchy in queue:
+            for base in each.bases:
+                if base in names:
+                    continue
+                names.add(base)
+                found = hierarchy.find(base)
+                if found is None:
+                    is_complete = False
+                else:
+                    queue.append(found)
+        return Lineage(tuple(queue), frozenset(names - {name}), is_complete)

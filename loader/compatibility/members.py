@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The changes of one property, one method, or the arguments of one method.
+
+Whether a member is declared or inherited is decided in ``class_changes``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import yaml
+
+from loader.compatibility import contracts
+from loader.compatibility.answers import Answer
+from loader.compatibility.changes import Part, Place, Rule
+from loader.compatibility.containment import IsSubclass, fits, lost_keys
+from loader.compatibility.contracts import Contract
+from loader.compatibility.declarations import Declaration, Method
+from loader.compatibility.nodes import flow, frozen, is_null
+
+# What users can do with a property of each usage (document "MuranoPL reference", "Property
+# usage"): set it; set it again after the first deployment; find it in the object model; use it
+# on the class; set it in configuration files.
+_USES: Mapping[str, frozenset[str]] = {
+    "In": frozenset({"set by users", "set again by users", "part of the object model"}),
+    "InOut": frozenset({"set by users", "set again by users", "part of the object model"}),
+    "Const": frozenset({"set by users", "part of the object model"}),
+    "Out": frozenset({"part of the object model"}),
+    "Runtime": frozenset(),
+    "Static": frozenset({"a property of the class itself"}),
+    "Config": frozenset({"read from configuration files"}),
+}
+INPUTS = frozenset({"In", "Const", "InOut", "Static", "Config"})
+OUTPUTS = frozenset({"Out", "Runtime", "InOut", "Static", "Config"})
+# The engine refuses an object without them if null violates their contracts.
+_CHECKED = frozenset({"In", "Out", "InOut", "Const", "Standard"})
+
+
+class MemberChange(NamedTuple):
+    """A change of a member, without its class."""
+
+    rule: Rule
+    member: str
+    message: str
+    place: Place
+
+
+def must_be_given(declaration: Declaration) -> bool:
+    """Return whether a property or an argument cannot be omitted, or perhaps cannot."""
+    if declaration.usage not in _CHECKED or not is_null(declaration.default):
+        return False
+    return contracts.accepts_missing(declaration.read_contract()) is not True
+
+
+def compare_properties(
+    old: Declaration, new: Declaration, is_subclass: IsSubclass
+) -> Iterator[MemberChange]:
+    """Return the changes of a property."""
+    subject, name, place = f"property {new.name}", new.name, new.place
+    lost = sorted(_USES.get(old.usage, frozenset()) - _USES.get(new.usage, frozenset()))
+    if old.usage != new.usage:
+        message = f"{subject} has Usage {new.usage} instead of {old.usage}"
+        if lost:
+            message += f" and is no longer {' and '.join(lost)}"
+        rule = Rule.PROPERTY_USAGE if lost else Rule.PROPERTY_USAGE_EXTENDED
+        yield MemberChange(rule, name, message, place)
+    yield from _compare_values(
+        old,
+        new,
+        subject,
+        name,
+        is_subclass,
+        _InputRules(Rule.PROPERTY_NARROWED, Rule.PROPERTY_WIDENED, Rule.PROPERTY_REQUIRED),
+    )
+
+
+def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterator[MemberChange]:
+    """Return the changes of a method and its arguments."""
+    subject, name, place = f"method {new.name}", new.name, new.place
+    if old.usage != new.usage:
+        is_callable = (old.usage, new.usage) == ("Runtime", "Static") and not old.is_public
+        rule = Rule.METHOD_STATIC if is_callable else Rule.METHOD_USAGE
+        message = f"{subject} has Usage {new.usage} instead of {old.usage}"
+        yield MemberChange(rule, name, message, place)
+    if old.is_public and not new.is_public:
+        message = f"{subject} has no Scope Public any more"
+        yield MemberChange(Rule.METHOD_NOT_PUBLIC, name, message, place)
+    elif new.is_public and not old.is_public:
+        yield MemberChange(Rule.METHOD_PUBLIC, name, f"{subject} has Scope Public now", place)
+    if old.metadata != new.metadata:
+        message = f"the metadata of {subject} was changed"
+        yield MemberChange(Rule.METADATA_CHANGED, name, message, place)
+    yield from _compare_arguments(old, new, is_subclass)
+
+
+def compare_argument(
+    old: Declaration, new: Declaration, method: str, is_subclass: IsSubclass
+) -> Iterator[MemberChange]:
+    """Return the changes of an argument, other than its position."""
+    subject, member = _subject(new, method), f"{method}.{new.name}"
+    if old.usage != new.usage:
+        message = f"{subject} has Usage {new.usage} instead of {old.usage}"
+        yield MemberChange(Rule.ARGUMENT_USAGE, member, message, new.place)
+    yield from _compare_values(
+        old,
+        new,
+        subject,
+        member,
+        is_subclass,
+        _InputRules(Rule.ARGUMENT_NARROWED, Rule.ARGUMENT_WIDENED, Rule.ARGUMENT_REQUIRED),
+    )
+
+
+def added_argument(new: Declaration, method: str) -> MemberChange:
+    """Return the finding for a new argument behind all others."""
+    subject, member = _subject(new, method), f"{method}.{new.name}"
+    if must_be_given(new):
+        message = f"{subject} was added and must be given"
+        return MemberChange(Rule.ARGUMENT_REQUIRED, member, message, new.place)
+    return MemberChange(Rule.ARGUMENT_ADDED, member, f"{subject} was added", new.place)
+
+
+def removed_argument(old: Declaration, method: str) -> MemberChange:
+    """Return the finding for an argument that is gone."""
+    message = f"{_subject(old, method)} was removed"
+    return MemberChange(Rule.ARGUMENT_REMOVED, f"{method}.{old.name}", message, old.place)
+
+
+class _InputRules(NamedTuple):
+    """The rules for what users give."""
+
+    narrowed: Rule
+    widened: Rule
+    required: Rule
+
+
+def _compare_values(
+    old: Declaration,
+    new: Declaration,
+    subject: str,
+    member: str,
+    is_subclass: IsSubclass,
+    rules: _InputRules,
+) -> Iterator[MemberChange]:
+    """Return the changes of the contract, the default and the metadata."""
+    found = list(_compare_contracts(old, new, subject, is_subclass, rules))
+    is_changed = found or old.usage != new.usage or frozen(old.default) != frozen(new.default)
+    # A contract that breaks callers says enough.
+    is_broken = any(rule.part is Part.MAJOR for rule, _, _ in found)
+    if is_changed and not is_broken and must_be_given(new) and not must_be_given(old):
+        found.append((rules.required, f"{subject} must be given now", new.place))
+    else:
+        found += _compare_defaults(old, new, subject)
+    if old.metadata != new.metadata:
+        found.append((Rule.METADATA_CHANGED, f"the metadata of {subject} was changed", new.place))
+    for rule, message, place in found:
+        yield MemberChange(rule, member, message, place)
+
+
+def _compare_contracts(
+    old: Declaration, new: Declaration, subject: str, is_subclass: IsSubclass, rules: _InputRules
+) -> Iterator[tuple[Rule, str, Place]]:
+    if old.has_contract_of(new):
+        return
+    before, after = old.read_contract(), new.read_contract()
+    if before == after:
+        return
+    texts = f"from {old.written_contract()} to {new.written_contract()}"
+    message = f"the contract of {subject} was changed {texts}"
+    for declaration, contract in ((new, after), (old, before)):
+        invalid = contracts.invalid_part(contract)
+        if invalid is not None:
+            reason = f"{message}; {invalid.text} is not valid YAQL: {invalid.reason}"
+            yield Rule.CONTRACT_INVALID, reason, declaration.place
+            return
+    yield from (
+        (rule, f"{message}{suffix}", new.place)
+        for rule, suffix in _judge(before, after, old.usage, is_subclass, rules)
+    )
+
+
+def _judge(
+    before: Contract, after: Contract, usage: str, is_subclass: IsSubclass, rules: _InputRules
+) -> Iterator[tuple[Rule, str]]:
+    """Return the rules for a change of a contract, each with the end of its message."""
+    is_output, is_input = usage in OUTPUTS, usage in INPUTS or usage not in OUTPUTS
+    lost = list(lost_keys(before, after))
+    if lost:
+        rule = rules.narrowed if is_input else Rule.PROPERTY_REMOVED
+        yield rule, f", which has no key {' and '.join(lost)}"
+        return
+    accepted = fits(before, after, is_subclass) if is_input else Answer.YES
+    expected = fits(after, before, is_subclass) if is_output else Answer.YES
+    if accepted is Answer.NO:
+        yield rules.narrowed, ", which does not accept all previous values"
+    if expected is Answer.NO:
+        yield Rule.OUTPUT_WIDENED, ", which readers may not expect"
+    if Answer.NO in (accepted, expected):
+        return
+    if Answer.UNKNOWN in (accepted, expected):
+        yield Rule.CONTRACT_UNKNOWN, ", which cannot be judged"
+    else:
+        yield rules.widened if is_input else Rule.OUTPUT_CHANGED, ""
+
+
+def _compare_defaults(
+    old: Declaration, new: Declaration, subject: str
+) -> Iterator[tuple[Rule, str, Place]]:
+    has_none = is_null(old.default) and is_null(new.default)
+    if has_none or _default_value(old) == _default_value(new):
+        return
+    if is_null(new.default):
+        message = f"the default {_written_default(old)} of {subject} was removed"
+        yield Rule.DEFAULT_REMOVED, message, new.place
+    else:
+        message = f"the default of {subject} is {_written_default(new)} instead of "
+        yield Rule.DEFAULT_CHANGED, f"{message}{_written_default(old)}", new.place
+
+
+def _default_value(declaration: Declaration) -> object:
+    """Return the value of an omitted property; a list or a mapping is empty without a default."""
+    if not is_null(declaration.default):
+        return frozen(declaration.default)
+    if isinstance(declaration.contract, yaml.SequenceNode):
+        return ()
+    return frozenset() if isinstance(declaration.contract, yaml.MappingNode) else None
+
+
+def _written_default(declaration: Declaration) -> str:
+    return "null" if declaration.default is None else flow(declaration.default)
+
+
+def _compare_arguments(old: Method, new: Method, is_subclass: IsSubclass) -> Iterator[MemberChange]:
+    pairs = _paired(old.arguments, new.arguments)
+    for before in old.arguments:
+        after = pairs.get(id(before))
+        if after is None:
+            yield removed_argument(before, new.name)
+            continue
+        if before.name != after.name and after.usage == "Standard":
+            message = f"{_subject(before, new.name)} was renamed to {after.name}"
+            member = f"{new.name}.{after.name}"
+            yield MemberChange(Rule.ARGUMENT_RENAMED, member, message, after.place)
+        yield from compare_argument(before, after, new.name, is_subclass)
+    order = [pairs[id(before)] for before in old.arguments if id(before) in pairs]
+    yield from _moved(order, new)
+    yield from _added(order, new)
+
+
+def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[int, Declaration]:
+    """Pair arguments by name; those that collect values by usage; renamed ones by position.
+
+    :returns: ``id()`` of an old argument -> the new one.
+    """
+    by_name = {each.name: each for each in new}
+    by_usage = {each.usage: each for each in new if each.usage != "Standard"}
+    old_names = {each.name for each in old}
+    pairs: dict[int, Declaration] = {}
+    used: set[int] = set()
+
+    def pair(before: Declaration, after: Declaration | None) -> None:
+        if after is not None and id(after) not in used:
+            used.add(id(after))
+            pairs[id(before)] = after
+
+    for each in old:
+        pair(each, by_usage.get(each.usage) or by_name.get(each.name))
+    for before, after in zip(old, new, strict=False):
+        is_renamed = after.name not in old_names and before.usage == after.usage
+        if is_renamed and id(before) not in pairs:
+            pair(before, after)
+    return pairs
+
+
+def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
+    """Return the findings for arguments that are no longer in the previous order."""
+    kept = set(map(id, order))
+    now = [each for each in new.arguments if id(each) in kept]
+    for before, after in zip(order, now, strict=True):
+        if before is not after:
+            message = f"{_subject(after, new.name)} has another position"
+            member = f"{new.name}.{after.name}"
+            yield MemberChange(Rule.ARGUMENT_MOVED, member, message, after.place)
+
+
+def _added(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
+    """Return the findings for new arguments; those that can be omitted belong to the end."""
+    kept = set(map(id, order))
+    following = ""
+    for each in reversed(new.arguments):
+        if id(each) not in kept:
+            finding = added_argument(each, new.name)
+            if following and finding.rule is Rule.ARGUMENT_ADDED:
+                message = f"{finding.message} before {following}"
+                finding = finding._replace(rule=Rule.ARGUMENT_MOVED, message=message)
+            yield finding
+        elif each.usage != "KwArgs":
+            following = each.name
+
+
+def _subject(argument: Declaration, method: str) -> str:
+    return f"argument {argument.name} of method {method}"

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The smallest version that a release may have after its changes, and whether one is enough.
+
+The rules are those of the specification "Murano versioning", "Murano packages versioning", and
+of SemVer 2:
+
+* The greatest part of all changes is raised: 1.2.3 becomes 2.0.0, 1.3.0 or 1.2.4.
+* Below 1.0.0, nothing is stable yet (SemVer, item 4). The minor part takes the place of the
+  major one, as in Cargo: a change that breaks users raises 0.2.3 to 0.3.0, any other to 0.2.4.
+  This holds for 0.0.3 as well, since the range ``0.0`` of the specification holds all of 0.0.x.
+* 0.0.0 turns versioning off ("Developer impact"): after it, every version is enough.
+* A pre-release promises nothing yet (SemVer, item 9): after 2.0.0-rc.1, 2.0.0 is enough for every
+  change, and so is a later pre-release of it. A pre-release is enough if the version that it
+  leads to is: 2.0.0-rc.1 is enough where 2.0.0 is required. Otherwise suffixes have no meaning
+  for Murano.
+* Build metadata does not count.
+"""
+
+import dataclasses
+
+from glare_murano.package import Version
+from loader.compatibility.changes import Part
+
+_UNVERSIONED = Version("0.0.0")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """Whether the version of a release is enough for its changes.
+
+    :param smallest: the smallest version that is.
+    """
+
+    part: Part
+    old: Version
+    declared: Version
+    smallest: Version
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the declared version may be released."""
+        if _plain(self.old) == _UNVERSIONED:
+            return True
+        # Only pre-releases of one version follow each other below the smallest version.
+        is_newer: bool = self.declared > self.old
+        return is_newer and bool(_plain(self.declared) >= self.smallest)
+
+    def __str__(self) -> str:
+        reason = f"after {self.old}, the changes need a new {self.part} version"
+        if self.is_enough:
+            return f"version {self.declared} is enough: {reason}, at least {self.smallest}"
+        return f"version {self.declared} is not enough: {reason}; use {self.smallest} or newer"
+
+
+def smallest_version(old: Version, part: Part) -> Version:
+    """Return the smallest version after an old one for changes of a part."""
+    major, minor, patch = old.major, old.minor, old.patch
+    if old.prerelease or _plain(old) == _UNVERSIONED:
+        return _plain(old)
+    if part is Part.MAJOR and major:
+        return Version(f"{major + 1}.0.0")
+    if part is Part.MAJOR or (part is Part.MINOR and major):
+        return Version(f"{major}.{minor + 1}.0")
+    return Version(f"{major}.{minor}.{patch + 1}")
+
+
+def _plain(version: Version) -> Version:
+    return Version(f"{version.major}.{version.minor}.{version.patch}")

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nodes of YAML as they are compared: keys in any order, merged mappings, one line."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from glare_murano.package import safe_yaml
+
+# The engine reads other plain strings as expressions, if they are valid YAQL.
+_PLAIN = re.compile(r"[\s\w.]*\Z")
+
+# A key and its value.
+Entry = tuple[yaml.Node, yaml.Node]
+
+
+def entries(node: yaml.Node | None) -> dict[str, Entry]:
+    """Return the entries of a mapping by their keys; none for anything else."""
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {
+        str(key.value): (key, value)
+        for key, value in pairs(node)
+        if isinstance(key, yaml.ScalarNode)
+    }
+
+
+def values(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
+    """Return the values of a mapping by their keys; none for anything else."""
+    return {name: value for name, (_, value) in entries(node).items()}
+
+
+def text(node: yaml.Node | None, default: str) -> str:
+    """Return a scalar as written; the default without one."""
+    is_written = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
+    return str(node.value) if node is not None and is_written and node.value else default
+
+
+def pairs(node: yaml.MappingNode) -> list[Entry]:
+    """Return the pairs of a mapping with those that it merges, as far as it merges mappings."""
+    if any(key.tag == safe_yaml.MERGE for key, _ in node.value):
+        try:
+            return safe_yaml.merged_pairs(node)
+        except ValueError:
+            pass
+    return list(node.value)
+
+
+def is_null(node: yaml.Node | None) -> bool:
+    """Return whether a node is missing or null."""
+    return node is None or node.tag == safe_yaml.NULL
+
+
+def frozen(node: yaml.Node | None) -> Any:
+    """Return a hashable form of a node, in which the order of keys does not matter."""
+    if node is None:
+        return None
+    if isinstance(node, yaml.MappingNode):
+        return frozenset((frozen(key), frozen(value)) for key, value in pairs(node))
+    if isinstance(node, yaml.SequenceNode):
+        return tuple(map(frozen, node.value))
+    if is_expression(node):
+        return safe_yaml.YAQL, node.value
+    value = safe_yaml.plain(node)
+    return type(value).__name__, value
+
+
+def is_expression(node: yaml.Node) -> bool:
+    """Return whether the engine tries to read a node as YAQL."""
+    if node.tag == safe_yaml.YAQL:
+        return True
+    is_plain = isinstance(node, yaml.ScalarNode) and node.tag == safe_yaml.STR and not node.style
+    return is_plain and not _PLAIN.match(str(node.value))
+
+
+def flow(node: yaml.Node) -> str:
+    """Return a node on one line, for messages."""
+    if isinstance(node, yaml.MappingNode):
+        return "{" + ", ".join(f"{flow(key)}: {flow(value)}" for key, value in pairs(node)) + "}"
+    if isinstance(node, yaml.SequenceNode):
+        return f"[{', '.join(map(flow, node.value))}]"
+    is_quoted = isinstance(node, yaml.ScalarNode) and node.style
+    return repr(node.value) if is_quoted else str(node.value)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The changes of ranges in ``Require``, as far as users of the package meet the required one.
+
+They meet its classes as base classes and in contracts (specification "Murano versioning",
+"Object version": a ``class()`` contract accepts versions in the range of the package that
+declares it). A package that is only used within methods is not an interface.
+"""
+
+import enum
+from collections.abc import Iterator
+
+from glare_murano.package import Version, VersionSpec
+from loader.compatibility import contracts
+from loader.compatibility.changes import Change, Rule
+from loader.compatibility.declarations import Declaration
+from loader.compatibility.hierarchy import Hierarchy
+from loader.compatibility.members import INPUTS, OUTPUTS
+
+
+class _Use(enum.Enum):
+    """How users meet the classes of a required package."""
+
+    BASE = "as a base class"
+    INPUT = "in contracts for input"
+    OUTPUT = "in contracts for output"
+
+
+def compare_ranges(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
+    """Return the changes of the ranges of packages that both versions require."""
+    before, after = (each.interface.manifest.requirements for each in (old, new))
+    own_name = new.interface.manifest.full_name
+    changed = [
+        fqn
+        for fqn in before
+        if fqn in after and fqn != own_name and before[fqn].canonical != after[fqn].canonical
+    ]
+    uses = set(_uses(old)) | set(_uses(new)) if changed else set()
+    for fqn in changed:
+        met = {use for use, package in uses if package == fqn}
+        rule = _rule(before[fqn], after[fqn], met)
+        if rule is not None:
+            where = " and ".join(use.value for use in _Use if use in met)
+            message = (
+                f"the range of the required package {fqn} was changed from {before[fqn]} to "
+                f"{after[fqn]}; users meet its classes {where}"
+            )
+            yield Change(rule, "", fqn, message, new.interface.place("Require", fqn))
+
+
+def _rule(old: VersionSpec, new: VersionSpec, met: set[_Use]) -> Rule | None:
+    if not met:
+        return None
+    edges = old.edges | new.edges
+    # One more stands for all greater ones.
+    majors = {0, *(each.major for each in edges), max(each.major for each in edges) + 1}
+    before, after = (
+        {major for major in majors if _allows(spec, major, edges)} for spec in (old, new)
+    )
+    if before - after and met & {_Use.BASE, _Use.INPUT}:
+        return Rule.REQUIREMENT_NARROWED
+    if after - before and met & {_Use.BASE, _Use.OUTPUT}:
+        return Rule.REQUIREMENT_WIDENED
+    return Rule.REQUIREMENT_CHANGED
+
+
+def _allows(spec: VersionSpec, major: int, edges: frozenset[Version]) -> bool:
+    first = Version(f"{major}.0.0")
+    return any(spec.match(each) for each in (first, *edges) if each.major == major)
+
+
+def _uses(hierarchy: Hierarchy) -> Iterator[tuple[_Use, str | None]]:
+    for each in hierarchy.interface.classes.values():
+        for base in each.bases:
+            yield _Use.BASE, hierarchy.package_of(base)
+        arguments = [a for method in each.methods.values() for a in method.arguments]
+        for declaration in (*each.properties.values(), *each.initializer.values(), *arguments):
+            for name in contracts.type_names(declaration.read_contract()):
+                for use in _directions(declaration):
+                    yield use, hierarchy.package_of(name)
+
+
+def _directions(declaration: Declaration) -> Iterator[_Use]:
+    if declaration.usage in OUTPUTS:
+        yield _Use.OUTPUT
+    if declaration.usage in INPUTS or declaration.usage not in OUTPUTS:
+        yield _Use.INPUT

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a check of packages has found, as text, as annotations of GitHub, and as SARIF 2.1.0.
+
+What is checked is decided in ``checking``.
+"""
+
+import ast
+import dataclasses
+import enum
+import importlib.metadata
+import inspect
+import json
+import pathlib
+import textwrap
+import urllib.parse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+_SARIF = "2.1.0"
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@enum.unique
+class Level(enum.StrEnum):
+    """How serious a finding is; the values are those of GitHub and of SARIF."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A problem of a package.
+
+    :param rule: the broken rule, whose docstring says why and what to do.
+    :param path: the file on this host; for a package in a ZIP file, that file.
+    :param line: counted from 1; 0 if unknown.
+    """
+
+    level: Level
+    rule: enum.StrEnum
+    path: pathlib.Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return f"{place}: {self.level}: {self.message} [{self.rule}]"
+
+
+def annotations(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield a workflow command of GitHub Actions for each finding.
+
+    The format is that of "Workflow commands for GitHub Actions", "Setting an error message".
+    """
+    for each in findings:
+        keys = {"file": str(each.path), "line": str(each.line), "title": str(each.rule)}
+        written = ",".join(f"{k}={_escaped(v, ':,')}" for k, v in keys.items() if v != "0")
+        yield f"::{each.level} {written}::{_escaped(each.message)}"
+
+
+def sarif(findings: Sequence[Finding]) -> str:
+    """Return a log in the Static Analysis Results Interchange Format, version 2.1.0 (OASIS)."""
+    rules = sorted({each.rule for each in findings})
+    driver = {
+        "name": "glare-murano",
+        "version": importlib.metadata.version("glare-murano"),
+        "rules": [_rule(each) for each in rules],
+    }
+    results = [
+        {
+            "ruleId": str(each.rule),
+            "ruleIndex": rules.index(each.rule),
+            "level": str(each.level),
+            "message": {"text": each.message},
+            "locations": [{"physicalLocation": _location(each)}],
+        }
+        for each in findings
+    ]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": _SARIF_SCHEMA, "version": _SARIF, "runs": [run]}, indent=2)
+
+
+def remedies(rules: type[enum.StrEnum]) -> Mapping[str, str]:
+    """Return the strings below the members of an enumeration, by the names of the members."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(rules))).body
+    found = {}
+    name = ""
+    for node in getattr(definition, "body", ()):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)]):
+                name = target
+            case ast.Expr(value=ast.Constant(value=str(text))) if name:
+                found[name] = " ".join(text.replace("``", "`").split())
+    return found
+
+
+def _rule(rule: enum.StrEnum) -> Mapping[str, Any]:
+    text = {"text": remedies(type(rule))[rule.name]}
+    return {"id": str(rule), "shortDescription": text, "fullDescription": text, "help": text}
+
+
+def _location(finding: Finding) -> Mapping[str, Any]:
+    path = finding.path
+    uri = path.as_uri() if path.is_absolute() else urllib.parse.quote(path.as_posix())
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+    if finding.line:
+        location["region"] = {"startLine": finding.line}
+    return location
+
+
+def _escaped(text: str, characters: str = "") -> str:
+    return "".join(f"%{ord(c):02X}" if c in f"%\r\n{characters}" else c for c in text)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The smallest version after changes of a part, and which declared versions are enough."""
+
+import pytest
+
+from glare_murano.package import Version
+from loader.compatibility import Part, Verdict, smallest_version
+
+MAJOR, MINOR, PATCH = Part.MAJOR, Part.MINOR, Part.PATCH
+
+
+@pytest.mark.parametrize(
+    ("old", "part", "smallest"),
+    [
+        ("1.2.3", MAJOR, "2.0.0"),
+        ("1.2.3", MINOR, "1.3.0"),
+        ("1.2.3", PATCH, "1.2.4"),
+        ("0.2.3", MAJOR, "0.3.0"),
+        ("0.2.3", MINOR, "0.2.4"),
+        ("0.2.3", PATCH, "0.2.4"),
+        ("0.0.3", MAJOR, "0.1.0"),
+        ("0.0.3", MINOR, "0.0.4"),
+        ("0.0.0", MAJOR, "0.0.0"),
+        ("2.0.0-rc.1", MAJOR, "2.0.0"),
+        ("2.0.0-rc.1", PATCH, "2.0.0"),
+        ("1.2.3+build.5", PATCH, "1.2.4"),
+    ],
+)
+def test_the_smallest_version(old: str, part: Part, smallest: str) -> None:
+    assert smallest_version(Version(old), part) == Version(smallest)
+
+
+@pytest.mark.parametrize(
+    ("old", "part", "declared", "is_enough"),
+    [
+        ("1.2.3", MAJOR, "2.0.0", True),
+        ("1.2.3", MAJOR, "1.9.9", False),
+        ("1.2.3", MINOR, "1.3.0", True),
+        ("1.2.3", MINOR, "2.0.0", True),
+        ("1.2.3", MINOR, "1.2.4", False),
+        ("1.2.3", PATCH, "1.2.4", True),
+        ("1.2.3", PATCH, "1.2.3", False),
+        ("1.2.3", PATCH, "1.2.3+build.5", False),
+        ("1.2.3", PATCH, "1.2.2", False),
+        ("1.2.3", PATCH, "0.0.0", False),
+        ("1.2.3", MAJOR, "2.0.0-rc.1", True),
+        ("1.2.3", MAJOR, "1.9.0-rc.1", False),
+        ("2.0.0-rc.1", MAJOR, "2.0.0-rc.2", True),
+        ("2.0.0-rc.1", MAJOR, "2.0.0", True),
+        ("2.0.0-rc.2", MAJOR, "2.0.0-rc.1", False),
+        ("0.2.3", MAJOR, "0.2.9", False),
+        ("0.2.3", MAJOR, "0.3.0", True),
+        ("0.2.3", MAJOR, "1.0.0", True),
+        ("0.0.0", MAJOR, "0.0.0", True),
+        ("0.0.0", MAJOR, "0.0.1", True),
+    ],
+)
+def test_whether_a_version_is_enough(old: str, part: Part, declared: str, is_enough: bool) -> None:
+    smallest = smallest_version(Version(old), part)
+    verdict = Verdict(part, Version(old), Version(declared), smallest)
+
+    assert verdict.is_enough is is_enough
+    assert ("is not enough" in str(verdict)) is not is_enough
+    assert str(smallest) in str(verdict)
+
+
+def test_the_parts_are_in_order() -> None:
+    assert max(PATCH, MAJOR, MINOR) is MAJOR
+    assert list(map(str, Part)) == ["patch", "minor", "major"]

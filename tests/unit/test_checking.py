@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks of packages on this host, and their findings in all forms."""
+
+import json
+import pathlib
+import zipfile
+from typing import Any
+
+import jsonschema
+import pytest
+
+from glare_murano.package import rules
+from loader import building, check_rules, findings
+from loader.check_rules import CheckRule
+from loader.checking import check, check_version
+from loader.compatibility import DifferentPackages, changes
+from loader.findings import Finding, Level
+from loader.local_packages import InvalidPackages
+from tests import packages
+
+NAME = "org.a"
+THING = "Classes/Thing.yaml"
+ROOT = pathlib.Path(__file__).parents[2]
+
+# What SARIF 2.1.0 requires of what is written here (OASIS, sections 3.13 to 3.52).
+SARIF = {
+    "required": ["version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "$schema": {"pattern": "^https://"},
+        "runs": {
+            "items": {
+                "required": ["tool", "results"],
+                "properties": {
+                    "tool": {
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "required": ["name"],
+                                "properties": {
+                                    "rules": {
+                                        "uniqueItems": True,
+                                        "items": {
+                                            "required": ["id"],
+                                            "properties": {
+                                                "shortDescription": {"$ref": "#/$defs/text"},
+                                                "fullDescription": {"$ref": "#/$defs/text"},
+                                                "help": {"$ref": "#/$defs/text"},
+                                            },
+                                        },
+                                    }
+                                },
+                            }
+                        },
+                    },
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "results": {
+                        "items": {
+                            "required": ["message"],
+                            "properties": {
+                                "ruleId": {"type": "string"},
+                                "ruleIndex": {"type": "integer", "minimum": -1},
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "message": {"$ref": "#/$defs/text"},
+                                "locations": {"items": {"$ref": "#/$defs/location"}},
+                            },
+                            "additionalProperties": False,
+                        }
+                    },
+                },
+                "additionalProperties": False,
+            }
+        },
+    },
+    "additionalProperties": False,
+    "$defs": {
+        "text": {
+            "required": ["text"],
+            "properties": {"text": {"type": "string", "minLength": 1}},
+        },
+        "location": {
+            "properties": {
+                "physicalLocation": {
+                    "required": ["artifactLocation"],
+                    "properties": {
+                        "artifactLocation": {
+                            "required": ["uri"],
+                            "properties": {"uri": {"pattern": "^[!-~]+$"}},
+                        },
+                        "region": {
+                            "properties": {"startLine": {"type": "integer", "minimum": 1}},
+                            "additionalProperties": False,
+                        },
+                    },
+                    "additionalProperties": False,
+                }
+            },
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def _write(folder: pathlib.Path, code: str = "Name: org.a.Thing\n", **keys: Any) -> pathlib.Path:
+    content = packages.files(packages.manifest(NAME, **keys)) | {THING: code.encode()}
+    return packages.write(folder / "package", content)
+
+
+def _shown(place: pathlib.Path) -> list[str]:
+    return [str(each).removeprefix(f"{place}/") for each in check(place)]
+
+
+def test_the_example_packages_have_no_problem() -> None:
+    for manifest in (ROOT / "examples").rglob("packages/*/*/manifest.yaml"):
+        assert check(manifest.parent) == []
+
+
+def test_errors_have_their_file_and_line(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path, Classes={"org.a.Thing": "Thing.yaml", "org.a.Gone": "Gone.yaml"})
+    (place / "Classes/Gone.yaml").unlink()
+    (place / THING).write_text("Name: org.a.Thing\nExtends: [\n")
+    lines = (place / "manifest.yaml").read_text().splitlines()
+    line = next(n for n, text in enumerate(lines, 1) if "Gone" in text)
+    assert sorted(_shown(place)) == [
+        f"{THING}:3: error: not valid YAML: did not find expected node content [yaml-syntax]",
+        f"manifest.yaml:{line}: error: Classes.org.a.Gone: there is no file Classes/Gone.yaml "
+        f"[class-file]",
+    ]
+
+
+def test_a_place_that_cannot_be_read_is_an_error(tmp_path: pathlib.Path) -> None:
+    missing = tmp_path / "missing.zip"
+    assert [str(each) for each in check(missing)] == [
+        f"{missing}: error: No such file or directory [package-unreadable]"
+    ]
+
+
+def test_a_directory_of_another_version_is_an_error(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path, Nmae="Thing").rename(tmp_path / "2.0.0")
+    assert [(each.rule, each.level) for each in check(place)] == [
+        (CheckRule.PACKAGE_DIRECTORY, Level.ERROR),
+        (rules.Rule.MANIFEST_KEY, Level.WARNING),
+    ]
+
+
+def test_the_current_directory_has_a_name(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_write(tmp_path, Version="1.2.0").rename(tmp_path / "1.2.0"))
+    assert check(pathlib.Path()) == []
+
+
+def test_a_link_is_found_at_its_path(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    (place / "link").symlink_to("/etc/passwd")
+    (found,) = check(place)
+    assert (found.path, found.rule) == (place / "link", rules.Rule.ENTRY_TYPE)
+
+
+def test_a_file_in_an_archive_is_named_in_the_message(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path, "Name: org.a.Thing\nProperties: {a: {Contract: '$(', b: $(}}\n")
+    archive = building.build(place, tmp_path / "a.zip").archive
+    (found,) = check(archive)
+    assert (found.path, found.line) == (archive, 0)
+    assert found.message.startswith(f"{THING}, line 2: '$(' is not valid YAQL")
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr("../escape", "")
+    (refused,) = check(archive)
+    assert (refused.path, refused.rule) == (archive, rules.Rule.PATH_ESCAPE)
+    assert "../escape" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("code", "keys", "expected"),
+    [
+        ("Name: org.a.Thing\n", {"Nmae": "x"}, "manifest.yaml:7: warning: 'Nmae': is unknown"),
+        ("Name: org.a.Thing\n", {"UI": "x.yaml"}, "manifest.yaml:8: warning: there is no file UI/"),
+        (
+            "Name: org.a.Thing\nExtends: org.a.Base\n",
+            {},
+            f"{THING}:2: warning: org.a.Thing extends org.a.Base, which Classes does not list",
+        ),
+        (
+            "Name: org.a.Thing\nMethods:\n  run:\n    Body:\n      - $.a: $.b(\n",
+            {},
+            f"{THING}:5: warning: '$.b(' is not valid YAQL",
+        ),
+        (
+            "Name: org.a.Thing\nMethods:\n  run:\n    Body:\n      - $.a): 1\n",
+            {},
+            f"{THING}:5: warning: '$.a)' is not valid YAQL",
+        ),
+        (
+            "Name: org.a.Thing\nProperties:\n  a: &a {Contract: $.(}\n  b: *a\n",
+            {},
+            f"{THING}:3: warning: '$.(' is not valid YAQL",
+        ),
+        (
+            "Name: org.a.Thing\nProperties:\n  a:\n    Contract: [$.string(]\n",
+            {},
+            f"{THING}:4: warning: '$.string(' is not valid YAQL",
+        ),
+    ],
+)
+def test_what_an_author_hardly_wants_is_a_warning(
+    tmp_path: pathlib.Path, code: str, keys: dict[str, Any], expected: str
+) -> None:
+    (shown,) = _shown(_write(tmp_path, code, **keys))
+    assert shown.startswith(expected)
+
+
+def test_a_class_file_that_the_manifest_does_not_list_is_a_warning(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    (place / "Classes/Other.yaml").write_text("Name: org.a.Other\n")
+    assert _shown(place) == [
+        "Classes/Other.yaml: warning: Classes does not list this file [file-unlisted]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "keys"),
+    [
+        # Quoted, so it is a string for the engine as well.
+        ("Name: org.a.Thing\nMethods: {run: {Body: [{Return: '$5 ('}]}}\n", {}),
+        ("Name: org.a.Thing\nMethods: {run: {Body: [{Return: 5 (}]}}\n", {}),
+        # Of a required package whose name is longer.
+        ("Name: org.a.Thing\nExtends: org.a.lib.Base\n", {"Require": {"org.a.lib": "1"}}),
+        ("Name: org.a.Thing\nExtends: io.murano.Application\n", {}),
+        (f"Name: org.a.Thing\nMethods: {{run: {{Body: [${'a' * 5000}(]}}}}\n", {}),
+    ],
+)
+def test_what_may_be_meant_is_no_warning(
+    tmp_path: pathlib.Path, code: str, keys: dict[str, Any]
+) -> None:
+    assert _shown(_write(tmp_path, code, **keys)) == []
+
+
+def _versions(folder: pathlib.Path, old: str, new: str, code: str) -> tuple[Any, pathlib.Path]:
+    before = "Name: org.a.Thing\nMethods:\n  go: {Scope: Public}\n"
+    return (
+        _write(folder / "old", before, Version=old),
+        _write(folder / "new", code, Version=new),
+    )
+
+
+def test_a_version_that_is_not_enough_is_an_error_at_each_change(tmp_path: pathlib.Path) -> None:
+    code = "Name: org.a.Thing\nMethods:\n  stay: {Scope: Public}\n"
+    old, new = _versions(tmp_path, "1.0.0", "1.1.0", code)
+    found = check_version(new, old)
+    assert [(each.rule, each.path.name, each.line) for each in found] == [
+        (CheckRule.VERSION_SMALL, "manifest.yaml", 8),
+        (changes.Rule.METHOD_REMOVED, "manifest.yaml", 8),
+    ]
+    assert "use 2.0.0 or newer" in found[0].message
+    assert "Classes/Thing.yaml, line 3 of the old version: class org.a.Thing: method go" in (
+        found[1].message
+    )
+    old, new = _versions(tmp_path / "patch", "1.0.0", "1.0.1", code.replace("M", "\nM", 1))
+    # Added methods need a new minor version only, which is not there either.
+    assert [(each.rule, each.line) for each in check_version(new, old)][2] == (
+        changes.Rule.METHOD_ADDED,
+        4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("1.0.0", "2.0.0", []),
+        ("0.1.0", "0.1.0", [CheckRule.VERSION_SMALL, changes.Rule.METHOD_REMOVED]),
+        ("1.0.0", "0.0.0", [CheckRule.VERSION_MISSING]),
+    ],
+)
+def test_versions_are_enough_or_not(
+    tmp_path: pathlib.Path, old: str, new: str, expected: list[Any]
+) -> None:
+    before, after = _versions(tmp_path, old, new, "Name: org.a.Thing\n")
+    assert [each.rule for each in check_version(after, before)] == expected
+
+
+def test_the_same_version_with_the_same_files_is_enough(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    archive = building.build(place, tmp_path / "same.zip").archive
+    assert check_version(place, archive) == []
+    (place / "new.txt").write_text("")
+    assert [each.rule for each in check_version(place, archive)] == [CheckRule.VERSION_SMALL]
+
+
+def test_packages_of_different_names_are_not_compared(tmp_path: pathlib.Path) -> None:
+    other = packages.write(tmp_path / "other", packages.files(packages.manifest("org.b")))
+    with pytest.raises(DifferentPackages, match=r"org\.b 1\.0\.0 and org\.a 1\.0\.0"):
+        check_version(_write(tmp_path), other)
+
+
+def test_annotations_of_github_are_escaped() -> None:
+    found = Finding(
+        Level.ERROR, CheckRule.FILE_UNLISTED, pathlib.Path("a:b,c%/d"), 3, "50%\nof: it"
+    )
+    other = Finding(Level.WARNING, CheckRule.FILE_UNLISTED, pathlib.Path("a"), 0, "text")
+    assert list(findings.annotations([found, other])) == [
+        "::error file=a%3Ab%2Cc%25/d,line=3,title=file-unlisted::50%25%0Aof: it",
+        "::warning file=a,title=file-unlisted::text",
+    ]
+
+
+def test_sarif_has_what_its_schema_requires() -> None:
+    found = [
+        Finding(Level.ERROR, rules.Rule.CLASS_FILE, pathlib.Path("a b/c"), 3, "first"),
+        Finding(Level.WARNING, CheckRule.FILE_UNLISTED, pathlib.Path("/a/b"), 0, "second"),
+        Finding(Level.ERROR, changes.Rule.CLASS_REMOVED, pathlib.Path("a"), 1, "third"),
+    ]
+    log = json.loads(findings.sarif(found))
+    jsonschema.validate(log, SARIF)
+    (run,) = log["runs"]
+    listed = run["tool"]["driver"]["rules"]
+    assert [listed[each["ruleIndex"]]["id"] for each in run["results"]] == [
+        each.rule.value for each in found
+    ]
+    places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    assert places[0] == {"artifactLocation": {"uri": "a%20b/c"}, "region": {"startLine": 3}}
+    assert places[1] == {"artifactLocation": {"uri": "file:///a/b"}}
+    jsonschema.validate(json.loads(findings.sarif([])), SARIF)
+
+
+@pytest.mark.parametrize("enumeration", [rules.Rule, check_rules.CheckRule, changes.Rule])
+def test_every_rule_has_a_remedy_or_a_reason(enumeration: Any) -> None:
+    texts = findings.remedies(enumeration)
+    assert texts.keys() == set(enumeration.__members__)
+    assert all(text.rstrip(")").endswith(".") and "``" not in text for text in texts.values())
+
+
+def test_the_same_files_are_built_into_the_same_archive(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    first = building.build(place, tmp_path / "first.zip")
+    (place / THING).touch()
+    again = building.build(first.archive, tmp_path / "again.zip")
+    assert building.build(place, tmp_path / "first.zip").digest == first.digest == again.digest
+    assert first.archive.read_bytes() == again.archive.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.zip", "first.zip", "package"]
+
+
+def test_an_archive_is_not_written_into_its_package(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_write(tmp_path))
+    with pytest.raises(building.BuildError, match="name a file outside with --file"):
+        building.build(pathlib.Path())
+    with pytest.raises(InvalidPackages, match=r"^Classes: manifest\.yaml: is missing"):
+        building.build(pathlib.Path("Classes"))
+    built = building.build(pathlib.Path(), pathlib.Path("../out.zip"))
+    assert built.archive.resolve() == tmp_path / "out.zip"
