@@ -7,9 +7,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol, Self
 
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
-from murano.common import auth_utils
 from murano.common import config as murano_config
 from murano.dsl import constants, exceptions
 from murano.dsl import murano_package as dsl_package
@@ -18,11 +15,13 @@ from murano.engine import murano_package, yaql_yaml_loader
 from murano.engine.system import system_objects
 
 from glare_murano.package import Version, VersionSpec
-from loader import config, errors
+from loader import config, errors, pin_moves
 from loader.counters import Counters
+from loader.engine import credentials, error_places
 from loader.engine.extensions import ExtensionPackage, load_extensions
 from loader.formats.base import Package
-from loader.transport import sessions
+from loader.loader import PackageLoader
+from loader.object_model import canonical_range, object_headers, root_header
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
@@ -30,13 +29,6 @@ CONF = murano_config.CONF
 
 # The sum over all finished tasks of this process.
 totals = Counters()
-
-
-class ExecutionSession(Protocol):
-    """The credentials of one task; Murano's class has more."""
-
-    token: str
-    project_id: str
 
 
 class MuranoPackage(Protocol):
@@ -48,35 +40,44 @@ class MuranoPackage(Protocol):
 
 
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
-    """Load packages for one task of the engine.
+    """Load packages for the engine.
 
     Ranges come as ``semantic_version.Spec``, as the engine parses them.
+
+    :ivar warn: is called with each warning for the environment's owner.
     """
 
-    def __init__(self, execution_session: ExecutionSession) -> None:
-        """Make a loader; no catalogue is queried yet.
+    def __init__(self, loader: PackageLoader) -> None:
+        """Make a loader over one of ours, which is closed with it."""
+        self._loader = loader
+        self._packages: dict[tuple[str, Version], EnginePackage] = {}
+        self._registered: list[MuranoPackage] = []
+        self._imported: Mapping[str, Iterable[str]] = {}
+        self.warn: Callable[[str], None] = LOG.warning
+
+    @classmethod
+    def for_task(cls, execution_session: credentials.ExecutionSession) -> Self:
+        """Make a loader for a task of the engine; no catalogue is queried yet.
 
         :raises LoaderError: if the configuration or the cache directory cannot be used.
         """
         scope = Scope(
-            session=_keystone_session(execution_session),
+            session=credentials.task_session(execution_session),
             project_id=execution_session.project_id,
             region_name=CONF.home_region,
         )
-        self._loader = config.package_loader(CONF, scope, CONF.murano.enabled_plugins)
-        self._packages: dict[tuple[str, Version], EnginePackage] = {}
-        self._registered: list[MuranoPackage] = []
+        return cls(config.package_loader(CONF, scope, CONF.murano.enabled_plugins))
 
     def load_package(
         self, package_name: str, version_spec: object, required_by: str | None = None
     ) -> MuranoPackage:
         """Load a package by its name.
 
-        :param required_by: the requiring package, as ``FQN version``; None for the package
-            of an object header, where a missing version gives way to a near one.
+        :param required_by: the requiring package, as ``FQN version``; None for an object
+            header, in which a near version replaces a missing one.
         :raises NoPackageFound: if no version is in the range.
         """
-        spec = _parse_range(version_spec)
+        spec = canonical_range(version_spec)
         registered = self._select_registered(spec, lambda package: package.name == package_name)
         if registered is not None:
             return registered
@@ -87,15 +88,15 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
                 package = self._loader.load_package(package_name, spec, required_by)
             return self._engine_package(package)
         except errors.NoSuchPackage as error:
-            raise _engine_error(exceptions.NoPackageFound, error) from error
+            raise _engine_error(exceptions.NoPackageFound, error, _how_to_move(error)) from error
 
     def load_class_package(self, class_name: str, version_spec: object) -> MuranoPackage:
         """Load a package by one of its classes.
 
         :raises NoPackageForClassFound: if no package in the range defines the class.
         """
-        spec = _parse_range(version_spec)
-        registered = self._select_registered(spec, lambda package: class_name in package.classes)
+        spec = canonical_range(version_spec)
+        registered = self._select_registered_class(class_name, spec)
         if registered is not None:
             return registered
         try:
@@ -103,16 +104,61 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         except errors.NoSuchClass as error:
             raise _engine_error(exceptions.NoPackageForClassFound, error) from error
 
+    def plan_model(self, model: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Plan the packages of all objects of a model together, before the first is loaded.
+
+        :returns: the model to load, in which objects follow the moves of pins.
+        :raises InvalidPins: if the moves in the model cannot be made.
+        :raises LoaderError: if the catalogues cannot be queried.
+        """
+        moves: pin_moves.Moves = {}
+        if model.get(constants.DM_OBJECTS):
+            pins = self._loader.pins
+            # A test in MuranoPL may load a model in which classes are keys.
+            header = root_header(model) or {}
+            moves = pin_moves.read_moves(header.get(pin_moves.KEY, {}), pins)
+            model = pin_moves.apply(moves, pins, model) if moves else model
+        else:
+            self._replace_missing_pins()
+        headers = [
+            header
+            for header in object_headers(model)
+            if self._select_registered_class(*header) is None
+        ]
+        planned = self._loader.plan_objects(headers)
+        pin_moves.check(moves, planned, self._loader.catalogs)
+        return model
+
+    def _replace_missing_pins(self) -> None:
+        """Pin other versions for missing ones, so that an environment can be deleted."""
+        pins = self._loader.pins
+        for missing, available in self._loader.find_missing_pins().items():
+            if available:
+                near = pin_moves.near(missing.version, available)
+                versions = set(pins.table[missing.fqn]) - {missing.version}
+                versions |= {near} if near else set()
+                pins.load({**pins.dump(), missing.fqn: map(str, versions)})
+                self.warn(
+                    f"The pinned package {missing} was not found in {self._loader.source}. "
+                    f"The environment is deleted with {near or 'the newest version in range'}"
+                )
+
     def register_package(self, package: MuranoPackage) -> None:
         """Add a package of extension classes, which comes before those of the catalogues."""
         self._registered.append(package)
+        self._loader.provide(package.name, package.version)
 
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
         """Replace the pins, given as FQN -> versions."""
         self._loader.pins.load(fixations)
+        self._imported = self._loader.pins.dump()
+
+    def restore_fixation_table(self) -> None:
+        """Return to the pins that were imported."""
+        self._loader.pins.load(self._imported)
 
     def export_fixation_table(self) -> dict[str, list[str]]:
-        """Return the pins as FQN -> versions."""
+        """Return the pins as FQN -> versions, for Murano to store in the model."""
         return self._loader.pins.dump()
 
     def compact_fixation_table(self) -> None:
@@ -143,6 +189,9 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         version = spec.select(found)
         return found[version] if version is not None else None
 
+    def _select_registered_class(self, class_name: str, spec: VersionSpec) -> MuranoPackage | None:
+        return self._select_registered(spec, lambda package: class_name in package.classes)
+
     def _engine_package(self, package: Package) -> "EnginePackage":
         key = (package.full_name, package.version)
         if key not in self._packages:
@@ -150,16 +199,21 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return self._packages[key]
 
 
-def _engine_error(kind: type[Exception], error: errors.LoaderError) -> Exception:
+def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str = "") -> Exception:
     """Return an error of the engine, with the loader's message in place of its own."""
     found = kind(error)
-    found.args = (str(error),)
+    found.args = (f"{error}{remedy}",)
     return found
 
 
-def _parse_range(version_spec: object) -> VersionSpec:
-    # The engine writes clauses in any order; messages show the canonical one.
-    return VersionSpec.of(VersionSpec.of(str(version_spec)).canonical)
+def _how_to_move(error: errors.NoSuchPackage) -> str:
+    """Return how the pin of a missing package is moved; nothing if it cannot be."""
+    if error.pinned is None or not error.available:
+        return ""
+    return (
+        f"; to move the pin, set /?/{pin_moves.KEY}/{error.fqn} in the environment's model to an "
+        f"available version, or to null for the newest in range"
+    )
 
 
 class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
@@ -171,7 +225,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         required_by = f"{package.full_name} {package.version}"
         self._requirement_loader = _RequirementLoader(loader, required_by)
         self.application_package = package
-        # Not by its own base, which needs ``meta``: the package interface is without it.
+        # The constructor of the base needs ``meta``, which the package interface lacks.
         dsl_package.MuranoPackage.__init__(
             self,
             self._requirement_loader,
@@ -185,6 +239,17 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             self.register_class(functools.partial(_parse_class, package, name), name)
         if package.full_name == constants.CORE_LIBRARY:
             system_objects.register(self)
+
+    def _register_mpl_classes(self, data: Any, name: str) -> Any:
+        with error_places.explaining(self.application_package, name):
+            try:
+                if found := super()._register_mpl_classes(data, name):
+                    return found
+                raise exceptions.DslSyntaxError(f"the file does not define class {name}")
+            except Exception:
+                # Murano reads a class once. Its next use has to fail with the same error.
+                self._load_queue.setdefault(name, data)
+                raise
 
 
 class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
@@ -202,15 +267,16 @@ class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
 
 
 class PluginLoader:
-    """Murano's plug-in loader, which imports the plug-ins for the first task."""
+    """Murano's plug-in loader, which imports the plug-ins once."""
 
     @functools.cached_property
-    def _packages(self) -> list[ExtensionPackage]:
+    def packages(self) -> list[ExtensionPackage]:
+        """The packages of all enabled plug-ins."""
         return load_extensions(CONF.murano.enabled_plugins)
 
     def register_in_loader(self, package_loader: Any) -> None:
         """Add the extension packages to a task's loader, ours or Murano's."""
-        for package in self._packages:
+        for package in self.packages:
             package_loader.register_package(EngineExtension(package_loader, package))
 
 
@@ -226,19 +292,5 @@ class _RequirementLoader:
 
 
 def _parse_class(package: Package, name: str) -> Any:
-    found = package.get_class(name)
-    code, path = found if isinstance(found, tuple) else (found, name)
-    return yaql_yaml_loader.get_loader(package.runtime_version)(code, path)
-
-
-def _keystone_session(execution_session: ExecutionSession) -> ksa_session.Session:
-    """Return a session for the task's project; catalogues add their own TLS options."""
-    session: ksa_session.Session
-    if CONF.murano_auth.www_authenticate_uri or CONF.keystone_authtoken.www_authenticate_uri:
-        session = auth_utils.get_client_session(execution_session)
-    else:
-        # Without Keystone, Glare gets the token as it is.
-        auth = token_endpoint.Token(CONF.glare.url, execution_session.token)
-        session = ksa_session.Session(auth=auth)
-    sessions.set_timeout(session)
-    return session
+    code, file = error_places.read_class(package, name)
+    return yaql_yaml_loader.get_loader(package.runtime_version)(code, file)

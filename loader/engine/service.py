@@ -2,33 +2,150 @@
 
 """The command ``murano-glare-engine``: Murano's engine, which loads packages by ours.
 
-It takes the options and the configuration of ``murano-engine``.
+It takes the options and the configuration files of ``murano-engine``, and checks them
+before the service starts.
 """
 
+import importlib.metadata
+import logging
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from oslo_config import cfg
+
+    from loader.transport.sessions import Scope
+
+LOG = logging.getLogger(__name__)
+
+_COMMAND = "murano-glare-engine"
+_DESCRIPTION = (
+    "Run Murano's engine with packages in several versions, from Glare, from directories or "
+    "from another catalogue. The options and the configuration files are those of murano-engine."
+)
+
+
+class InvalidConfiguration(Exception):
+    """The service cannot start; the message names the option and its value."""
 
 
 def main() -> int:
-    """Run the engine's service.
+    """Check the configuration, and run the engine's service.
 
-    :returns: the exit code, 1 if Murano is not installed.
+    :returns: the exit code, 1 if Murano is not installed or an option is invalid.
     """
     try:
         # First of all: eventlet patches the standard library for the modules after it.
         from murano.cmd import engine
 
-        from loader.engine import patches
+        from loader.engine import patches, shutdown
     except ModuleNotFoundError as error:
-        print(
-            f"murano-glare-engine: {error}; run pip install 'glare-murano[engine]'",
-            file=sys.stderr,
-        )
+        print(f"{_COMMAND}: {error}; run pip install 'glare-murano[engine]'", file=sys.stderr)
         return 1
+    from oslo_config import cfg
+
     patches.install()
-    # oslo.config looks for configuration files of this name.
-    sys.argv[0] = "murano-engine"
-    engine.main()
+    try:
+        _parse_arguments(engine.CONF)
+        check(engine.CONF)
+    except (InvalidConfiguration, cfg.Error) as error:
+        print(f"{_COMMAND}: {error}", file=sys.stderr)
+        return 1
+    if not engine.CONF.check:
+        shutdown.serve(engine.CONF)
     return 0
+
+
+def check(conf: "cfg.ConfigOpts") -> None:
+    """Make a loader as a task does, import the enabled plug-ins, and log the catalogues.
+
+    No request is sent, so a service that is down does not keep the engine from starting.
+
+    :raises InvalidConfiguration: for an option with which every task would fail.
+    """
+    from glare_murano.package import GlareMuranoError
+    from loader import config
+    from loader.catalogs import options
+    from loader.engine import shutdown
+
+    options.register(conf, config.SERVICE_OPTIONS)
+    LOG.info("After SIGTERM, the engine ends within %d seconds", shutdown.longest_stop(conf))
+    chosen = conf.engine.packages_service
+    if chosen == "murano":
+        LOG.info("Packages come from Murano's API, by Murano's own loader")
+        return
+    if chosen not in ("glare", "glance"):
+        raise InvalidConfiguration(
+            f"[engine] packages_service = {chosen}: expected glare, or murano for Murano's own "
+            f"package loader"
+        )
+    try:
+        _check_plugins(conf.murano.enabled_plugins)
+        with config.open_cache(conf) as cache, cache.staging_directory():
+            pass
+        with config.package_loader(conf, _scope(conf), conf.murano.enabled_plugins) as loader:
+            LOG.info("Packages come from %s, and are kept in %s", loader.source, cache.folder)
+    except GlareMuranoError as error:
+        raise InvalidConfiguration(str(error)) from error
+
+
+def _parse_arguments(conf: "cfg.ConfigOpts") -> None:
+    from oslo_config import cfg
+    from oslo_log import log
+
+    log.register_options(conf)
+    conf.register_cli_opt(
+        cfg.BoolOpt("check", default=False, help="Check the configuration, and exit.")
+    )
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("glare-murano", "murano")]
+    conf(
+        project="murano",
+        prog=_COMMAND,
+        version=", ".join(versions),
+        description=_DESCRIPTION,
+        default_config_files=cfg.find_config_files("murano", "murano-engine"),
+        default_config_dirs=cfg.find_config_dirs("murano", "murano-engine"),
+    )
+    log.setup(conf, "murano")
+
+
+def _scope(conf: "cfg.ConfigOpts") -> "Scope":
+    """Return the scope of a task, with a token that no request needs."""
+    from keystoneauth1 import session, token_endpoint
+
+    from loader.transport.sessions import Scope
+
+    auth = token_endpoint.Token(conf.glare.url, token="")
+    return Scope(session.Session(auth), "project", conf.home_region)
+
+
+def _check_plugins(enabled: "Sequence[str] | None") -> None:
+    """Check that each enabled distribution has plug-ins, and that its extensions load."""
+    from murano.common import engine
+
+    from glare_murano.package.manifest import PLUGIN_NAMESPACE
+    from loader import entry_points
+    from loader.engine import extensions
+
+    loaded = {package.name for package in engine.get_plugin_loader().packages}
+    with_extensions, with_types = (
+        {name for owners in entry_points.installed(group).values() for name in owners}
+        for group in (extensions.NAMESPACE, PLUGIN_NAMESPACE)
+    )
+    for name in enabled or ():
+        if name not in with_extensions | with_types:
+            raise InvalidConfiguration(
+                f"[murano] enabled_plugins = {name}: no installed distribution of this name has "
+                f"plug-ins; those with plug-ins are "
+                f"{', '.join(sorted(with_extensions | with_types))}"
+            )
+        if name in with_extensions - loaded:
+            raise InvalidConfiguration(
+                f"[murano] enabled_plugins = {name}: none of its extensions can be loaded; the "
+                f"log has the reasons"
+            )
 
 
 if __name__ == "__main__":

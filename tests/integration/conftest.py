@@ -2,8 +2,10 @@
 
 """The real Murano engine in the test process, the real Glare in another."""
 
+import contextlib
 import gc
 import itertools
+import os
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,8 +15,10 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from murano.common import config as murano_config
 
-from examples import demo, publish
+from examples import demo
 from tests import packages, prerequisites
+from tests.integration import example, publish
+from tests.plugins import Site
 
 _counter = itertools.count()
 
@@ -26,7 +30,17 @@ def core_library() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with demo.DevelopmentServer(tmp_path_factory.mktemp("state")) as url:
+    """The URL of Glare, beside which the package type of the examples is installed."""
+    work = tmp_path_factory.mktemp("state")
+    installed = tmp_path_factory.mktemp("site")
+    example.install(Site(installed))
+    (work / "glare").mkdir(mode=0o700)
+    option = "[artifact_type:murano]\nprovided_packages = test-adder:1.4.2\n"
+    (work / "glare" / "local.conf").write_text(option)
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", f"{installed}:{example.FOLDER}", prepend=os.pathsep)
+            url = stack.enter_context(demo.DevelopmentServer(work))
         yield url
 
 
@@ -50,13 +64,20 @@ def engine_conf(
     return murano_config.CONF
 
 
+@pytest.fixture(scope="session")
+def language(engine_conf: Any, glare: Any) -> None:
+    """The packages that show the MuranoPL reference, published."""
+    manifests = pathlib.Path(__file__).with_name("language").rglob("manifest.yaml")
+    publish.publish(glare, [manifest.parent for manifest in sorted(manifests)], public=True)
+
+
 @pytest.fixture
 def conf(engine_conf: Any) -> Iterator[Any]:
     """The same, to be changed by one test."""
     yield engine_conf
     for group, options in (
         ("engine", ("packages_service", "packages_cache", "enable_packages_cache")),
-        ("engine", ("load_packages_from",)),
+        ("engine", ("load_packages_from", "class_configs")),
         ("murano_auth", ("www_authenticate_uri",)),
     ):
         for option in options:

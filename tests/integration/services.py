@@ -23,8 +23,8 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
-from examples import publish
 from tests import prerequisites
+from tests.integration import publish
 from tests.processes import running, wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -59,14 +59,14 @@ def embedded_glare(work: pathlib.Path) -> Iterator[str]:
         yield wait_until(url, "the start of Glare")
 
 
-def publish_everything(url: str) -> dict[str, Any]:
-    """Publish Murano's core library and the examples for every project.
+def publish_everything(url: str, *others: pathlib.Path) -> dict[str, Any]:
+    """Publish Murano's core library, the examples and other packages for every project.
 
     :returns: the artifacts, by ``FQN version``.
     """
     auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
     glare = publish.client(ksa_session.Session(auth=auth), url)
-    folders = [*prerequisites.core_library().glob("io.murano*"), *EXAMPLES.glob("*/*/")]
+    folders = [*prerequisites.core_library().glob("io.murano*"), *EXAMPLES.glob("*/*/"), *others]
     artifacts = publish.publish(glare, folders, public=True)
     return {f"{artifact['name']} {artifact['version']}": artifact for artifact in artifacts}
 
@@ -99,6 +99,14 @@ class Engine:
     def terminate(self, seconds: float) -> int:
         """Send SIGTERM, and return the exit code; it is an error to take longer."""
         self._process.terminate()
+        return self.wait(seconds)
+
+    def send(self, number: int) -> None:
+        """Send a signal to the engine and all its workers, as systemd and a terminal do."""
+        os.killpg(self._process.pid, number)
+
+    def wait(self, seconds: float) -> int:
+        """Return the exit code; it is an error to take longer."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired as error:
@@ -115,12 +123,14 @@ class Engine:
 
 _MURANO_CONF = """\
 [DEFAULT]
+executor_thread_pool_size = {tasks}
 log_file = {folder}/murano-engine.log
 transport_url = {transport_url}
 use_stderr = false
 
 [engine]
 engine_workers = {workers}
+graceful_stop_seconds = {graceful_stop_seconds}
 packages_cache = {folder}/packages-cache
 packages_service = {packages_service}
 use_trusts = false
@@ -140,8 +150,13 @@ def murano_engine(
     glare_url: str,
     packages_service: str = "glare",
     workers: int = 1,
+    graceful_stop_seconds: int = 60,
+    tasks: int = 64,
 ) -> Iterator[Engine]:
-    """Run ``murano-glare-engine`` as an operator does, until it waits for tasks."""
+    """Run ``murano-glare-engine`` as an operator does, until it waits for tasks.
+
+    :param tasks: how many tasks a worker runs at once.
+    """
     configuration = folder / "murano.conf"
     configuration.write_text(
         _MURANO_CONF.format(
@@ -150,6 +165,8 @@ def murano_engine(
             glare_url=glare_url,
             packages_service=packages_service,
             workers=workers,
+            graceful_stop_seconds=graceful_stop_seconds,
+            tasks=tasks,
         )
     )
     command = pathlib.Path(sys.executable).with_name("murano-glare-engine")
@@ -158,18 +175,35 @@ def murano_engine(
 
         def ready() -> bool:
             assert process.poll() is None, f"the engine ended: {engine.log}"
-            return _consumers(transport_url, "tasks") >= workers
+            return consumers(transport_url, "tasks") >= workers
 
         wait_until(ready, "the start of the engine")
         yield engine
 
 
-def _consumers(transport_url: str, name: str) -> int:
-    with kombu.Connection(transport_url.replace("rabbit://", "amqp://")) as connection:
+def consumers(transport_url: str, name: str) -> int:
+    """Return the number of processes that wait for messages of a queue."""
+    with _connection(transport_url) as connection:
         try:
             return connection.default_channel.queue_declare(name, passive=True).consumer_count
         except connection.channel_errors:
             return 0
+
+
+def messages(transport_url: str, name: str) -> int:
+    """Return the number of messages that wait in a queue."""
+    with _connection(transport_url) as connection:
+        return connection.default_channel.queue_declare(name, passive=True).message_count
+
+
+def take_message(transport_url: str, name: str) -> Any:
+    """Take a message out of a queue; None if there is none."""
+    with _connection(transport_url) as connection:
+        return connection.default_channel.basic_get(name, no_ack=True)
+
+
+def _connection(transport_url: str) -> kombu.Connection:
+    return kombu.Connection(transport_url.replace("rabbit://", "amqp://"))
 
 
 class _Results:
@@ -182,57 +216,33 @@ class _Results:
         self.queue.put((environment_id, result))
 
 
-class _Reports:
-    """The receiver of the reports of running tasks."""
-
-    def __init__(self) -> None:
-        self.received: list[Any] = []
-
-    def info(self, context: Any, publisher: str, event: str, payload: Any, metadata: Any) -> None:
-        if event == "murano.report_notification":
-            self.received.append(payload)
-
-
 class MuranoApi:
     """Plays the part of murano-api towards the engine."""
 
-    def __init__(self, transport_url: str, engine: Engine) -> None:
+    def __init__(self, transport_url: str, engine: Engine | None = None) -> None:
         # Part of oslo.messaging reads its options here only.
         conf = cfg.CONF
         self._engine = engine
         self._results = _Results()
-        self._reports = _Reports()
         self._rpc = oslo_messaging.get_rpc_transport(conf, url=transport_url)
-        self._notifications = oslo_messaging.get_notification_transport(conf, url=transport_url)
         self._client = oslo_messaging.get_rpc_client(
             self._rpc, oslo_messaging.Target("murano", "tasks"), timeout=_ANSWER_SECONDS
         )
-        self._servers = [
-            oslo_messaging.get_rpc_server(
-                self._rpc,
-                oslo_messaging.Target("murano", "results", server=uuid.uuid4().hex),
-                [self._results],
-                executor="threading",
-            ),
-            oslo_messaging.get_notification_listener(
-                self._notifications,
-                [oslo_messaging.Target(topic="murano")],
-                [self._reports],
-                executor="threading",
-            ),
-        ]
+        self._server = oslo_messaging.get_rpc_server(
+            self._rpc,
+            oslo_messaging.Target("murano", "results", server=uuid.uuid4().hex),
+            [self._results],
+            executor="threading",
+        )
 
     def __enter__(self) -> "MuranoApi":
-        for server in self._servers:
-            server.start()
+        self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for server in self._servers:
-            server.stop()
-            server.wait()
+        self._server.stop()
+        self._server.wait()
         self._rpc.cleanup()
-        self._notifications.cleanup()
 
     def start(self, model: Any, object_id: str, method: str) -> None:
         """Have the engine run a method of an object in a model."""
@@ -240,56 +250,47 @@ class MuranoApi:
         task = {"id": environment_id(model), "action": action, "model": model, **_credentials()}
         self._client.cast({}, "handle_task", task=task)
 
+    def start_deletion(self, name: str, model: Any) -> None:
+        """Have the engine delete an environment with all objects in a model."""
+        task = {"id": name, "action": None, "model": model, **_credentials()}
+        self._client.cast({}, "handle_task", task=task)
+
     def result(self, model: Any) -> Any:
         """Wait for the result of what was started with a model."""
+        return self.results(1)[environment_id(model)]
+
+    def results(self, number: int) -> dict[str, Any]:
+        """Wait for the next results, and return them by environment."""
         with self._answering():
-            answered, result = self._results.queue.get(timeout=_ANSWER_SECONDS)
-        assert answered == environment_id(model)
-        return result
+            return dict(self._results.queue.get(timeout=_ANSWER_SECONDS) for _ in range(number))
 
     def run(self, model: Any, object_id: str, method: str) -> Any:
         """Have the engine run a method of an object in a model, and wait for the result."""
         self.start(model, object_id, method)
         return self.result(model)
 
-    def call_static_action(self, class_name: str, class_version: str, method: str) -> Any:
+    def call_static_action(
+        self, class_name: str, class_version: str, method: str, **arguments: Any
+    ) -> Any:
         """Have the engine run a static method."""
         action = {
             "class_name": class_name,
             "class_version": class_version,
             "pkg_name": None,
             "method": method,
-            "args": {},
+            "args": arguments,
         }
         task = {"id": uuid.uuid4().hex, "action": action, **_credentials()}
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
-
-    def generate_schema(self, class_name: str, class_version: str) -> Any:
-        """Have the engine describe a class as a JSON schema."""
-        with self._answering():
-            return self._client.call(
-                {"token": USER_TOKEN, "project_id": PROJECT},
-                "generate_schema",
-                class_name=class_name,
-                method_names=None,
-                class_version=class_version,
-                package_name=None,
-            )
-
-    @property
-    def reports(self) -> list[str]:
-        """The texts that the engine has reported so far."""
-        return [report["text"] for report in self._reports.received]
 
     @contextlib.contextmanager
     def _answering(self) -> Iterator[None]:
         try:
             yield
         except (queue.Empty, oslo_messaging.MessagingTimeout) as error:
-            raise AssertionError(
-                f"the engine did not answer; its log:\n{self._engine.log}"
-            ) from error
+            log = self._engine.log if self._engine else "not known here"
+            raise AssertionError(f"the engine did not answer; its log:\n{log}") from error
 
 
 def environment_id(model: Any) -> str:

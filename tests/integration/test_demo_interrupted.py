@@ -16,11 +16,10 @@ from tests.integration.test_demo import COMMAND, environment
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DELAYS = (0, 0.13, 0.37, 0.61)
-# In the sample, each signal and each delay at least once.
 INTERRUPTIONS = (
     itertools.product(SIGNALS, DELAYS)
     if effort.FULL
-    else zip(itertools.cycle(SIGNALS), DELAYS, strict=False)
+    else [(signal.SIGINT, 0.13), (signal.SIGTERM, 0.61)]
 )
 
 

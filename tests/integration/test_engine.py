@@ -2,55 +2,35 @@
 
 """The real Murano engine, which loads every package through the loader."""
 
+import copy
+import itertools
+import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 import semantic_version
 from keystoneauth1 import identity, token_endpoint
-from murano.common import engine as murano_engine
+from keystoneauth1 import session as ksa_session
 from murano.dsl import exceptions as dsl_exceptions
 from murano.dsl import helpers
-from murano.engine import execution_session
 from murano.engine import package_loader as murano_package_loader
 
-from examples import demo, publish
-from loader.engine import adapter, patches
+from examples import demo
+from loader import Lock, config
+from loader.catalogs import options
+from loader.catalogs.glare import GlareCatalog
+from loader.engine import adapter, credentials
 from loader.transport import sessions
 from tests import packages
+from tests.integration import publish, tasks
 
 Publish = Callable[..., None]
 
 
-def _session() -> Any:
-    session = execution_session.ExecutionSession()
-    session.token = demo.USER_TOKEN
-    session.project_id = demo.PROJECT
-    return session
-
-
-def _task(header: dict[str, Any], **properties: Any) -> Any:
-    """Load a model of one object, and return the engine's answer."""
-    model = {
-        "Objects": {"?": {"id": "object", **header}, **properties},
-        "SystemData": {},
-        "project_id": demo.PROJECT,
-        "user_id": "alice",
-    }
-    task = {
-        "id": "test",
-        "action": None,
-        "model": model,
-        "token": demo.USER_TOKEN,
-        "project_id": demo.PROJECT,
-        "user_id": "alice",
-    }
-    return murano_engine.TaskExecutor(task).execute()
-
-
 def _error(header: dict[str, Any]) -> str:
-    action = _task(header)["action"]
+    action = tasks.run(header)["action"]
     assert action["isException"]
     message: str = action["result"]["message"]
     return message
@@ -79,9 +59,9 @@ def test_a_deployed_environment_keeps_its_pins_and_a_new_one_takes_the_newest(
     pins = {name: ["1.0.0"]}
 
     publish_package(name, "1.1.0")
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         new = loader.load_package(name, helpers.parse_version_spec("1"))
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         loader.import_fixation_table(pins)
         deployed = loader.load_package(name, helpers.parse_version_spec("1"))
         loader.load_package(app, helpers.parse_version_spec("1"))
@@ -98,7 +78,7 @@ def test_compaction_drops_the_pins_that_nothing_used(
 ) -> None:
     publish_package(name, "1.0.0")
 
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         loader.import_fixation_table({name: ["1.0.0"], "org.test.gone": ["3.0.0"]})
         loader.load_package(name, helpers.parse_version_spec("1"))
         loader.compact_fixation_table()
@@ -107,7 +87,7 @@ def test_compaction_drops_the_pins_that_nothing_used(
 
 
 def test_an_imported_fixation_table_takes_the_place_of_the_one_before(conf: Any) -> None:
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         loader.import_fixation_table({"org.test.a": ["1.0.0"], "org.test.b": ["1.0.0"]})
         loader.import_fixation_table({"org.test.b": ["2.0.0"]})
 
@@ -141,34 +121,45 @@ def test_a_missing_requirement_is_reported_with_the_requiring_package(
 
 def test_a_missing_package_is_the_engines_own_error(conf: Any) -> None:
     nothing = helpers.parse_version_spec("7")
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         with pytest.raises(dsl_exceptions.NoPackageFound, match=r"org\.test\.nothing"):
             loader.load_package("org.test.nothing", nothing)
         with pytest.raises(dsl_exceptions.NoPackageForClassFound, match=r"org\.test\.Nothing"):
             loader.load_class_package("org.test.Nothing", nothing)
 
 
-def _call_static(package_name: str, class_name: str, version: str, method: str) -> Any:
-    task = {
-        "id": "static",
-        "action": {
-            "class_name": class_name,
-            "pkg_name": package_name,
-            "class_version": version,
-            "method": method,
-            "args": {},
-        },
-        "token": demo.USER_TOKEN,
-        "project_id": demo.PROJECT,
-        "user_id": "alice",
-    }
-    return murano_engine.StaticActionExecutor(task).execute()
-
-
 def test_a_static_action_is_answered(conf: Any) -> None:
     database = "org.example.db"
 
-    assert _call_static(database, f"{database}.Database", ">=1,<1.3", "version") == "1.2.0"
+    assert tasks.call_static(f"{database}.Database", "version", ">=1,<1.3", database) == "1.2.0"
+
+
+@pytest.mark.parametrize("version", [None, "", "=0"])
+def test_a_static_action_without_a_version_runs_in_the_newest(
+    conf: Any, version: str | None
+) -> None:
+    database = "org.example.db"
+    assert tasks.call_static(f"{database}.Database", "version", version, database) == "2.0.0"
+
+
+def test_an_object_without_a_version_gets_the_newest(
+    conf: Any, name: str, publish_package: Publish
+) -> None:
+    publish_package(name, "1.0.0")
+    publish_package(name, "1.1.0")
+
+    answer = tasks.run({"type": f"{name}.Thing"})
+    saved = answer["model"]["SystemData"]["Packages"]
+
+    assert saved == {"io.murano": ["0.0.0"], name: ["1.1.0"]}
+
+
+def test_a_schema_without_a_version_is_of_the_newest(
+    conf: Any, name: str, publish_package: Publish
+) -> None:
+    publish_package(name, "1.1.0")
+
+    assert "" in tasks.schemas(f"{name}.Thing")
 
 
 def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path) -> None:
@@ -182,15 +173,11 @@ def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path
     packages.write(tmp_path / "package", {**files, "Resources/text": b"one\r\ntwo\n"})
     conf.set_override("load_packages_from", [str(tmp_path)], "engine")
 
-    assert _call_static(name, f"{name}.Thing", "1", "read") == "one\ntwo\n"
+    assert tasks.call_static(f"{name}.Thing", "read", "1", name) == "one\ntwo\n"
 
 
 def test_a_schema_is_generated(conf: Any) -> None:
-    context = {"token": demo.USER_TOKEN, "project_id": demo.PROJECT}
-
-    schemas = murano_engine.SchemaEndpoint.generate_schema(
-        context, "org.example.wiki.Wiki", class_version="1"
-    )
+    schemas = tasks.schemas("org.example.wiki.Wiki", "1")
 
     assert schemas[""]["properties"]["name"]["type"] == "string"
 
@@ -204,7 +191,7 @@ def test_directories_of_the_host_come_before_glare(
     packages.write(folder / "broken", {"manifest.yaml": b"FullName: [a"})
     conf.set_override("load_packages_from", [str(folder), str(tmp_path / "missing")], "engine")
 
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         local = loader.load_package(name, helpers.parse_version_spec("1.1"))
         remote = loader.load_package(name, helpers.parse_version_spec("1.5"))
 
@@ -221,16 +208,87 @@ def test_the_next_task_sees_the_changes_of_a_directory(
     for version in ("1.0.0", "1.1.0"):
         content = packages.files(packages.manifest(name, version))
         packages.write(tmp_path / name / version, content)
-        with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
             package = loader.load_package(name, helpers.parse_version_spec("1"))
         loaded.append(str(package.version))
     (tmp_path / "newer.zip").write_bytes(packages.package(name, "1.2.0"))
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         zipped = loader.load_package(name, helpers.parse_version_spec("1"))
         (class_name,) = zipped.classes
 
     assert [*loaded, str(zipped.version)] == ["1.0.0", "1.1.0", "1.2.0"]
     assert class_name == f"{name}.Thing"
+
+
+@pytest.fixture
+def locked(
+    conf: Any, glare_url: str, name: str, publish_package: Publish, tmp_path: pathlib.Path
+) -> Iterator[None]:
+    """A lock of an application and its library, to both of which newer versions were added."""
+    session = ksa_session.Session(token_endpoint.Token(glare_url, demo.USER_TOKEN))
+    catalog = GlareCatalog(session, endpoint=glare_url, project_id=demo.PROJECT)
+    for version in ("1.0.0", "1.1.0"):
+        publish_package(name, version)
+        publish_package(f"{name}.app", version, Require={name: "1"})
+        if version == "1.0.0":
+            Lock.create(catalog, {f"{name}.app": "1"}).save(tmp_path / "lock")
+    options.register(conf, config.OPTIONS)
+    conf.set_override("packages_cache", str(tmp_path / "cache"), "engine")
+    conf.set_override("lock_file", str(tmp_path / "lock"), "package_loader")
+    yield
+    conf.clear_override("lock_file", "package_loader")
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.0.7", "1", None])
+def test_an_object_gets_the_nearest_locked_release(
+    locked: Any, name: str, version: str | None
+) -> None:
+    header = {"classVersion": version} if version else {}
+
+    result = tasks.run({"type": f"{name}.app.Thing", **header})
+
+    assert not result["action"]["isException"], result["action"]
+    pins = result["model"]["SystemData"]["Packages"]
+    assert pins == {"io.murano": ["0.0.0"], f"{name}.app": ["1.0.0"]}
+
+
+def test_the_requirements_of_a_locked_package_are_locked(locked: Any, name: str) -> None:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
+        app = loader.load_package(f"{name}.app", helpers.parse_version_spec("1"))
+        library = loader.load_package(name, app.requirements[name])
+        table = loader.export_fixation_table()
+
+    assert str(library.version) == "1.0.0"
+    assert table == {name: ["1.0.0"], f"{name}.app": ["1.0.0"]}
+    assert adapter.totals.requests > 0
+
+
+@pytest.mark.parametrize(
+    ("pins", "requirement", "words"),
+    [
+        ({}, "1.1", "the lock file (available: 1.0.0); create the lock file again from catalogues"),
+        ({"": ["1.1.0"]}, "1", "pinned to 1.1.0, was not found in the lock file"),
+    ],
+)
+def test_what_is_not_locked_is_not_loaded(
+    locked: Any, name: str, pins: dict[str, list[str]], requirement: str, words: str
+) -> None:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
+        loader.import_fixation_table({f"{name}{key}": found for key, found in pins.items()})
+        with pytest.raises(dsl_exceptions.NoPackageFound) as missing:
+            loader.load_package(name, helpers.parse_version_spec(requirement), "org.test 1.0.0")
+
+    assert words in str(missing.value)
+
+
+def test_the_next_task_reads_a_changed_lock_file(
+    locked: Any, name: str, tmp_path: pathlib.Path
+) -> None:
+    assert not tasks.run({"type": f"{name}.app.Thing"})["action"]["isException"]
+    text = (tmp_path / "lock").read_text()
+    (tmp_path / "lock").write_text(text.replace("version: 1.0.0", "version: 1.1.0"))
+
+    assert "it was edited" in _error({"type": f"{name}.app.Thing"})
 
 
 def test_packages_are_kept_for_the_next_task(
@@ -242,7 +300,7 @@ def test_packages_are_kept_for_the_next_task(
 
     for _ in range(2):
         before = adapter.totals.downloads
-        with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
             loader.load_package(name, helpers.parse_version_spec("1"))
         fetched.append(adapter.totals.downloads - before)
 
@@ -257,7 +315,7 @@ def test_without_a_cache_nothing_is_kept(
     conf.set_override("packages_cache", str(tmp_path / "cache"), "engine")
     conf.set_override("enable_packages_cache", False, "engine")
 
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         package = loader.load_package(name, helpers.parse_version_spec("1"))
         assert pathlib.Path(package.application_package.source_directory).is_dir()
 
@@ -272,21 +330,304 @@ def test_without_a_cache_nothing_is_kept(
 def test_the_operator_chooses_the_loader(conf: Any, service: str, ours: bool) -> None:
     conf.set_override("packages_service", service, "engine")
 
-    with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         assert isinstance(loader, adapter.EnginePackageLoader) is ours
 
 
-def test_a_range_is_read_once_and_as_the_engine_reads_it(conf: Any) -> None:
-    texts = [None, "", "0", "1", "1.2", "=1", ">=1,<2", ">1.0 , <=2.1", "1.0.0-rc.1", 1, 1.5]
-    versions = [semantic_version.Version("1.2.0"), semantic_version.Spec(">=1.0.0")]
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, "<1.0.0,>=0.0.0"),
+        ("", "<1.0.0,>=0.0.0"),
+        ("1.2", "<1.3.0,>=1.2.0"),
+        ("=1", "<2.0.0,>=1.0.0"),
+        (">1.0 , <=2.1", "<2.2.0,>=1.1.0"),
+        ("1.0.0-rc.1", "==1.0.0-rc.1"),
+        (1.5, "<1.6.0,>=1.5.0"),
+        (semantic_version.Version("1.2.0"), "==1.2.0"),
+        (semantic_version.Spec(">=1.0.0"), ">=1.0.0"),
+        (semantic_version.Spec("!=1.5"), "!=1.5"),
+    ],
+)
+def test_the_engine_reads_a_range_as_the_loader_does(
+    conf: Any, written: object, expected: str
+) -> None:
+    assert str(helpers.parse_version_spec(written)) == expected
 
-    for written in (*texts, *versions):
-        found = helpers.parse_version_spec(written)
-        assert str(found) == str(patches._murano_parse_version_spec(written))
+
+def test_the_engine_reads_a_range_once(conf: Any) -> None:
     assert helpers.parse_version_spec(">=1,<2") is helpers.parse_version_spec(">=1,<2")
     for _ in range(2):
-        with pytest.raises(ValueError, match="Invalid"):
+        with pytest.raises(ValueError, match="is not a valid range"):
             helpers.parse_version_spec("newest")
+
+
+def test_the_range_of_the_specifications_example_is_read(
+    conf: Any, name: str, publish_package: Publish
+) -> None:
+    publish_package(name, "1.0.0", Require={"org.example.db": ">=1.2,<2.0,!=1.3"})
+
+    with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
+        package = loader.load_package(name, helpers.parse_version_spec("!=2"))
+        found = package.find_class("org.example.db.Database")
+
+    assert str(found.version) == "1.2.0"
+
+
+@pytest.fixture
+def publish_class(glare: Any, tmp_path: pathlib.Path) -> Callable[..., None]:
+    """Publish a package with the class ``NAME.Thing``, of this code."""
+
+    def publish_code(name: str, version: str, code: str, **keys: Any) -> None:
+        content = packages.files(packages.manifest(name, version, **keys))
+        content["Classes/Thing.yaml"] = f"Name: {name}.Thing\n{code}".encode()
+        folder = packages.write(tmp_path / "classes" / name / version, content)
+        publish.publish(glare, [folder], public=True)
+
+    return publish_code
+
+
+def test_a_move_to_a_version_that_does_not_load_changes_nothing(
+    conf: Any, name: str, publish_class: Publish
+) -> None:
+    publish_class(name, "1.0.0", "")
+    publish_class(name, "1.1.0", "Properties:\n  new:\n    Contract: $.string().notNull()\n")
+    pins = {"io.murano": ["0.0.0"], name: ["1.0.0"]}
+    header = {"type": f"{name}.Thing/1.0.0@{name}", "_pins": {name: "1.1.0"}}
+
+    answer = tasks.run(header, pins)
+    again = tasks.run(answer["model"]["Objects"]["?"], pins)
+
+    assert "notNull" in answer["action"]["result"]["message"]
+    for result in (answer, again):
+        assert result["model"]["SystemData"]["Packages"] == pins
+        assert result["model"]["Objects"]["?"] == {**header, "id": "object", "_pins": pins}
+    assert not again["action"]["isException"]
+
+
+@pytest.fixture
+def deploy(name: str, publish_class: Publish) -> Callable[..., Any]:
+    """Load a model of several objects, given by their headers, and return its pins."""
+    group = f"{name}.group"
+    contract = "Properties:\n  things:\n    Contract: [$.class('io.murano.Object')]\n"
+    publish_class(group, "1.0.0", contract)
+
+    def load(headers: Iterable[dict[str, Any]], pins: dict[str, list[str]] | None = None) -> Any:
+        things = [{"?": {"id": f"id{n}", **header}} for n, header in enumerate(headers)]
+        answer = tasks.run({"type": f"{group}.Thing/1"}, pins, things=things)
+        assert not answer["action"]["isException"], answer
+        loaded = answer["model"]["SystemData"]["Packages"]
+        return {fqn: loaded[fqn] for fqn in loaded.keys() - {group, "io.murano"}}
+
+    return load
+
+
+def test_the_order_of_objects_does_not_change_their_versions(
+    conf: Any,
+    name: str,
+    publish_package: Publish,
+    publish_class: Publish,
+    deploy: Callable[..., Any],
+) -> None:
+    app = f"{name}.app"
+    for version in ("0.2.0", "0.3.0", "0.5.0"):
+        publish_package(name, version)
+    publish_class(app, "1.0.0", f"Extends: {name}.Thing\n", Require={name: ">=0.1"})
+    headers = [
+        {"type": f"{name}.Thing", "classVersion": "<0.4"},
+        {"type": f"{name}.Thing/>=0@{name}"},
+        {"type": f"{app}.Thing", "package": app},
+    ]
+
+    for ordered in itertools.permutations(headers):
+        assert deploy(ordered) == {name: ["0.3.0"], app: ["1.0.0"]}
+    assert deploy(headers, {name: ["0.2.0"]}) == {name: ["0.2.0"], app: ["1.0.0"]}
+
+
+def test_a_deployment_of_many_packages_takes_one_request(
+    conf: Any, glare: Any, name: str, deploy: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    conf.set_override("packages_cache", str(tmp_path / "cache"), "engine")
+    apps = [f"{name}.app{number}" for number in range(4)]
+    manifests = [packages.manifest(app, Require={name: "1"}) for app in apps]
+    folders = [
+        packages.write(tmp_path / manifest["FullName"], packages.files(manifest))
+        for manifest in (packages.manifest(name), *manifests)
+    ]
+    publish.publish(glare, folders, public=True)
+    headers = [
+        *({"type": f"{app}.Thing"} for app in apps[:2]),
+        *({"type": f"{app}.Thing/1.0.0@{app}"} for app in apps[2:]),
+    ]
+    requests = []
+
+    for _ in range(2):
+        before = adapter.totals.requests
+        assert sorted(deploy(headers)) == apps
+        requests.append(adapter.totals.requests - before)
+
+    # The first has to fetch the archives, by one request for all of them.
+    assert requests == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"type": "org.example.wiki.Wiki", "classVersion": "newest"}, "'newest' is not a valid ra"),
+        ({"type": "org.example..Wiki"}, "'org.example..Wiki' is not a valid"),
+        ({"type": "org.example.wiki:Wiki"}, "cannot unpack non-iterable NoneType object"),
+        ({"type": ["org.example.wiki.Wiki"]}, "expected string or bytes-like object"),
+    ],
+)
+def test_a_malformed_header_is_the_engines_own_error(
+    conf: Any, header: dict[str, Any], message: str
+) -> None:
+    assert message in _error(header)
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ({"name": "no header"}, "Invalid object representation"),
+        ([{"?": {}}], "Invalid object representation"),
+        ({"?": None}, "'NoneType' object has no attribute 'get'"),
+    ],
+)
+def test_a_model_without_a_header_is_the_engines_own_error_and_stays_as_it_is(
+    conf: Any, objects: Any, message: str
+) -> None:
+    model = {"SystemData": {}, "project_id": demo.PROJECT, "user_id": "alice"}
+
+    answer = tasks.run_model({"Objects": copy.deepcopy(objects), **model})
+
+    assert answer["action"]["result"]["message"].startswith(message)
+    assert answer["model"]["Objects"] == objects
+
+
+_CREATE = """\
+  create_{prefix}:
+    Usage: Static
+    Scope: Public
+    Body: [{{$it: new({prefix}:Thing)}}, {{Return: $it.version()}}]
+  accept_{prefix}:
+    Usage: Static
+    Scope: Public
+    Arguments: [it: {{Contract: $.class({prefix}:Thing)}}]
+    Body: [{{Return: accepted}}]
+"""
+
+
+def test_a_package_sees_itself_and_its_direct_requirements_and_nothing_else(
+    conf: Any, name: str, publish_package: Publish, publish_class: Publish
+) -> None:
+    app, middle, child = f"{name}.app", f"{name}.middle", f"{name}.child"
+    prefixes = {"own": app, "direct": middle, "indirect": name}
+    methods = "".join(_CREATE.format(prefix=prefix) for prefix in prefixes)
+    version = "  version:\n    Body: [{Return: own}]\n"
+    publish_package(name, "1.0.0")
+    publish_class(middle, "1.1.0", f"Extends: {name}.Thing\n", Require={name: "1"})
+    code = f"Namespaces: {json.dumps(prefixes)}\nMethods:\n{version}{methods}"
+    publish_class(app, "1.0.0", code, Require={middle: "1"})
+    publish_class(child, "1.0.0", f"Extends: {name}.Thing\n", Require={middle: "1"})
+
+    def call(method: str) -> Any:
+        return tasks.call_static(f"{app}.Thing", method, "1", app)
+
+    assert (call("create_own"), call("create_direct")) == ("own", "1.0.0")
+    assert (call("accept_own"), call("accept_direct")) == ("accepted", "accepted")
+    unseen = f'Class "{name}.Thing" is not found in'
+    for method in ("create_indirect", "accept_indirect"):
+        with pytest.raises(Exception, match=unseen):
+            call(method)
+    assert unseen in _error({"type": f"{child}.Thing"})
+
+
+def test_a_contract_accepts_the_versions_that_the_package_requires(
+    conf: Any, name: str, publish_package: Publish, publish_class: Publish
+) -> None:
+    app = f"{name}.app"
+    for version in ("1.0.0", "1.2.0", "1.3.0", "2.0.0"):
+        publish_package(name, version)
+    contract = f"Properties:\n  thing:\n    Contract: $.class('{name}.Thing')\n"
+    publish_class(app, "1.0.0", contract, Require={name: ">=1.1,<2"})
+
+    def check(version: str) -> Any:
+        thing = {"?": {"id": "thing", "type": f"{name}.Thing/{version}"}}
+        return tasks.run({"type": f"{app}.Thing/1"}, thing=thing)
+
+    assert check("1.2.0")["model"]["SystemData"]["Packages"][name] == ["1.2.0"]
+    for version in ("1.0.0", "2.0.0"):
+        message = check(version)["action"]["result"]["message"]
+        assert f"{version}) is not compatible with requested type" in message, message
+
+
+def _class(name: str, *parents: str) -> dict[str, bytes]:
+    """Return the class of a package, which extends the classes of other packages."""
+    extends = ", ".join(f"{parent}.Thing" for parent in parents)
+    method = f"Methods:\n  from_{name.rsplit('.', 1)[1]}:\n    Body:\n      Return: 1\n"
+    return {"Classes/Thing.yaml": f"Name: {name}.Thing\nExtends: [{extends}]\n{method}".encode()}
+
+
+@pytest.fixture
+def inherit(
+    glare: Any, name: str, publish_package: Publish, tmp_path: pathlib.Path
+) -> Callable[[str, str], Any]:
+    """Load the specification's example: A extends B and C, which extend D of package Z."""
+    b, c, d, a = (f"{name}.{letter}" for letter in "xyza")
+    for version in ("1.2.0", "1.3.0"):
+        publish_package(d, version)
+
+    def load(b_requires: str, c_requires: str) -> Any:
+        required = {b: ({d: b_requires}, [d]), c: ({d: c_requires}, [d]), a: ({b: 1, c: 1}, [b, c])}
+        folders = []
+        for package, (requirements, parents) in required.items():
+            content = packages.files(packages.manifest(package, Require=requirements))
+            folders.append(
+                packages.write(tmp_path / package, {**content, **_class(package, *parents)})
+            )
+        publish.publish(glare, folders, public=True)
+        loader = murano_package_loader.CombinedPackageLoader(tasks.session())
+        # Used for every range with it from now on, also where 1.2.0 is needed beside it.
+        loader.load_package(d, helpers.parse_version_spec("1.3.0"))
+        return loader.load_package(a, helpers.parse_version_spec("1")).find_class(f"{a}.Thing")
+
+    return load
+
+
+def _ancestors(cls: Any, name: str) -> list[str]:
+    return sorted({str(each.version) for each in cls.ancestors() if each.name == f"{name}.z.Thing"})
+
+
+@pytest.mark.parametrize(
+    ("b_requires", "c_requires", "versions"),
+    [
+        ("1.2.0", "1", ["1.2.0"]),
+        (">=1.2", "1", ["1.3.0"]),
+        ("1.2.0", "1.3.0", ["1.2.0", "1.3.0"]),
+    ],
+)
+def test_a_class_inherits_one_version_that_satisfies_all_its_parents(
+    conf: Any,
+    name: str,
+    inherit: Callable[[str, str], Any],
+    b_requires: str,
+    c_requires: str,
+    versions: list[str],
+) -> None:
+    assert _ancestors(inherit(b_requires, c_requires), name) == versions
+
+
+def test_of_several_inherited_versions_only_an_ambiguous_member_is_an_error(
+    conf: Any, name: str, inherit: Callable[[str, str], Any]
+) -> None:
+    cls = inherit("1.2.0", "1.3.0")
+
+    assert cls.find_single_method("from_x").name == "from_x"
+    with pytest.raises(dsl_exceptions.AmbiguousMethodName) as caught:
+        cls.find_single_method("version")
+    message = str(caught.value)
+    assert f"{name}.z.Thing of {name}.z 1.2.0, required by {name}.x 1.0.0" in message
+    assert f"{name}.z.Thing of {name}.z 1.3.0, required by {name}.y 1.0.0" in message
 
 
 def test_a_task_reads_no_range_that_another_has_read(
@@ -296,7 +637,7 @@ def test_a_task_reads_no_range_that_another_has_read(
     spec = helpers.parse_version_spec("1")
 
     def load() -> Any:
-        with murano_package_loader.CombinedPackageLoader(_session()) as loader:
+        with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
             package = loader.load_package(name, spec)
             package.find_class(f"{name}.Thing")
             return package
@@ -317,9 +658,10 @@ def test_a_task_reads_no_range_that_another_has_read(
 def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> None:
     conf.set_override("www_authenticate_uri", "http://127.0.0.1:5000", "murano_auth")
 
-    auth = adapter._keystone_session(_session()).auth
+    auth = credentials.task_session(tasks.session()).auth
 
-    assert isinstance(auth, identity.Token)
+    assert isinstance(auth, credentials.TaskToken)
+    assert isinstance(auth._renewing, identity.Token)
     assert auth.auth_url == "http://127.0.0.1:5000/v3"
 
 
@@ -327,11 +669,11 @@ def test_with_keystone_the_token_is_scoped_as_murano_scopes_it(conf: Any) -> Non
 def test_no_session_waits_without_end(conf: Any, keystone: str | None) -> None:
     conf.set_override("www_authenticate_uri", keystone, "murano_auth")
 
-    assert adapter._keystone_session(_session()).timeout == sessions.DEFAULT_TIMEOUT
+    assert credentials.task_session(tasks.session()).timeout == sessions.DEFAULT_TIMEOUT
 
 
 def test_without_keystone_the_token_goes_to_glare_as_it_is(conf: Any) -> None:
-    auth = adapter._keystone_session(_session()).auth
+    auth = credentials.task_session(tasks.session()).auth
 
     assert isinstance(auth, token_endpoint.Token)
     assert auth.token == demo.USER_TOKEN

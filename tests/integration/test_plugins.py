@@ -6,9 +6,10 @@ import pathlib
 from typing import Any
 
 import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
 from murano.common import engine as murano_engine
-from murano.dsl import dsl_exception, executor, helpers
-from murano.engine import execution_session
+from murano.dsl import dsl_exception, exceptions, executor, helpers
 from murano.engine import package_loader as murano_package_loader
 
 from examples import demo
@@ -16,6 +17,7 @@ from glare_murano.package.manifest import PLUGIN_NAMESPACE
 from loader.engine import adapter
 from loader.engine.extensions import NAMESPACE
 from tests import packages
+from tests.integration import example, publish, tasks
 from tests.plugins import Site, site
 
 __all__ = ["site"]
@@ -40,20 +42,21 @@ class PlainPackage(package_base.PackageBase):
     def get_class(self, name):
         with open(self.get_resource("answer")) as stream:
             answer = stream.read()
-        text = "Name: %s\\nMethods:\\n  answer:\\n    Usage: Static\\n    Scope: Public\\n"
-        return text % name + "    Body:\\n      Return: %s\\n" % answer
+        text = "Name: %s\\nExtends: io.murano.Application\\n" % name
+        text += "Properties: {answer: {Usage: Out, Contract: $.int()}}\\n"
+        return text + "Methods: {deploy: {Body: [{$.answer: %s}]}}" % answer
 """
 
 # Written against the interface alone, with no member that it does not have.
 BARE_PACKAGE_TYPE = """
-from glare_murano.package import Version
-from loader.formats import Package
+import semantic_version
+from loader.formats.base import Package
 
 class PlainPackage(Package):
     full_name = "org.test.Plain"
-    version = Version("1.0.0")
+    version = semantic_version.Version("1.0.0")
     classes = ("org.test.Plain",)
-    requirements = {}
+    requirements = {"io.murano": semantic_version.Spec("<1")}
     package_type = "Library"
     display_name = description = author = supplier = logo = supplier_logo = ui = None
     tags = []
@@ -62,8 +65,9 @@ class PlainPackage(Package):
         super().__init__(format_name, runtime_version, source_directory)
 
     def get_class(self, name):
-        text = "Name: %s\\nMethods:\\n  answer:\\n    Usage: Static\\n    Scope: Public\\n"
-        return text % name + "    Body:\\n      Return: 42\\n"
+        text = "Name: %s\\nExtends: io.murano.Application\\n" % name
+        text += "Properties: {answer: {Usage: Out, Contract: $.int()}}\\n"
+        return text + "Methods: {deploy: {Body: [{$.answer: 42}]}}"
 
     def get_resource(self, name):
         raise NotImplementedError
@@ -92,6 +96,43 @@ Methods:
       - Return: $adder.add(2)
 """
 
+STATIC_METHODS = """
+from yaql.language import specs, yaqltypes
+
+class Tools:
+    @staticmethod
+    def double(number):
+        return number * 2
+
+    @classmethod
+    def own_name(cls):
+        return cls.__name__
+
+    @staticmethod
+    @specs.meta("Usage", "Extension")
+    @specs.parameter("text", yaqltypes.String())
+    def shout(text):
+        return text + "!"
+"""
+
+STATIC_USER = """\
+Name: org.test.static.Thing
+Namespaces:
+  ext: org.test.ext
+Import: ext:Tools
+Methods:
+  all:
+    Usage: Static
+    Scope: Public
+    Body:
+      - Return:
+          - ext:Tools.double(21)
+          - new(ext:Tools).double(21)
+          - ext:Tools.ownName()
+          - a.shout()
+          - ext:Tools.shout(b)
+"""
+
 
 @pytest.fixture
 def folder(conf: Any, tmp_path: pathlib.Path) -> pathlib.Path:
@@ -110,25 +151,18 @@ def extensions(monkeypatch: pytest.MonkeyPatch) -> adapter.PluginLoader:
     return found
 
 
-def _call(class_name: str, method: str, version: str = "1") -> Any:
-    task = {
-        "id": "static",
-        "action": {
-            "class_name": class_name,
-            "pkg_name": None,
-            "class_version": version,
-            "method": method,
-            "args": {},
-        },
-        "token": demo.USER_TOKEN,
-        "project_id": demo.PROJECT,
-        "user_id": "alice",
-    }
-    return murano_engine.StaticActionExecutor(task).execute()
+def _deploy(*class_names: str) -> Any:
+    """Deploy an environment with an application of each class; return the applications."""
+    environment = demo.Environment.new("plug-ins")
+    environment.model["Objects"]["applications"] = [
+        {"?": {"id": name, "type": name, "classVersion": "1"}, "name": name} for name in class_names
+    ]
+    environment.run("plug-ins", "deploy")
+    return environment.model["Objects"]["applications"]
 
 
 @pytest.mark.parametrize("code", [PACKAGE_TYPE, BARE_PACKAGE_TYPE], ids=["murano", "bare"])
-def test_a_package_type_written_for_the_interface_works(
+def test_a_package_type_written_for_the_interface_deploys(
     site: Site, folder: pathlib.Path, code: str
 ) -> None:
     point = {"Test.Plain/1.0": "plain_plugin:PlainPackage"}
@@ -138,7 +172,28 @@ def test_a_package_type_written_for_the_interface_works(
     )
     packages.write(folder / "plain", {**content, "Resources/answer": b"42"})
 
-    assert _call("org.test.Plain", "answer") == 42
+    (application,) = _deploy("org.test.Plain")
+
+    assert application["answer"] == 42
+
+
+def test_the_example_of_a_package_type_is_stored_and_deploys(
+    site: Site, conf: Any, glare: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(example.FOLDER))
+    example.install(site)
+
+    (artifact,) = publish.publish(glare, [example.PACKAGE], public=True)
+    applications = _deploy("org.example.greetings.Hello", "org.example.greetings.Goodbye")
+
+    names = [f"org.example.greetings.{name}" for name in ("Hello", "Goodbye")]
+    assert artifact["class_definitions"] == names
+    assert artifact["inherits"] == {"io.murano.Application": ",".join(sorted(names))}
+    assert artifact["requirements"] == {"io.murano": "<2", "org.example.greetings": "1"}
+    form = glare.get(f"{publish.ARTIFACTS}/{artifact['id']}/ui_definition").text
+    assert "type: org.example.greetings.Hello" in form
+    greetings = [application["greeting"] for application in applications]
+    assert greetings == ["Good morning to you", "See you tomorrow"]
 
 
 def test_an_extension_is_a_package_with_the_distributions_name_and_version(
@@ -151,9 +206,49 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
         content["Classes/Thing.yaml"] = USER.format(name=name).encode()
         packages.write(folder / name, content)
 
-    assert _call("org.test.user.Thing", "sum") == 42
-    with pytest.raises(dsl_exception.MuranoPlException, match="test-adder"):
-        _call("org.test.old.Thing", "sum")
+    assert tasks.call_static("org.test.user.Thing", "sum") == 42
+    with pytest.raises(dsl_exception.MuranoPlException, match=r"provided by engines: 1\.4\.2"):
+        tasks.call_static("org.test.old.Thing", "sum")
+
+
+def test_static_methods_in_python_are_static_methods_of_the_class(
+    site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
+) -> None:
+    point = {"org.test.ext.Tools": "tools_plugin:Tools"}
+    site.install("test-tools", "1.0", {NAMESPACE: point}, {"tools_plugin": STATIC_METHODS})
+    content = packages.files(packages.manifest("org.test.static", Require={"test-tools": "1"}))
+    content["Classes/Thing.yaml"] = STATIC_USER.encode()
+    packages.write(folder / "static", content)
+
+    found = tasks.call_static("org.test.static.Thing", "all")
+
+    assert found == [42, 42, "Tools", "a!", "b!"]
+
+
+def test_a_member_publishes_a_package_that_needs_an_extension_and_runs_it(
+    site: Site,
+    conf: Any,
+    glare_url: str,
+    tmp_path: pathlib.Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
+    member = publish.client(ksa_session.Session(auth=auth), glare_url)
+    content = packages.files(packages.manifest(name, Require={"test-adder": "1.4"}))
+    content["Classes/Thing.yaml"] = USER.format(name=name).encode()
+    publish.publish(member, [packages.write(tmp_path / "package", content)], public=False)
+    point = {"org.test.ext.Adder": "adder_plugin:Adder"}
+
+    # An engine without the plug-in says what is missing.
+    with pytest.raises(
+        dsl_exception.MuranoPlException,
+        match=f"required by {name} 1.0.0, .*install the extension plug-in test-adder 1.4.2",
+    ):
+        tasks.call_static(f"{name}.Thing", "sum")
+    site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
+    monkeypatch.setattr(murano_engine, "PLUGIN_LOADER", adapter.PluginLoader())
+    assert tasks.call_static(f"{name}.Thing", "sum") == 42
 
 
 def test_an_extension_reaches_only_its_requirements(
@@ -162,14 +257,16 @@ def test_an_extension_reaches_only_its_requirements(
     code = EXTENSION + "    murano_requirements = {'org.test.base': '1'}\n"
     point = {"org.test.ext.Adder": "adder_plugin:Adder"}
     site.install("test-adder", "1.4.2", {NAMESPACE: point}, {"adder_plugin": code})
-    packages.write(folder / "base", packages.files(packages.manifest("org.test.base")))
-    session = execution_session.ExecutionSession()
-    session.token, session.project_id = demo.USER_TOKEN, demo.PROJECT
+    for name in ("base", "other"):
+        packages.write(folder / name, packages.files(packages.manifest(f"org.test.{name}")))
+    session = tasks.session()
 
     with murano_package_loader.CombinedPackageLoader(session) as loader:
         extensions.register_in_loader(loader)
         with executor.MuranoDslExecutor(loader, murano_engine.ContextManager(), session):
             package = loader.load_package("test-adder", helpers.parse_version_spec("1"))
             found = package.find_class("org.test.base.Thing")
+            with pytest.raises(exceptions.NoClassFound):
+                package.find_class("org.test.other.Thing")
 
     assert (found.name, str(found.version)) == ("org.test.base.Thing", "1.0.0")

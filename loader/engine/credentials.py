@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The credentials of a task of the engine: its own token first, then Murano's credentials."""
+
+import contextlib
+from typing import Protocol
+
+from keystoneauth1 import access, identity, token_endpoint
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import session as ksa_session
+from murano.common import auth_utils
+from murano.common import config as murano_config
+
+from loader.transport import sessions
+
+CONF = murano_config.CONF
+
+
+class ExecutionSession(Protocol):
+    """The credentials of one task; Murano's class has more."""
+
+    token: str
+    project_id: str
+
+
+class TaskToken(identity.BaseIdentityPlugin):
+    """The token of a task, which Keystone has issued to its user for its project.
+
+    Murano requests another token for each client, by the trust or from this one. Keystone
+    then hashes a password, which takes longer than to look the task's token up. So another
+    token is requested only if the task's is not valid, not of the project, or expires.
+    """
+
+    def __init__(self, token: str, project_id: str, renewing: identity.BaseIdentityPlugin) -> None:
+        """Make the plug-in; no request is sent.
+
+        :param renewing: Murano's credentials for the task.
+        """
+        super().__init__(renewing.auth_url)
+        self._token: str | None = token
+        self._project_id = project_id
+        self._renewing = renewing
+
+    def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
+        """Return the task's token with its catalogue of services; later, a renewed one."""
+        token, self._token = self._token, None
+        if token is not None:
+            with contextlib.suppress(ksa_exceptions.HTTPClientError):
+                described = self._described(token, session)
+                if described.project_id == self._project_id:
+                    return described
+        return self._renewing.get_auth_ref(session)
+
+    def get_cache_id_elements(self) -> dict[str, str | None]:
+        """Return what identifies Murano's credentials."""
+        return self._renewing.get_cache_id_elements()
+
+    def _described(self, token: str, session: ksa_session.Session) -> access.AccessInfo:
+        versions = self.get_discovery(session, str(self.auth_url), authenticated=False)
+        headers = {"X-Auth-Token": token, "X-Subject-Token": token}
+        url = f"{str(versions.url_for((3, 0))).rstrip('/')}/auth/tokens"
+        answer = session.get(url, headers=headers, authenticated=False)
+        return access.create(resp=answer, auth_token=token)
+
+
+def task_session(execution_session: ExecutionSession) -> ksa_session.Session:
+    """Return a session for the task's project; catalogues add their own TLS options.
+
+    :raises CatalogError: if an option of ``[murano_auth]`` is invalid.
+    """
+    if CONF.murano_auth.www_authenticate_uri or CONF.keystone_authtoken.www_authenticate_uri:
+        renewing = auth_utils.get_client_session(execution_session).auth
+        auth = TaskToken(execution_session.token, execution_session.project_id, renewing)
+        return sessions.configured(CONF, auth_utils.CFG_MURANO_AUTH_GROUP, auth)
+    # Without Keystone, Glare gets the token as it is.
+    as_it_is = token_endpoint.Token(CONF.glare.url, execution_session.token)
+    session = ksa_session.Session(auth=as_it_is)
+    sessions.set_timeout(session)
+    return session

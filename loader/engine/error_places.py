@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The places of errors in packages: the package, its version, the file and the line.
+
+Murano 16 reports an error in a class without the file. The place is added to errors that
+Murano raises, so what it accepts stays accepted. The one exception is a text in a contract
+that begins with ``$`` and is not a valid expression: Murano compares every value with it.
+"""
+
+import contextlib
+import functools
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from murano.dsl import dsl_exception, exceptions
+from murano.dsl.principal_objects import stack_trace
+from yaql.language import exceptions as yaql_exceptions
+
+from glare_murano.package import GlareMuranoError
+from loader.engine import class_faults
+from loader.formats.base import Package
+
+# Errors of a contract itself, whatever the value is.
+_CONTRACT_ERRORS = (
+    exceptions.DslContractSyntaxError,
+    exceptions.NoClassFound,
+    yaql_exceptions.NoFunctionRegisteredException,
+    yaql_exceptions.NoMethodRegisteredException,
+    # An unknown prefix of a namespace.
+    KeyError,
+)
+
+
+class InvalidClass(GlareMuranoError):
+    """A class of a package cannot be used; the message begins with the place."""
+
+
+class ClassFile(str):
+    """The file of a class, such as ``org.example.App 1.2.0: Classes/App.yaml``.
+
+    Murano keeps it with every expression, and shows it in stack traces.
+    """
+
+    @classmethod
+    def of(cls, package: Package, path: str) -> Self:
+        """Name a file of a package; the package type of a plug-in may return an absolute path."""
+        if pathlib.PurePath(path).is_absolute():
+            path = os.path.relpath(path, package.source_directory)
+        return cls(f"{package.full_name} {package.version}: {path}")
+
+
+def read_class(package: Package, name: str) -> tuple[str | bytes, ClassFile]:
+    """Return the code of a class, and its file."""
+    found = package.get_class(name)
+    code, path = found if isinstance(found, tuple) else (found, name)
+    return code, ClassFile.of(package, path)
+
+
+@contextlib.contextmanager
+def explaining(package: Package, name: str) -> Iterator[None]:
+    """Explain errors while a class is loaded.
+
+    :raises InvalidClass: instead of an error of the class; errors of catalogues, of archives
+        and about missing packages stay as they are.
+    """
+    try:
+        yield
+    except (GlareMuranoError, exceptions.NoPackageFound, exceptions.NoPackageForClassFound):
+        raise
+    except FileNotFoundError as error:
+        file = ClassFile.of(package, error.filename)
+        raise InvalidClass(f"{file}: the file of class {name} is missing") from error
+    except Exception as error:
+        code, file = read_class(package, name)
+        raise InvalidClass(f"{file}{class_faults.explain(code, error)}") from error
+
+
+def place_in_contract(function: Callable[..., Any], position: int) -> Callable[..., Any]:
+    """Return a function of contracts, whose errors name the place of the contract.
+
+    :param position: the position of the contract in the function's arguments.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (*_CONTRACT_ERRORS, yaql_exceptions.ResolutionError) as error:
+            at: Any = getattr(args[position], "source_file_position", None)
+            if not _is_in_class(at) or (isinstance(error, KeyError) and "prefix" not in str(error)):
+                raise
+            message = f"{_place(at)}: Contract: {class_faults.reason(error)}"
+            if isinstance(error, _CONTRACT_ERRORS):
+                raise InvalidClass(message) from error
+            trace = class_faults.Trace.of(error)
+            if not trace.document:
+                # Once, and with the type of the error, from which murano-api takes the status.
+                trace.document, error.args = at.start_line, (message,)
+            raise
+
+    return call
+
+
+def name_place(error: Exception) -> None:
+    """Begin the message of a run-time error with its place."""
+    if isinstance(error, dsl_exception.MuranoPlException) and (frames := _frames(error)):
+        error.args = (f"{_place(frames[-1]['location'])}: {error}",)
+
+
+def lines(error: Any) -> list[str]:
+    """Return the lines of classes in the stack trace of a run-time error, the outermost first."""
+    return [stack_trace.format_frame(frame, "  ") for frame in _frames(error)]
+
+
+def path_in_trace(path: str) -> str:
+    """Return a path for a stack trace: absolute, except that of a class."""
+    return path if isinstance(path, ClassFile) else str(pathlib.Path(path).absolute())
+
+
+def _frames(error: Any) -> list[Any]:
+    frames = error.stacktrace.object.get_property("frames", None)
+    return [frame for frame in frames if _is_in_class(frame["location"])]
+
+
+def _is_in_class(position: Any) -> bool:
+    return position is not None and isinstance(position.file_path, ClassFile)
+
+
+def _place(position: Any) -> str:
+    return f"{position.file_path}:{position.start_line}"

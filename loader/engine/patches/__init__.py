@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every change to Murano 16's own modules, one function each, with the reason.
+
+Murano has no option for any of them. A module has the changes to one part of Murano. The
+classes put in place are in ``adapter``.
+"""
+
+from loader.engine.patches import (
+    class_errors,
+    inheritance,
+    language,
+    loader_choice,
+    models,
+    schema_conditions,
+    task_execution,
+    version_ranges,
+)
+
+
+def install() -> None:
+    """Apply every patch to this process; to be called before the first task."""
+    loader_choice.choose_package_loader()
+    loader_choice.replace_plugin_loader()
+    language.read_text_resources()
+    version_ranges.replace_range_parser()
+    version_ranges.cache_package_ranges()
+    version_ranges.take_newest_without_version()
+    models.plan_whole_models()
+    task_execution.interrupt_tasks()
+    models.keep_pins_in_models()
+    task_execution.report_every_failure()
+    task_execution.return_new_tasks()
+    task_execution.keep_results()
+    inheritance.merge_inherited_versions()
+    inheritance.describe_ambiguous_members()
+    class_errors.explain_class_errors()
+    class_errors.name_places_of_errors()
+    models.keep_designer_entries()
+    language.write_inherited_properties()
+    task_execution.return_objects_from_actions()
+    schema_conditions.translate_every_condition()

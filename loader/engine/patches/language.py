@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read text resources and write inherited properties, as the MuranoPL reference describes."""
+
+from typing import IO, Any
+
+from murano.dsl import reflection
+from murano.engine.system import resource_manager
+
+
+def read_text_resources() -> None:
+    """Let ``io.murano.system.Resources`` read text on Python 3.11 and newer.
+
+    Murano 16 opens text with the mode ``rU``, which Python 3.11 refuses. The example
+    ``$resources.yaml('ExportConfig.template')`` of the MuranoPL reference, section
+    "Murano actions", fails. An ``open`` in the module of the class drops the ``U``: universal
+    newlines are the default.
+    """
+
+    def open_resource(path: str, mode: str) -> IO[Any]:
+        return open(path, mode.replace("U", ""))
+
+    resource_manager.open = open_resource
+
+
+def write_inherited_properties() -> None:
+    """Let reflection write a property that an object's class inherits.
+
+    The MuranoPL reference, section "Property access": ``setValue`` sets a property of an
+    object. Murano 16 writes as if the object were of the class that declares the property, and
+    refuses it to all subclasses. The object itself is written to instead, as by an assignment.
+    """
+    set_value = reflection.property_set_value
+
+    def set_property(context: Any, property_: Any, object_: Any, value: Any) -> None:
+        if object_ is None:
+            set_value(context, property_, object_, value)
+        else:
+            object_.real_this.set_property(property_.name, value, context)
+
+    # The decorators of YAQL keep the function to call here.
+    set_value.__yaql_function__.payload = set_property

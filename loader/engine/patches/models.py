@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plan object models as a whole, and keep entries in the headers of their objects."""
+
+import logging
+from typing import Any
+
+from murano.common import engine
+from murano.dsl import executor, object_store
+
+from loader import object_model, pin_moves
+from loader.engine.adapter import EnginePackageLoader
+
+LOG = logging.getLogger(__name__)
+
+
+def plan_whole_models() -> None:
+    """Plan the packages of all objects of a model, before the first object is loaded.
+
+    Murano 16 looks for the package of each object by itself. Then the order of the objects
+    decides how many versions of a package an environment gets, and each package costs a
+    request.
+    """
+    load = executor.MuranoDslExecutor.load
+
+    def planned_load(executor: Any, model: Any) -> Any:
+        if isinstance(executor.package_loader, EnginePackageLoader):
+            model = executor.package_loader.plan_model(model)
+        return load(executor, model)
+
+    executor.MuranoDslExecutor.load = planned_load
+
+
+def keep_pins_in_models() -> None:
+    """Write the pins into the model after each task, where Murano's API shows them.
+
+    Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. A
+    task that fails before it runs, such as by a move to a missing version, changes no pins.
+    """
+    execute = engine.TaskExecutor._execute
+
+    def execute_with_pins(executor: Any, packages: Any) -> Any:
+        if not isinstance(packages, EnginePackageLoader):
+            return execute(executor, packages)
+        model = executor.model
+
+        def warn(message: str) -> None:
+            LOG.warning(message)
+            executor._reporter._report(None, message, level="warning")
+
+        packages.warn = warn
+        result = execute(executor, packages)
+        # Once the action has run, the model is another one, with the versions that it used.
+        if result["action"]["isException"] and executor.model is model:
+            packages.restore_fixation_table()
+        if header := object_model.root_header(executor.model):
+            header[pin_moves.KEY] = packages.export_fixation_table()
+        return result
+
+    engine.TaskExecutor._execute = execute_with_pins
+
+
+def keep_designer_entries() -> None:
+    """Keep the entries of an object's header that begin with an underscore.
+
+    The MuranoPL reference, section "Object model", lets designers place entries there, and
+    its section "Murano actions" shows one of a deployed object. Murano 16 stores them while
+    it loads a model, in a store that it then drops, so that each task loses them: also
+    which actions are disabled. The store of a load gets the entries of its parent.
+    """
+    cls = object_store.InitializationObjectStore
+    initialize = cls.__init__
+
+    def share_entries(store: Any, root_owner: Any, parent_store: Any, keep_ids: bool) -> None:
+        initialize(store, root_owner, parent_store, keep_ids)
+        store._designer_attributes_store = parent_store._designer_attributes_store
+
+    cls.__init__ = share_entries

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Running the engine's service in one process or several, and stopping it without losing tasks.
+
+The launchers are those of oslo.service, with other reactions to signals. By themselves they end
+running tasks without a result: one process at SIGINT or a second SIGTERM, workers at any of
+these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+"""
+
+import logging
+import math
+import os
+import signal
+import time
+from typing import Any
+
+import eventlet
+from murano.common import engine
+from oslo_concurrency import processutils
+from oslo_config import cfg
+from oslo_service import service
+
+from loader.engine import tasks
+
+LOG = logging.getLogger(__name__)
+
+# After graceful_stop_seconds: to interrupt and report tasks, and then to end the process.
+_REPORT_SECONDS = 15
+_EXIT_SECONDS = 5
+# A task may wait again while it ends, for example in a Finally block.
+_INTERRUPTION_SECONDS = 3
+_POLL_SECONDS = 0.1
+
+
+def serve(conf: cfg.ConfigOpts) -> None:
+    """Run the service until it is stopped; the options are registered and checked."""
+    workers = conf.engine.engine_workers or processutils.get_worker_count()
+    launcher = (_OneProcess if workers == 1 else _Workers)(conf, restart_method="mutate")
+    conf.set_override("graceful_shutdown_timeout", longest_stop(conf))
+    launcher.launch_service(EngineService(conf), workers=workers)
+    launcher.wait()
+
+
+def longest_stop(conf: cfg.ConfigOpts) -> int:
+    """Return the most seconds that a stop takes; then SIGALRM ends the process."""
+    seconds: float = conf.engine.graceful_stop_seconds
+    return math.ceil(seconds) + _REPORT_SECONDS + _EXIT_SECONDS
+
+
+class EngineService(engine.EngineService):  # type: ignore[misc]
+    """Murano's service, which waits for its tasks at the end."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        super().__init__()
+        self._seconds: float = conf.engine.graceful_stop_seconds
+        self._limit = longest_stop(conf)
+        self._ending: Any = None
+
+    def stop(self, graceful: bool = False) -> None:
+        """Wait for the running tasks, and interrupt and report those that take too long."""
+        # The parent of the workers has no server.
+        if self.server is not None:
+            if self._ending is None:
+                self._ending = eventlet.spawn(self._end)
+            self._ending.wait()
+        service.Service.stop(self, graceful)
+
+    def hurry(self) -> None:
+        """Interrupt the running tasks as soon as the service stops."""
+        self._seconds = 0
+
+    def _end(self) -> None:
+        # The kernel ends the process, even if a task lets no other green thread run.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(self._limit)
+        tasks.running.is_stopping = True
+        LOG.info("Stopping: new tasks go to other engines; running tasks may end first")
+        started = time.monotonic()
+        served = eventlet.spawn(self._leave_queue)
+
+        def ended() -> bool:
+            return served.dead and not tasks.running
+
+        while not ended() and time.monotonic() < started + self._seconds:
+            eventlet.sleep(_POLL_SECONDS)
+        interrupted = time.monotonic()
+        while not ended() and time.monotonic() < interrupted + _REPORT_SECONDS:
+            if tasks.running:
+                LOG.warning("Stopping: the running tasks are interrupted, and reported as failed")
+            tasks.running.interrupt()
+            with eventlet.Timeout(_INTERRUPTION_SECONDS, False):
+                while not ended():
+                    eventlet.sleep(_POLL_SECONDS)
+
+    def _leave_queue(self) -> None:
+        self.server.stop()
+        # Until the connection is closed, the broker sends tasks to this process.
+        self.server.listener.cleanup()
+        self.server.wait()
+
+
+def _hurry(launcher: Any) -> None:
+    for launched in launcher.services.services:
+        launched.hurry()
+    launcher.stop()
+
+
+class _OneProcess(service.ServiceLauncher):  # type: ignore[misc]
+    def _graceful_shutdown(self, *_: object) -> None:
+        self.stop()
+
+    def _fast_exit(self, *_: object) -> None:
+        _hurry(self)
+
+
+class _Workers(service.ProcessLauncher):  # type: ignore[misc]
+    def _handle_term(self, signo: int, _frame: object) -> None:
+        self.sigcaught = signo
+        self.running = False
+
+    def _fast_exit(self, signo: int, frame: object) -> None:
+        for pid in self.children:
+            os.kill(pid, signal.SIGINT)
+        self._handle_term(signo, frame)
+
+    def _wait_child(self) -> Any:
+        ended = super()._wait_child()
+        if ended is None and not self.running:
+            # The caller would spin, and handle no other signal.
+            eventlet.sleep(self.wait_interval)
+        return ended
+
+    def _child_process_handle_signal(self) -> None:
+        # A worker may get SIGTERM twice: systemd sends it to all processes, and the parent to
+        # its workers.
+        self.signal_handler.clear()
+        self.signal_handler.add_handler("SIGTERM", lambda *_: self.launcher.stop())
+        self.signal_handler.add_handler("SIGINT", lambda *_: _hurry(self.launcher))
+        self.signal_handler.add_handler("SIGHUP", self._reload_worker)
+
+    def _reload_worker(self, *_: object) -> None:
+        raise service.SignalExit(signal.SIGHUP)

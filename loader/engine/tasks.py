@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The tasks that this process runs, and how they are interrupted.
+
+A task is a deployment, a deletion, an action or a static action, with all green threads that
+it starts. ``shutdown`` decides when tasks are interrupted; ``patches`` registers them here.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import eventlet
+import greenlet
+
+
+class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
+    """A task is interrupted where it waits; no ``Catch`` of a package stops this."""
+
+
+class EngineStopped(Exception):
+    """The engine was stopped before a task ended."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine was stopped before this task ended, and nothing was rolled back; "
+            "start the task again"
+        )
+
+
+class RunningTasks:
+    """The green threads of all tasks.
+
+    :ivar is_stopping: whether the process is stopping, and returns new tasks to the queue.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self._threads: set[Any] = set()
+
+    def __bool__(self) -> bool:
+        """Return whether any task runs."""
+        return bool(self._threads)
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Run a task, or a part of it, in the current green thread.
+
+        :raises Interrupted: if the tasks are interrupted.
+        """
+        thread = eventlet.getcurrent()
+        self._threads.add(thread)
+        try:
+            yield
+        finally:
+            self._threads.discard(thread)
+
+    def interrupt(self) -> None:
+        """Raise ``Interrupted`` in all green threads, where each waits.
+
+        A task that waits again while it ends can be interrupted again.
+        """
+        for thread in list(self._threads):
+            eventlet.kill(thread, Interrupted())
+
+
+# Of this process.
+running = RunningTasks()

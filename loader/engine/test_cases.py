@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests in MuranoPL: the methods ``test...`` of classes that extend ``TestFixture``.
+
+A test runs with an object and an executor of its own, between ``setUp`` and ``tearDown``, and
+with Murano's mocks, the functions ``inject`` and ``withOriginal``. The command that runs tests
+is in ``test_runner``.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from murano.dsl import dsl_exception, executor, helpers
+from murano.engine.mock_context_manager import MockContextManager
+
+from glare_murano.package import GlareMuranoError
+from loader.engine import error_places
+
+_FIXTURE = "io.murano.test.TestFixture"
+_TEST = re.compile("test(?![a-z])")
+
+
+class NoTests(GlareMuranoError):
+    """A package has no tests, or not those that were requested; the message lists them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A test: a method, and the class whose object it runs with."""
+
+    murano_class: Any
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.murano_class.name}.{self.method}"
+
+    @property
+    def names(self) -> set[str]:
+        """The names that select the test: of its method, its class or both."""
+        name = self.murano_class.name
+        classes = {name, name.rpartition(".")[2]}
+        return {self.method, *classes, *(f"{each}.{self.method}" for each in classes)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """An error of a test.
+
+    :param reason: its place and its message.
+    :param trace: the lines of classes that led to it, the outermost first.
+    """
+
+    reason: str
+    trace: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, error: Exception) -> "Failure":
+        """Describe an error; an unsatisfied assertion is described without its type."""
+        if not isinstance(error, dsl_exception.MuranoPlException):
+            return cls(str(error) or type(error).__name__)
+        trace = tuple(error_places.lines(error))
+        if isinstance(getattr(error, "original_exception", None), AssertionError):
+            error.args = (error.message,)
+        error_places.name_place(error)
+        return cls(str(error), trace)
+
+
+def find(package: Any) -> list[Case]:
+    """Return the tests of a package, in the order of its classes and their methods.
+
+    :raises NoTests: if there is none.
+    """
+    fixture = package.find_class(_FIXTURE)
+    classes = (package.find_class(name, False) for name in sorted(package.classes))
+    cases = [
+        Case(found, method)
+        for found in classes
+        if fixture.is_compatible(found)
+        for method in _methods(found)
+    ]
+    if not cases:
+        raise NoTests(
+            f"{package.name} {package.version} has no tests: no class extends {_FIXTURE} and has a "
+            f"method whose name begins with 'test'"
+        )
+    return cases
+
+
+def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
+    """Return the tests that the names select; without names, all tests.
+
+    :raises NoTests: for a name that selects no test.
+    """
+    cases, wanted = list(cases), set(names)
+    if unknown := wanted - set().union(*(case.names for case in cases)):
+        known = ", ".join(map(str, cases))
+        raise NoTests(f"no test is called {', '.join(sorted(unknown))}; the tests are {known}")
+    return [case for case in cases if not wanted or case.names & wanted]
+
+
+def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:
+    """Run a test, and return its failures; an error of ``tearDown`` is one of its own."""
+    runner = executor.MuranoDslExecutor(package_loader, MockContextManager(), session)
+    try:
+        test = runner.object_store.load({}, None, default_type=case.murano_class)
+    except Exception as error:
+        return [Failure.of(error)]
+    session.start()
+    try:
+        if failures := _call(runner, test, "setUp"):
+            return failures
+        return _call(runner, test, case.method) + _call(runner, test, "tearDown")
+    finally:
+        session.finish()
+        # The objects end with the test; their ``.destroy`` is not called.
+        runner.object_store.finalize()
+
+
+def _methods(found: Any) -> Iterable[str]:
+    """Return the names of the tests of a class and its ancestors."""
+    methods = (name for each in (found, *found.ancestors()) for name in each.methods)
+    return dict.fromkeys(name for name in methods if _TEST.match(name))
+
+
+def _call(runner: Any, test: Any, name: str) -> list[Failure]:
+    try:
+        with helpers.with_object_store(runner.object_store):
+            method = test.type.find_single_method(name)
+            # ``setUp`` and the tests need not be public, as an action must be.
+            runner.invoke_method(method, test, None, (), {}, invoke_action=False)
+    except Exception as error:
+        return [Failure.of(error)]
+    return []

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``murano-glare-test-runner``: run the MuranoPL tests of a package.
+
+Packages come from directories, and from the catalogues of the engine's configuration or of a
+cloud. Nothing is published, and no report leaves the process. The tests are in ``test_cases``.
+"""
+
+import argparse
+import importlib.metadata
+import logging
+import pathlib
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from glare_murano.package import (
+    Archive,
+    GlareMuranoError,
+    InvalidPackage,
+    VersionSpec,
+    read_contents,
+)
+from glare_murano.package.manifest import MANIFEST_FILE
+from loader.errors import CatalogError
+from loader.references import PackageReference
+
+if TYPE_CHECKING:
+    from loader.engine.adapter import EnginePackageLoader, MuranoPackage
+    from loader.engine.test_cases import Case
+    from loader.transport.sessions import Scope
+
+_COMMAND = "murano-glare-test-runner"
+_DESCRIPTION = (
+    "Run the MuranoPL tests of a package: the methods 'test...' of its classes that extend "
+    "io.murano.test.TestFixture. Its requirements, and Murano's core library, come from the "
+    "given directories, and from Glare if a cloud or a configuration is given."
+)
+_NO_QUEUE = "fake://"
+_EPILOG = "The exit code is 0 if all tests pass, 1 if one fails, and 2 if they cannot be run."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tests, and print the failed ones with their places.
+
+    :returns: the exit code.
+    """
+    try:
+        options = _parser().parse_args(arguments)
+        package = _package(options)
+        if not sys.warnoptions:
+            # They are about Murano's libraries.
+            warnings.simplefilter("ignore")
+        # Before the modules that use the standard library, which eventlet patches.
+        import eventlet
+
+        eventlet.monkey_patch()
+        return _run(options, *package)
+    except ModuleNotFoundError as error:
+        print(f"{_COMMAND}: {error}; run pip install 'glare-murano[engine]'", file=sys.stderr)
+    except GlareMuranoError as error:
+        print(f"{_COMMAND}: {error}", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=_COMMAND, description=_DESCRIPTION, epilog=_EPILOG)
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("glare-murano", "murano")]
+    parser.add_argument("--version", action="version", version=", ".join(versions))
+    parser.add_argument(
+        *("-p", "--path"),
+        action="append",
+        default=[],
+        type=_directory,
+        help="a directory with packages, unpacked or as ZIP files, at any depth",
+    )
+    parser.add_argument(
+        "--os-cloud",
+        metavar="NAME",
+        help="take packages from the Glare of this cloud as well: an entry of clouds.yaml, or "
+        "'envvars' for the variables OS_...",
+    )
+    parser.add_argument(
+        "--config-file",
+        action="append",
+        type=_file,
+        metavar="FILE",
+        help="an engine's configuration, with its catalogues, cache and plug-ins",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="log what is loaded and why")
+    parser.add_argument(
+        "package",
+        metavar="PACKAGE",
+        help="NAME, NAME@VERSION or NAME@RANGE; or the package's directory or ZIP file",
+    )
+    parser.add_argument(
+        "tests",
+        nargs="*",
+        metavar="TEST",
+        help="a method, a class, or CLASS.METHOD; by default all tests",
+    )
+    return parser
+
+
+def _directory(text: str) -> pathlib.Path:
+    if not pathlib.Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is not a directory")
+    return pathlib.Path(text).absolute()
+
+
+def _file(text: str) -> str:
+    if not pathlib.Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text} is not a file")
+    try:
+        pathlib.Path(text).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{text} is not UTF-8 text: {error}") from error
+    return text
+
+
+def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
+    # First the options, which other modules of Murano read when they are imported.
+    from murano.common import config, engine
+    from murano.engine.execution_session import ExecutionSession
+
+    from loader.engine import patches, test_cases
+
+    level = logging.INFO if options.verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s: %(message)s")
+    # Its warnings name no method, and are about the core library as well.
+    logging.getLogger("murano.dsl.murano_method").setLevel(logging.ERROR)
+    patches.install()
+    session = ExecutionSession()
+    with _package_loader(config.CONF, options, session) as loader:
+        engine.get_plugin_loader().register_in_loader(loader)
+        package, cases = load_tests(loader, fqn, spec, options.tests)
+        start = time.monotonic()
+        failures = {}
+        for case in cases:
+            if found := test_cases.run(case, loader, session):
+                failures[case] = found
+            print(f"{case} ... {'FAILED' if found else 'ok'}", flush=True)
+        seconds = time.monotonic() - start
+    _print_summary(f"{package.name} {package.version}", len(cases), failures, seconds)
+    return 1 if failures else 0
+
+
+def load_tests(
+    loader: "EnginePackageLoader", fqn: str, spec: VersionSpec, names: Sequence[str]
+) -> "tuple[MuranoPackage, list[Case]]":
+    """Load a package, and select its tests.
+
+    :raises CatalogError: if the package, or a class that its tests extend, is missing.
+    :raises NoTests: if the package has no tests, or a name selects none.
+    """
+    from murano.dsl import exceptions
+
+    from loader.engine import test_cases
+
+    try:
+        package = loader.load_package(fqn, spec)
+        return package, test_cases.select(test_cases.find(package), names)
+    except (exceptions.NoPackageFound, exceptions.NoClassFound) as error:
+        raise CatalogError(str(error)) from error
+
+
+def _print_summary(package: str, number: int, failures: Any, seconds: float) -> None:
+    for case, found in failures.items():
+        for failure in found:
+            print(f"\nFAILED {case}\n{failure.reason}", *failure.trace, sep="\n")
+    passed = number - len(failures)
+    print(f"\n{package}: {passed} passed, {len(failures)} failed in {seconds:.1f} seconds")
+
+
+def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
+    """Return the name and the range of the package; the directory of a path joins ``--path``.
+
+    :raises GlareMuranoError: if a package that is given by its path breaks a rule, the name or
+        the range is not valid, or no source of packages is given.
+    """
+    path = pathlib.Path(options.package)
+    if path.is_file() or (path / MANIFEST_FILE).is_file():
+        try:
+            with Archive.open(path) as archive:
+                manifest = read_contents(archive).manifest
+        except InvalidPackage as error:
+            error.args = (f"{path}: {error}",)
+            raise
+        options.path.insert(0, path.absolute() if path.is_dir() else path.absolute().parent)
+        return manifest.full_name, VersionSpec.exactly(manifest.version)
+    reference = PackageReference.parse(options.package)
+    if not (options.path or options.os_cloud or options.config_file):
+        raise CatalogError(
+            "no source of packages is given: add directories with --path, a cloud with "
+            "--os-cloud, or an engine's configuration with --config-file"
+        )
+    return reference.fqn, reference.spec
+
+
+def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "EnginePackageLoader":
+    """Return a loader, and give a session of the engine the credentials.
+
+    :raises LoaderError: if the configuration or the credentials cannot be used.
+    """
+    import oslo_messaging
+    from keystoneauth1.exceptions import ClientException
+    from openstack.exceptions import SDKException
+    from oslo_config.cfg import Error
+
+    from loader import config
+    from loader.cache.store import user_directory
+    from loader.catalogs import options as catalog_options
+    from loader.engine.adapter import EnginePackageLoader
+
+    try:
+        conf([], project="murano", default_config_files=options.config_file or [])
+        # Reports of tests are sent to no queue. The first line registers the option.
+        oslo_messaging.get_rpc_transport(conf, _NO_QUEUE)
+        conf.set_override("transport_url", _NO_QUEUE)
+        catalog_options.register(conf, config.OPTIONS)
+        directories = [*map(str, options.path), *conf.engine.load_packages_from]
+        conf.set_override("load_packages_from", directories, "engine")
+        if not options.config_file:
+            conf.set_override("catalogs", ["directory"], "package_loader")
+            conf.set_override("packages_cache", str(user_directory()), "engine")
+        scope = _cloud(conf, options.os_cloud) if options.os_cloud else config.own_scope(conf)
+        if scope.session is not None:
+            session.token = scope.session.get_token()
+            session.project_id = scope.session.get_project_id()
+    except (ClientException, Error, SDKException) as error:
+        raise CatalogError(str(error)) from error
+    return EnginePackageLoader(config.package_loader(conf, scope, conf.murano.enabled_plugins))
+
+
+def _cloud(conf: Any, name: str) -> "Scope":
+    """Return the scope of a cloud, whose Glare becomes a catalogue."""
+    from openstack.config import OpenStackConfig
+
+    from loader.transport import sessions
+
+    cloud = OpenStackConfig().get_one(cloud=name)
+    session = cloud.get_session()
+    sessions.set_timeout(session)
+    if "glare" not in conf.package_loader.catalogs:
+        conf.set_override("catalogs", [*conf.package_loader.catalogs, "glare"], "package_loader")
+    if url := cloud.get_endpoint("artifact"):
+        conf.set_override("url", url, "glare")
+    # For a cloud without Keystone, as the openstack command takes it.
+    project_id = cloud.config.get("artifact_project_id")
+    return sessions.Scope(session, project_id, cloud.get_region_name())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

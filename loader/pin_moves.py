@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves of pins: other versions of packages for an environment that is deployed.
+
+After each task, the engine writes the pins of the environment under ``KEY`` into the header
+of its model's root object, which Murano's API shows and changes. What a client changes there
+is a move, which the next deployment makes. The engine and the preview for clients both use
+this module, so that they agree.
+
+The API reads and saves a model's ``Objects`` alone, and Murano 16 drops the keys of a header
+that it does not know, except for ``metadata``. The adapter therefore writes the key anew.
+The key is not in ``metadata``: another package loader would keep it there while it changes
+the pins, and the next deployment would read the old pins as a move.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec, parse_version
+from glare_murano.package.errors import InvalidVersion, shown
+from glare_murano.package.manifest import check_required_name
+from glare_murano.wire import Query
+from loader import errors, object_model, resolution
+from loader.catalogs.base import Catalog
+from loader.pins import Pins, read_versions
+from loader.resolution import Resolution
+
+KEY = "_pins"
+
+# FQN -> the versions to pin; none for the newest in range.
+Moves = Mapping[str, frozenset[Version]]
+
+
+def read_moves(table: object, pins: Pins) -> Moves:
+    """Read which pins a table changes.
+
+    >>> read_moves({"org.db": None, "org.wiki": "1.1.0"}, Pins({"org.db": ["1.0.0"]}))
+    {'org.db': frozenset(), 'org.wiki': frozenset({Version('1.1.0')})}
+
+    :param table: FQN -> a version, a list of versions, or None for the newest in range.
+        A package that is left out keeps its pins.
+    :raises InvalidPins: if the table is not valid.
+    :raises InvalidName: if the name of a package is not valid.
+    """
+    if not isinstance(table, Mapping):
+        raise errors.InvalidPins(
+            f"{KEY}: expected packages with their versions, not {shown(repr(table))}"
+        )
+    moves = {}
+    for fqn, value in table.items():
+        listed = [value] if isinstance(value, str) else [] if value is None else value
+        versions = frozenset(read_versions(fqn, listed))
+        if versions != pins.table.get(fqn, frozenset()):
+            moves[check_required_name(fqn)] = versions
+    return moves
+
+
+def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
+    """Change the pins, and return a copy of the model whose objects follow.
+
+    The engine writes the version of the package into the header of each object. An object
+    whose version is no longer pinned gets one of the requested versions: that with the same
+    minor number, else with the same major number, else the newest. If no version is
+    requested, its range is its major number.
+    """
+    dropped = {fqn: set(pins.table.get(fqn, ())) - versions for fqn, versions in moves.items()}
+
+    def follow(fqn: str, text: str) -> str:
+        try:
+            version = parse_version(text)
+        except InvalidVersion:
+            return text
+        return _replacement(version, moves[fqn]) if version in dropped.get(fqn, ()) else text
+
+    moved = copy.deepcopy(dict(model))
+    object_model.change_versions(moved, follow)
+    pins.load({**pins.dump(), **{fqn: map(str, versions) for fqn, versions in moves.items()}})
+    return moved
+
+
+def check(moves: Moves, planned: Resolution, catalogs: Sequence[Catalog]) -> None:
+    """Check that a plan takes exactly the requested versions.
+
+    :param planned: the plan of all objects, with the moves applied.
+    :raises NoSuchPackage: if a requested version is missing.
+    :raises InvalidPins: if the environment cannot use the requested versions.
+    :raises CatalogError: if a catalogue cannot be read.
+    """
+    for fqn, versions in moves.items():
+        choices = planned.choices.get(fqn, {})
+        if not versions or versions == choices.keys():
+            continue
+        for version in resolver.newest_first(versions - choices.keys()):
+            _check_available(fqn, version, catalogs)
+        wanted = f"{fqn} cannot be pinned to {_listed(versions)}"
+        if not choices:
+            raise errors.InvalidPins(f"{wanted}: no object of the environment requires it")
+        demands = [demand for choice in choices.values() for demand in choice.demands]
+        raise errors.InvalidPins(
+            f"{wanted}: the environment would use {_listed(choices)}, by these requirements: "
+            f"{planned.chains(demands)}; request exactly these versions, or null for the newest "
+            f"in range, or move the packages with these requirements"
+        )
+
+
+def near(version: Version, versions: Sequence[Version]) -> Version | None:
+    """Return the newest version with the same minor number, else with the same major number."""
+    specs = VersionSpec.exactly(version).with_fallbacks()[1:]
+    return next((found for spec in specs if (found := spec.select(versions))), None)
+
+
+def _replacement(version: Version, requested: frozenset[Version]) -> str:
+    """Return the range for an object whose version is no longer pinned."""
+    if requested:
+        ordered = resolver.newest_first(requested)
+        return str(near(version, ordered) or ordered[0])
+    same_major = str(version.major)
+    # 2.0.0-rc.1 is not in the range 2.
+    is_in_range = VersionSpec.of(same_major).match(version)
+    return same_major if is_in_range else f">={version},<{version.major + 1}"
+
+
+def _check_available(fqn: str, version: Version, catalogs: Sequence[Catalog]) -> None:
+    exactly = VersionSpec.exactly(version)
+    found = resolution.resolve(catalogs, Query(((fqn, exactly),)))
+    if missing := found.find_missing(fqn, exactly):
+        raise found.error(missing, catalogs, pinned=version)
+
+
+def _listed(versions: Mapping[Version, object] | frozenset[Version]) -> str:
+    return errors.listed(map(str, resolver.newest_first(versions)))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""MuranoPL of packages in Glare, called in the real engine as a task calls it.
+
+Tasks as murano-api sends them, with their models and results, are in ``tasks``.
+"""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+from murano.common import engine as murano_engine
+from murano.dsl import executor as murano_executor
+from murano.dsl import helpers, schema_generator, serializer
+from murano.engine import package_loader
+
+from tests.integration import tasks
+
+
+class Engine:
+    """One run of the engine, which keeps its classes and objects from call to call."""
+
+    def __init__(self, loader: Any, executor: Any) -> None:
+        self._loader = loader
+        self._executor = executor
+
+    def find_class(self, name: str) -> Any:
+        """Return the newest version of a class."""
+        package = self._loader.load_class_package(name, helpers.parse_version_spec("*"))
+        return package.find_class(name, search_requirements=False)
+
+    def call(self, class_name: str, method: str, **arguments: Any) -> Any:
+        """Call a static method as MuranoPL code does."""
+        murano_class = self.find_class(class_name)
+        with helpers.with_object_store(self._executor.object_store):
+            context = self._executor.create_object_context(murano_class)
+            result = murano_class.invoke(method, None, (), arguments, context)
+        return serializer.serialize(result, self._executor)
+
+    def load(self, class_name: str, **properties: Any) -> Any:
+        """Load the model of an object, which may have others, and return the object."""
+        header = {"type": class_name, "classVersion": "*"}
+        return self._executor.load({"Objects": {"?": header, **properties}}).object
+
+    def act(self, murano_object: Any, method: str, **arguments: Any) -> Any:
+        """Call a method of an object from outside."""
+        result = self._executor.run(murano_object.type, method, murano_object, (), arguments)
+        return serializer.serialize(result, self._executor)
+
+    def dump(self, murano_object: Any) -> Any:
+        """Return an object's properties as the model has them."""
+        return serializer.serialize(murano_object, self._executor)
+
+    def schemas(self, class_name: str, methods: Any = None) -> Any:
+        """Return the schemas of a class and of its model builders."""
+        return schema_generator.generate_schema(
+            self._loader, murano_engine.ContextManager(), class_name, methods, class_version="*"
+        )
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Engine]:
+    """Run the engine with packages from Glare."""
+    session = tasks.session()
+    with (
+        package_loader.CombinedPackageLoader(session) as loader,
+        murano_executor.MuranoDslExecutor(
+            loader, murano_engine.ContextManager(), session
+        ) as executor,
+    ):
+        yield Engine(loader, executor)
+        # Objects of failed calls are destroyed while the engine still exists.
+        gc.collect()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Publish packages by the requests of Glare's API, with nothing read on this side.
+
+Some of these packages need plug-ins that are installed beside Glare alone.
+"""
+
+import pathlib
+import tempfile
+from collections.abc import Iterable
+from typing import Any
+
+from keystoneauth1 import adapter
+
+from glare_murano import fields, package, wire
+
+ARTIFACTS = f"/artifacts/{fields.TYPE_NAME}"
+
+
+def client(session: Any, endpoint: str | None = None) -> adapter.Adapter:
+    """Return a client of Glare over a keystoneauth session."""
+    return adapter.Adapter(session, service_type="artifact", endpoint_override=endpoint)
+
+
+def publish(glare: adapter.Adapter, directories: Iterable[pathlib.Path], public: bool) -> list[Any]:
+    """Publish the packages in directories, which may require each other, as artifacts."""
+    drafts = [_upload(glare, directory) for directory in directories]
+    body = {
+        "ids": [draft["id"] for draft in drafts],
+        "visibility": "public" if public else "private",
+    }
+    published = glare.post(wire.PUBLICATIONS_PATH, json=body).json()["artifacts"]
+    return [{**draft, **changes} for draft, changes in zip(drafts, published, strict=True)]
+
+
+def _upload(glare: adapter.Adapter, directory: pathlib.Path) -> Any:
+    with package.Archive.open(directory) as archive, tempfile.TemporaryFile() as packed:
+        manifest = package.read_manifest(archive)
+        archive.pack(packed)
+        packed.seek(0)
+        artifact = {"name": manifest.full_name, "version": str(manifest.version)}
+        created = glare.post(ARTIFACTS, json=artifact).json()
+        headers = {"Content-Type": "application/octet-stream"}
+        path = f"{ARTIFACTS}/{created['id']}/{fields.ARCHIVE}"
+        return glare.put(path, data=packed, headers=headers).json()

@@ -1,0 +1,969 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Murano over its REST API, with packages in Glare alone.
+
+Every service is the real one: Keystone, RabbitMQ, MariaDB, Glare, ``murano-api`` and two
+``murano-glare-engine``, which share a package cache.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from loader import CatalogError, NoSuchPackage
+from loader.catalogs.glare import GlareCatalog
+from loader.environment_pins import EnvironmentPins
+from tests import packages, processes
+from tests.functional.openstack_command import OpenStack
+from tests.integration import cloud
+
+# Seconds for a test with its fixtures: the first one starts all services.
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+
+DATABASE = "org.example.db"
+WIKI = "org.example.wiki"
+SHOP = "org.example.shop"
+
+_ENVIRONMENTS = 20
+
+_LIBRARY = """\
+Name: {0}.Library
+Methods:
+  version:
+    Usage: Static
+    Scope: Public
+    Body:
+      Return: str(typeinfo($).version)
+"""
+
+_APPLICATION = """\
+Namespaces:
+  lib: {1}
+  std: io.murano
+Name: {0}.Application
+Extends: std:Application
+Properties:
+  name:
+    Contract: $.string().notNull()
+  library:
+    Contract: $.class(lib:Library)
+    Usage: Out
+Methods:
+  deploy:
+    Body:
+      - If: $.library = null
+        Then:
+          - $.library: new(lib:Library, $this)
+  status:
+    Scope: Public
+    Body:
+      Return: $.library.version()
+"""
+
+_SLOW = """\
+Namespaces:
+  std: io.murano
+Name: {0}.Application
+Extends: std:Application
+Properties:
+  name:
+    Contract: $.string().notNull()
+  stage:
+    Contract: $.string()
+    Usage: Out
+Methods:
+  deploy:
+    Body:
+      - If: $.stage = null
+        Then:
+          - $.stage: begun
+          - $.find(std:Environment).reporter.report($this, 'It begins')
+          - sleep(600)
+  stage:
+    Scope: Public
+    Body:
+      Return: $.stage
+  .destroy:
+    Body:
+      - $.find(std:Environment).reporter.report($this, 'It begins')
+      - sleep(600)
+"""
+
+_HOST = """\
+Namespaces:
+  meta: io.murano.metadata
+  forms: io.murano.metadata.forms
+Name: {0}.Host
+Meta:
+  - forms:Section: {{name: network, title: Network settings, index: 7}}
+  - forms:Section: {{name: general, index: 2}}
+Properties:
+  address:
+    Contract: $.string().notNull()
+    Meta:
+      - meta:Title: {{text: Address}}
+      - meta:Description: {{text: Where clients connect}}
+      - meta:HelpText: {{text: A host name or an IP address}}
+      - forms:Position: {{section: network, index: 1}}
+"""
+
+_SITE = """\
+Namespaces:
+  =: {0}
+  meta: io.murano.metadata
+  forms: io.murano.metadata.forms
+Name: Site
+Extends: Host
+Meta:
+  - meta:Title: {{text: Web site}}
+  - forms:Section: {{name: general, title: General settings, index: 2}}
+Properties:
+  port:
+    Contract: $.int().notNull().check($ > 0).check($ < 65536)
+    Default: 80
+    Meta:
+      - forms:Position: {{section: network, index: 1}}
+  kind:
+    Contract: $.string().notNull().check($ in [static, dynamic])
+    Meta:
+      - forms:Position: {{section: general}}
+  aliases:
+    Contract: [$.string().notNull()]
+  secret:
+    Contract: $.string()
+    Meta:
+      - forms:Hidden:
+  parent:
+    Contract: $.class(Site)
+  result:
+    Contract: $.string()
+    Usage: Out
+Methods:
+  mirror:
+    Usage: Static
+    Scope: Public
+    Meta:
+      - meta:ModelBuilder:
+      - meta:Title: {{text: A mirror of a site}}
+      - forms:Section: {{name: origin, title: Origin}}
+    Arguments:
+      - model:
+          Contract: {{}}
+      - origin:
+          Contract: $.string().notNull()
+          Meta:
+            - meta:Title: {{text: Mirrored site}}
+            - forms:Position: {{section: origin, index: 0}}
+    Body:
+      Return: $model.set(address => $origin)
+  version:
+    Usage: Static
+    Scope: Public
+    Body:
+      Return: 1
+"""
+
+_CLASS_D = """\
+Name: packageZ.classD
+Methods:
+  version:
+    Usage: Static
+    Scope: Public
+    Body:
+      Return: str(typeinfo($).version)
+"""
+
+_SUBCLASS = """\
+Name: {0}.{1}
+Extends: packageZ.classD
+Methods:
+  {1}:
+    Body:
+      Return: {1}
+"""
+
+_CLASS_A = """\
+Namespaces:
+  std: io.murano
+Name: packageA.classA
+Extends: [std:Application, packageX.classB, packageY.classC]
+Properties:
+  name:
+    Contract: $.string().notNull()
+Methods:
+  deploy:
+    Body: []
+  inherited:
+    Scope: Public
+    Body:
+      Return: [$.classB(), $.classC()]
+  ambiguous:
+    Scope: Public
+    Body:
+      Return: $.version()
+"""
+
+_names = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.Cloud]:
+    with cloud.running(tmp_path_factory.mktemp("cloud")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def deployed(services: cloud.Cloud) -> cloud.Environment:
+    """An environment with a wiki and a shop."""
+    environment = cloud.Environment(services.project)
+    return environment.deploy(
+        application(f"{WIKI}.Wiki", "1", name="wiki"), application(f"{SHOP}.Shop", "1", name="shop")
+    )
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of a package that no other test uses."""
+    return f"org.test.package{next(_names)}"
+
+
+def application(class_name: str, version: str | None = None, **properties: Any) -> dict[str, Any]:
+    """Return an object as a client of murano-api sends it."""
+    header = {"id": uuid.uuid4().hex, "type": class_name}
+    if version is not None:
+        header["classVersion"] = version
+    return {"?": header, **properties}
+
+
+def publish_library(services: cloud.Cloud, name: str, version: str) -> str:
+    return services.publish(name, version, {f"{name}.Library": _LIBRARY.format(name)})
+
+
+def publish_application(services: cloud.Cloud, name: str, library: str, versions: str) -> str:
+    """Publish an application that requires a range of versions of a library."""
+    code = _APPLICATION.format(name, library)
+    return services.publish(
+        name, "1.0.0", {f"{name}.Application": code}, Require={library: versions}
+    )
+
+
+def call_static(project: cloud.Project, class_name: str, method: str, **body: Any) -> Any:
+    """Return the answer to a static action."""
+    action = {"className": class_name, "methodName": method, **body}
+    return project.murano.post("/v1/actions", json=action, raise_exc=False)
+
+
+def test_an_environment_gets_the_newest_releases_in_range(deployed: cloud.Environment) -> None:
+    assert deployed.versions() == {
+        f"{WIKI}.Wiki/1.1.0@{WIKI}",
+        f"{DATABASE}.Database/1.3.0@{DATABASE}",
+        f"{SHOP}.Shop/1.0.0@{SHOP}",
+        f"{DATABASE}.Database/2.0.0@{DATABASE}",
+    }
+
+
+def test_the_api_has_the_reports_of_a_deployment(services: cloud.Cloud) -> None:
+    environment = cloud.Environment(services.project)
+    environment.deploy(application(f"{WIKI}.Wiki", "1", name="wiki"))
+
+    assert {"The wiki is ready", "Deployment finished"} <= set(environment.reports())
+
+
+def test_an_action_changes_the_deployed_object(deployed: cloud.Environment) -> None:
+    assert deployed.act("wiki", "status")["uses"] == {DATABASE: "1.3.0"}
+    assert deployed.act("shop", "status")["uses"] == {DATABASE: "2.0.0"}
+    assert deployed.act("wiki", "addPage", title="News") == "News"
+    assert deployed.act("wiki", "titles") == ["Front page", "News"]
+
+
+_FAILING = """\
+Name: {0}.Application
+Extends: io.murano.Application
+Properties:
+  name:
+    Contract: $.string().notNull()
+Methods:
+  deploy:
+    Body: []
+  fail:
+    Scope: Public
+    Body:
+      - Throw: Full
+        Message: no room left
+"""
+
+_INVALID = """\
+Name: {0}.Application
+Extends: io.murano.Application
+Methods:
+  deploy:
+    Body:
+      - $size: 1
+        $color: red
+"""
+
+
+def test_the_report_of_an_error_in_a_package_names_the_line(
+    services: cloud.Cloud, name: str
+) -> None:
+    file = f"{name}.Application.yaml"
+    for version, code in (("1.0.0", _FAILING), ("2.0.0", _INVALID)):
+        services.publish(name, version, {f"{name}.Application": code.format(name)})
+    environment = cloud.Environment(services.project)
+    environment.deploy(application(f"{name}.Application", "1", name="app"))
+
+    outcome = environment.run("app", "fail")
+
+    assert outcome["isException"]
+    message = f"{name} 1.0.0: Classes/{file}:12: [Full]: no room left"
+    assert outcome["result"]["message"] == message
+    assert message in environment.reports()
+    environment.start(application(f"{name}.Application", "2", name="invalid"))
+    assert environment.wait() == "deploy failure"
+    start = f"{name} 2.0.0: Classes/{file}:6: Methods.deploy: a statement assigns one value"
+    assert any(report.startswith(start) for report in environment.reports())
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        ({}, "2.0.0"),
+        ({"classVersion": "1"}, "1.3.0"),
+        ({"classVersion": ">=1,<1.3"}, "1.2.0"),
+        ({"classVersion": "1.0.0", "packageName": DATABASE}, "1.0.0"),
+        ({"packageName": DATABASE}, "2.0.0"),
+    ],
+)
+def test_a_static_action_runs_in_the_requested_version_or_the_newest(
+    services: cloud.Cloud, body: dict[str, str], version: str
+) -> None:
+    answer = call_static(services.project, f"{DATABASE}.Database", "version", **body)
+
+    assert answer.json() == version
+
+
+@pytest.mark.parametrize(
+    ("class_name", "method", "body", "reason"),
+    [
+        ("Missing", "version", {}, f"class {DATABASE}.Missing"),
+        ("Database", "version", {"classVersion": "7"}, f"{DATABASE} 2.0.0, {DATABASE} 1.3.0"),
+        ("Database", "version", {"packageName": "org.test.missing"}, "package org.test.missing"),
+        ("Database", "put", {"parameters": {"record": "x"}}, "is not found"),
+    ],
+)
+def test_a_static_action_that_is_missing_or_private_is_not_found(
+    services: cloud.Cloud, class_name: str, method: str, body: dict[str, Any], reason: str
+) -> None:
+    answer = call_static(services.project, f"{DATABASE}.{class_name}", method, **body)
+
+    assert answer.status_code == 404
+    assert reason in answer.text
+
+
+@pytest.fixture
+def site(services: cloud.Cloud, name: str) -> str:
+    """A class whose properties and methods have metadata for a form."""
+    code = {f"{name}.Host": _HOST.format(name), f"{name}.Site": _SITE.format(name)}
+    services.publish(name, "1.0.0", code)
+    services.publish(name, "2.0.0", {f"{name}.Site": f"Name: {name}.Site"})
+    return f"{name}.Site"
+
+
+def get_schemas(services: cloud.Cloud, path: str, **query: str) -> Any:
+    answer = services.project.murano.get(f"/v1/schemas/{path}", params=query, raise_exc=False)
+    return answer.json() if answer.ok else answer.text
+
+
+def test_a_schema_has_what_the_metadata_of_a_class_says(services: cloud.Cloud, site: str) -> None:
+    schema = get_schemas(services, site, classVersion="1")[""]
+
+    assert schema["title"] == "Web site"
+    # The section of the class in the place of the inherited one, in the order of the indexes.
+    assert schema["formSections"] == {
+        "general": {"title": "General settings", "index": 0},
+        "network": {"title": "Network settings", "index": 1},
+    }
+    assert schema["properties"] == {
+        "address": {
+            "type": "string",
+            "title": "Address",
+            "description": "Where clients connect",
+            "helpText": "A host name or an IP address",
+            "formSection": "network",
+            "formIndex": 5,
+        },
+        "port": {
+            "type": "integer",
+            "default": 80,
+            "minimum": 0,
+            "exclusiveMinimum": True,
+            "maximum": 65536,
+            "exclusiveMaximum": True,
+            "formSection": "network",
+            # Behind the inherited property of the same index.
+            "formIndex": 6,
+        },
+        "kind": {"type": "string", "enum": ["static", "dynamic"], "formSection": "general"},
+        "aliases": {"type": "array", "items": {"type": "string"}},
+        "secret": {"type": ["string", "null"], "visible": False},
+        "parent": {"type": ["muranoObject", "null"], "muranoType": site},
+    }
+
+
+def test_a_model_builder_has_a_schema_and_can_be_called(services: cloud.Cloud, site: str) -> None:
+    schemas = get_schemas(services, site, classVersion="1")
+    model = application(site, "1", address="example.org")
+    parameters = {"model": model, "origin": "example.com"}
+    built = call_static(services.project, site, "mirror", classVersion="1", parameters=parameters)
+
+    assert schemas["mirror"]["title"] == "A mirror of a site"
+    assert schemas["mirror"]["formSections"] == {"origin": {"title": "Origin"}}
+    assert schemas["mirror"]["properties"]["origin"] == {
+        "type": "string",
+        "title": "Mirrored site",
+        "formSection": "origin",
+        "formIndex": 3,
+    }
+    assert built.json() == {**model, "address": "example.com"}
+
+
+def test_schemas_are_of_the_requested_methods_package_and_version(
+    services: cloud.Cloud, site: str, name: str
+) -> None:
+    one = {"classVersion": "1", "packageName": name}
+
+    # Without a version, of the newest release, which has no model builder.
+    assert get_schemas(services, site).keys() == {""}
+    assert get_schemas(services, site, **one).keys() == {"", "mirror"}
+    assert get_schemas(services, f"{site}/mirror", **one).keys() == {"mirror"}
+    assert get_schemas(services, f"{site}/version", **one) == {}
+    assert f"{name} 2.0.0, {name} 1.0.0" in get_schemas(services, site, classVersion="7")
+    assert "package org.test.missing" in get_schemas(services, site, packageName="org.test.missing")
+
+
+def test_a_deployed_environment_keeps_its_versions_and_a_new_one_gets_the_newest(
+    services: cloud.Cloud, name: str
+) -> None:
+    library = f"{name}.library"
+    publish_library(services, library, "1.0.0")
+    publish_application(services, name, library, "1")
+    old = cloud.Environment(services.project)
+    old.deploy(application(f"{name}.Application", "1", name="first"))
+
+    publish_library(services, library, "1.1.0")
+    old.deploy(application(f"{name}.Application", "1", name="second"))
+    new = cloud.Environment(services.project).deploy(
+        application(f"{name}.Application", "1", name="first")
+    )
+
+    assert [old.act(app, "status") for app in ("first", "second")] == ["1.0.0", "1.0.0"]
+    assert new.act("first", "status") == "1.1.0"
+
+
+def test_a_yanked_release_stays_where_it_is_deployed_and_gets_nowhere_else(
+    services: cloud.Cloud, name: str
+) -> None:
+    library = f"{name}.library"
+    publish_library(services, library, "1.0.0")
+    newest = publish_library(services, library, "1.1.0")
+    publish_application(services, name, library, "1")
+    old, new = (cloud.Environment(services.project) for _ in range(2))
+    old.deploy(application(f"{name}.Application", name="first"))
+
+    services.yank(newest, "loses data")
+    old.deploy(application(f"{name}.Application", name="second"))
+    new.deploy(application(f"{name}.Application", name="first"))
+
+    assert [old.act(app, "status") for app in ("first", "second")] == ["1.1.0", "1.1.0"]
+    assert new.act("first", "status") == "1.0.0"
+
+
+def test_an_object_without_a_version_gets_the_newest(services: cloud.Cloud, name: str) -> None:
+    publish_library(services, name, "1.0.0")
+    application_name = f"{name}.app"
+    publish_application(services, application_name, name, "*")
+    publish_library(services, name, "2.0.0")
+
+    environment = cloud.Environment(services.project).deploy(
+        application(f"{application_name}.Application", name="app")
+    )
+
+    assert environment.versions() == {
+        f"{application_name}.Application/1.0.0@{application_name}",
+        f"{name}.Library/2.0.0@{name}",
+    }
+
+
+@pytest.fixture(scope="module")
+def class_a(services: cloud.Cloud) -> str:
+    """The specification's example.
+
+    "classA inherits classB from packageX and classC from packageY. Both classB and classC
+    inherit from classD from packageZ, however packageX depends on the version 1.2.0 of packageZ,
+    while packageY depends on the version 1.3.0." Version 2.0.0 of packageA uses a packageY whose
+    "dependency would be just "1"".
+    """
+    for version in ("1.2.0", "1.3.0"):
+        services.publish("packageZ", version, {"packageZ.classD": _CLASS_D})
+    for package, class_name, version, required in (
+        ("packageX", "classB", "1.0.0", "1.2.0"),
+        ("packageY", "classC", "1.0.0", "1.3.0"),
+        ("packageY", "classC", "2.0.0", "1"),
+    ):
+        code = {f"{package}.{class_name}": _SUBCLASS.format(package, class_name)}
+        services.publish(package, version, code, Require={"packageZ": required})
+    for major in ("1", "2"):
+        required = {"packageX": "1", "packageY": major}
+        services.publish(
+            "packageA", f"{major}.0.0", {"packageA.classA": _CLASS_A}, Require=required
+        )
+    return "packageA.classA"
+
+
+def test_a_class_that_inherits_two_versions_fails_where_a_member_is_ambiguous(
+    services: cloud.Cloud, class_a: str
+) -> None:
+    environment = cloud.Environment(services.project).deploy(application(class_a, "1", name="a"))
+
+    outcome = environment.run("a", "ambiguous")
+
+    assert outcome["isException"]
+    assert (
+        'Found more than one method "version" in packageA.classA: packageZ.classD of packageZ '
+        "1.2.0, required by packageX 1.0.0; packageZ.classD of packageZ 1.3.0, required by "
+        "packageY 1.0.0"
+    ) in outcome["result"]["message"]
+    # "All remained different versions of the same class are treated as unrelated."
+    assert environment.act("a", "inherited") == ["classB", "classC"]
+
+
+def test_a_class_inherits_the_version_that_satisfies_both_inheritance_chains(
+    services: cloud.Cloud, class_a: str, name: str
+) -> None:
+    # An application in the environment uses 1.3.0, which satisfies one of the two.
+    code = _APPLICATION.format(name, "packageZ").replace("Library", "classD")
+    services.publish(name, "1.0.0", {f"{name}.Application": code}, Require={"packageZ": "1.3.0"})
+    environment = cloud.Environment(services.project).deploy(
+        application(f"{name}.Application", name="app"), application(class_a, "2", name="a")
+    )
+
+    assert environment.act("a", "ambiguous") == "1.2.0"
+    assert environment.act("app", "status") == "1.3.0"
+
+
+def test_a_private_package_is_found_in_its_own_project_only(
+    services: cloud.Cloud, name: str
+) -> None:
+    code = {f"{name}.Library": _LIBRARY.format(name)}
+    services.publish(name, "1.0.0", code, services.project)
+
+    own = call_static(services.project, f"{name}.Library", "version")
+    # The archive is in the cache of the engines now.
+    other = call_static(services.other_project, f"{name}.Library", "version")
+
+    assert own.json() == "1.0.0"
+    assert other.status_code == 404
+
+
+def test_an_environment_is_deleted(services: cloud.Cloud) -> None:
+    environment = cloud.Environment(services.project)
+    environment.deploy(application(f"{WIKI}.Wiki", name="wiki"))
+
+    assert environment.delete() == "deleted", environment.reports()
+
+
+def test_twenty_environments_at_once_fetch_each_archive_once(
+    services: cloud.Cloud, name: str
+) -> None:
+    versions = {"old": "1.0.0", "new": "2.0.0"}
+    for app, version in versions.items():
+        publish_library(services, name, version)
+        publish_application(services, f"{name}.{app}", name, version)
+    # So that the core library is in the cache.
+    cloud.Environment(services.project).deploy()
+    downloads, tasks = services.downloads(), services.tasks()
+    environments = [cloud.Environment(services.project) for _ in range(_ENVIRONMENTS)]
+
+    for environment in environments:
+        environment.start(*(application(f"{name}.{app}.Application", name=app) for app in versions))
+
+    assert {environment.wait() for environment in environments} == {"ready"}
+    expected = {f"{name}.Library/{version}@{name}" for version in versions.values()}
+    expected |= {f"{name}.{app}.Application/1.0.0@{name}.{app}" for app in versions}
+    assert all(environment.versions() == expected for environment in environments)
+    assert sum(services.downloads()) - sum(downloads) == 2 * len(versions)
+    assert all(after > before for before, after in zip(tasks, services.tasks(), strict=True))
+    assert environments[-1].act("old", "status") == "1.0.0"
+    assert environments[-1].act("new", "status") == "2.0.0"
+
+
+def test_a_deployment_whose_package_is_missing_can_be_repeated_once_it_is_published(
+    services: cloud.Cloud, name: str
+) -> None:
+    publish_library(services, f"{name}.library", "1.0.0")
+    environment = cloud.Environment(services.project)
+    environment.start(application(f"{name}.Application", "1", name="app"))
+
+    assert environment.wait() == "deploy failure"
+    message = f"class {name}.Application of a package in the range <2.0.0,>=1.0.0 was not found"
+    assert any(message in report for report in environment.reports())
+
+    publish_application(services, name, f"{name}.library", "1")
+    environment.deploy()
+
+    assert environment.act("app", "status") == "1.0.0"
+
+
+@contextlib.contextmanager
+def unusable(folder: pathlib.Path) -> Iterator[None]:
+    """Put a file in the place of a directory."""
+    aside = folder.rename(folder.with_suffix(".aside"))
+    folder.touch()
+    try:
+        yield
+    finally:
+        folder.unlink()
+        aside.rename(folder)
+
+
+def test_a_deployment_with_an_unusable_cache_fails_and_loses_no_objects_and_pins(
+    services: cloud.Cloud, name: str
+) -> None:
+    library = f"{name}.library"
+    publish_library(services, library, "1.0.0")
+    publish_application(services, name, library, "1")
+    environment = cloud.Environment(services.project)
+    environment.deploy(application(f"{name}.Application", "1", name="first"))
+    publish_library(services, library, "1.1.0")
+
+    with unusable(services.packages_cache):
+        environment.start(application(f"{name}.Application", "1", name="second"))
+        assert environment.wait() == "deploy failure"
+    assert any(str(services.packages_cache) in report for report in environment.reports())
+
+    environment.deploy()
+    assert [environment.act(app, "status") for app in ("first", "second")] == ["1.0.0", "1.0.0"]
+
+
+class Pinned:
+    """An environment of an application, pinned to 1.1.0 of a library that has other versions."""
+
+    def __init__(self, services: cloud.Cloud, name: str) -> None:
+        self.name, self.library = name, f"{name}.library"
+        self.releases = {
+            version: publish_library(services, self.library, version)
+            for version in ("1.0.0", "1.1.0")
+        }
+        self.application = publish_application(services, name, self.library, "1")
+        self.environment = cloud.Environment(services.project)
+        self.environment.deploy(application(f"{name}.Application", name="app"))
+        for version in ("1.2.0", "2.0.0"):
+            self.releases[version] = publish_library(services, self.library, version)
+        self.pins = EnvironmentPins(services.project.murano, self.environment.id)
+        self.catalogs = [GlareCatalog(services.project.glare.session)]
+
+    def preview(self, table: Any) -> list[str]:
+        changes = self.pins.preview(self.catalogs, table)
+        return [f"{c.fqn} {c.before[0]} -> {c.after[0]}" for c in changes]
+
+    def move(self, versions: Any) -> str:
+        """Move the pin of the library, and return the status of the environment."""
+        return self.environment.deploy_session(self.pins.move({self.library: versions}))
+
+    def version(self) -> str:
+        """Return the pinned version of the library, which the application uses as well."""
+        (pin,) = self.pins.read().dump()[self.library]
+        assert self.environment.act("app", "status") == pin
+        assert f"{self.library}.Library/{pin}@{self.library}" in self.environment.versions()
+        return pin
+
+
+@pytest.fixture
+def pinned(services: cloud.Cloud, name: str) -> Pinned:
+    return Pinned(services, name)
+
+
+def test_a_pin_is_moved_with_the_objects_of_the_package(
+    services: cloud.Cloud, pinned: Pinned
+) -> None:
+    expected = {"io.murano": ["0.16.0"], pinned.library: ["1.1.0"], pinned.name: ["1.0.0"]}
+    assert pinned.environment.model()["?"]["_pins"] == expected
+
+    assert pinned.preview({pinned.library: "1.0.0"}) == [f"{pinned.library} 1.1.0 -> 1.0.0"]
+    assert pinned.move("1.0.0") == "ready"
+    assert pinned.version() == "1.0.0"
+    # An action is a task as well.
+    assert pinned.environment.model()["?"]["_pins"] == {**expected, pinned.library: ["1.0.0"]}
+
+    pinned.pins.discard(pinned.pins.move({pinned.library: None}))
+    pinned.environment.deploy()
+    assert pinned.version() == "1.0.0"
+
+    assert pinned.preview({pinned.library: None}) == [f"{pinned.library} 1.0.0 -> 1.2.0"]
+    operators = EnvironmentPins(services.operator, pinned.environment.id)
+    operators.deploy(operators.move({pinned.library: None}))
+    assert pinned.environment.wait() == "ready"
+    assert pinned.version() == "1.2.0"
+
+
+def test_all_pins_are_moved(services: cloud.Cloud, pinned: Pinned) -> None:
+    code = {f"{pinned.name}.Application": _APPLICATION.format(pinned.name, pinned.library)}
+    services.publish(pinned.name, "1.3.0", code, Require={pinned.library: ">=1,<1.2"})
+    services.yank(pinned.releases["1.1.0"], "loses data")
+    table = dict.fromkeys(pinned.pins.read().table)
+    preview = pinned.preview(table)
+
+    assert pinned.environment.deploy_session(pinned.pins.move(table)) == "ready"
+
+    assert preview == [f"{pinned.name} 1.0.0 -> 1.3.0", f"{pinned.library} 1.1.0 -> 1.0.0"]
+    assert pinned.version() == "1.0.0"
+    assert f"{pinned.name}.Application/1.3.0@{pinned.name}" in pinned.environment.versions()
+
+
+def test_an_invalid_move_fails_and_leaves_the_environment_as_it_was(pinned: Pinned) -> None:
+    for table, reason in (
+        ({pinned.library: "1.9.0"}, "not found in Glare (available: 2.0.0, 1.2.0, 1.1.0, 1.0.0)"),
+        ({pinned.library: ["2.0.0"]}, "cannot be pinned to 2.0.0: the environment would use 2.0.0"),
+        (["1.0.0"], "expected packages with their versions"),
+    ):
+        session = pinned.environment.configure()
+        pinned.environment.patch_model(session, "/?/_pins", table)
+
+        assert pinned.environment.deploy_session(session) == "deploy failure"
+        assert any(reason in report for report in pinned.environment.reports())
+        assert pinned.version() == "1.1.0"
+
+    assert pinned.move(["1.0.0"]) == "ready"
+    assert pinned.version() == "1.0.0"
+
+
+def test_an_environment_whose_pin_is_missing_is_deployed_once_the_pin_is_moved(
+    services: cloud.Cloud, pinned: Pinned
+) -> None:
+    services.remove(pinned.releases["1.1.0"])
+
+    assert pinned.environment.start().wait() == "deploy failure"
+    for reason in (
+        f"required by {pinned.name} 1.0.0, pinned to 1.1.0, was not found in Glare "
+        f"(available: 2.0.0, 1.2.0, 1.0.0)",
+        f"to move the pin, set /?/_pins/{pinned.library} in the environment's model",
+    ):
+        assert any(reason in report for report in pinned.environment.reports())
+    with pytest.raises(NoSuchPackage, match=r"pinned to 1\.1\.0"):
+        pinned.preview({pinned.name: None})
+
+    assert pinned.preview({pinned.library: None}) == [f"{pinned.library} 1.1.0 -> 1.2.0"]
+    assert pinned.move(None) == "ready"
+    assert pinned.version() == "1.2.0"
+
+
+def test_an_environment_whose_pin_is_missing_is_deleted(
+    services: cloud.Cloud, pinned: Pinned
+) -> None:
+    services.remove(pinned.releases["1.1.0"])
+    services.remove(pinned.application)
+
+    # Nothing can stand in for the application.
+    assert pinned.environment.delete() == "delete failure"
+    warning = (
+        f"The pinned package {pinned.library} 1.1.0 was not found in Glare. The environment is "
+        f"deleted with 1.2.0"
+    )
+    reports = pinned.environment.reports()
+    assert warning in reports
+    assert not any("to move the pin" in report for report in reports)
+
+    publish_application(services, pinned.name, pinned.library, "1")
+    assert pinned.environment.delete() == "deleted"
+
+
+def test_the_pins_of_an_unknown_environment_are_an_error(services: cloud.Cloud) -> None:
+    with pytest.raises(CatalogError, match=r"Murano's API answered GET .* the status 404"):
+        EnvironmentPins(services.project.murano, "missing").read()
+
+
+def begun(environment: cloud.Environment) -> None:
+    """Wait until an application with a slow method says so."""
+    processes.wait_until(lambda: "It begins" in environment.reports(), "the start of the task")
+
+
+def test_no_environment_stays_in_deploying_when_the_engines_stop(
+    services: cloud.Cloud, name: str
+) -> None:
+    services.publish(name, "1.0.0", {f"{name}.Application": _SLOW.format(name)})
+    environment = cloud.Environment(services.project)
+    environment.start(application(f"{name}.Application", name="app"))
+    begun(environment)
+
+    services.engines.stop(signal.SIGTERM)
+    assert environment.wait() == "deploy failure"
+    assert any("the engine was stopped" in report for report in environment.reports())
+
+    # What was deployed before the stop is known.
+    services.engines.start()
+    environment.deploy()
+    assert environment.act("app", "stage") == "begun"
+
+    environment.start_deletion()
+    begun(environment)
+    services.engines.stop(signal.SIGTERM)
+    assert environment.wait() == "delete failure"
+    services.engines.start()
+    environment.abandon()
+    assert environment.status() == "deleted"
+
+
+def test_the_environment_of_a_killed_engine_stays_in_deploying_until_it_is_abandoned(
+    services: cloud.Cloud, name: str
+) -> None:
+    services.publish(name, "1.0.0", {f"{name}.Application": _SLOW.format(name)})
+    environment = cloud.Environment(services.project)
+    environment.start(application(f"{name}.Application", name="app"))
+    begun(environment)
+
+    services.engines.stop(signal.SIGKILL)
+    services.engines.start()
+    # No engine gets the task again, while each takes others.
+    tasks = services.tasks()
+    for _ in range(2):
+        cloud.Environment(services.project).deploy()
+
+    assert sum(services.tasks()) - sum(tasks) == 2
+    assert environment.status() == "deploying"
+    environment.abandon()
+    assert environment.status() == "deleted"
+
+
+def upload_to_murano(project: cloud.Project, name: str) -> str:
+    """Upload a package to Murano's own storage, and return its path."""
+    files = {"file": ("package.zip", packages.package(name, "1.0.0"))}
+    answer = project.murano.post("/v1/catalog/packages", files=files)
+    return f"/v1/catalog/packages/{answer.json()['id']}"
+
+
+def test_packages_are_migrated_to_the_projects_that_own_them(
+    services: cloud.Cloud, name: str, tmp_path: pathlib.Path
+) -> None:
+    upload_to_murano(services.project, name)
+    public = upload_to_murano(services.project, f"{name}.public")
+    upload_to_murano(services.other_project, name)
+    patch = [{"op": "replace", "path": "/is_public", "value": True}]
+    headers = {"Content-Type": "application/murano-packages-json-patch"}
+    services.operator.patch(public, data=json.dumps(patch), headers=headers)
+    # The administrator gets no role in the other project.
+    owner = services.identity.add_member("admin", "one")
+    clouds = tmp_path / "clouds.yaml"
+    admin = {"auth": services.identity.credentials()}
+    clouds.write_text(yaml.safe_dump({"clouds": {"admin": admin}}))
+    arguments = ("murano", "migrate", "--all-projects", "-f", "json")
+    finished = subprocess.run(
+        [sys.executable, "-m", "openstackclient.shell", "--os-cloud", "admin", *arguments],
+        env={**os.environ, "OS_CLIENT_CONFIG_FILE": str(clouds)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 1, finished.stderr
+    rows = json.loads(finished.stdout)
+    (refused,) = [row for row in rows if row["Owner"] != owner]
+    assert refused["Result"] == "refused"
+    assert "you cannot authenticate for its project" in refused["Reason"]
+    assert f"give your user a role in the project {refused['Owner']}" in refused["Reason"]
+    migrated = {row["Name"]: (row["Visibility"], row["Result"]) for row in rows if row != refused}
+    assert migrated == {name: ("private", "migrated"), f"{name}.public": ("public", "migrated")}
+    query = {"name": f"in:{name},{name}.public", "status": "active"}
+    artifacts = services.project.glare.get("/artifacts/murano", params=query).json()["artifacts"]
+    assert {(a["name"], a["owner"], a["visibility"]) for a in artifacts} == {
+        (name, owner, "private"),
+        (f"{name}.public", owner, "public"),
+    }
+
+
+@pytest.fixture
+def openstack(services: cloud.Cloud, tmp_path: pathlib.Path) -> OpenStack:
+    return OpenStack.of_user(tmp_path, services.identity.credentials("one"))
+
+
+def test_pins_are_listed_and_shown_in_advance_by_the_command(
+    services: cloud.Cloud, pinned: Pinned, openstack: OpenStack
+) -> None:
+    environment = pinned.environment.id
+    known_as = services.project.murano.get(f"/v1/environments/{environment}").json()["name"]
+    library, pins = pinned.library, ("environment", "pins")
+    expected = [
+        {"Name": "io.murano", "Versions": ["0.16.0"]},
+        {"Name": pinned.name, "Versions": ["1.0.0"]},
+        {"Name": library, "Versions": ["1.1.0"]},
+    ]
+    assert openstack.json(*pins, "list", environment) == expected
+    assert openstack.json(*pins, "list", known_as) == expected
+
+    newest = [{"Name": library, "Before": ["1.1.0"], "After": ["1.2.0"]}]
+    update = (*pins, "update", known_as)
+    assert openstack.json(*update, "--dry-run") == newest
+    assert openstack.json(*update, library, "--dry-run") == newest
+    (moved,) = openstack.json(*update, f"{library}@1.0.0", "--dry-run")
+    assert moved["After"] == ["1.0.0"]
+    unchanged = openstack.ok(*update, f"{library}@1.1.0", "--yes")
+    assert unchanged.err == "Nothing changes.\n"
+
+    for arguments, code, reason in (
+        ((library,), 1, "there is no terminal to ask on; add --yes"),
+        (("org.typo",), 1, "org.typo is not pinned; the pinned packages are io.murano, "),
+        ((library, f"{library}@1.0.0"), 1, f"{library} is named twice"),
+        ((f"{library}@7.0.0",), 3, "(available: 2.0.0, 1.2.0, 1.1.0, 1.0.0)"),
+        ((f"{library}@x",), 2, "'x' is not a valid version"),
+    ):
+        refused = openstack.run(*update, *arguments)
+        assert refused.code == code
+        assert reason in refused.err
+        assert "Traceback" not in refused.err
+    unknown = openstack.run(*pins, "list", "typo")
+    assert unknown.code == 3
+    assert "no environment with the id or the name typo" in unknown.err
+    assert openstack.json(*pins, "list", environment) == expected
+
+
+def test_pins_are_updated_by_the_command(
+    services: cloud.Cloud, pinned: Pinned, openstack: OpenStack
+) -> None:
+    library = pinned.library
+    update = ("environment", "pins", "update", pinned.environment.id)
+
+    one = openstack.ok(*update, f"{library}@1.0.0", "--yes", "--wait", "-f", "json")
+    assert one.json() == [{"Name": library, "Before": ["1.1.0"], "After": ["1.0.0"]}]
+    assert one.err.endswith("Deployed.\n")
+    assert pinned.pins.read().dump()[library] == ["1.0.0"]
+
+    (change,) = openstack.json(*update, f"{library}@1.1.0", "--no-deploy")
+    assert pinned.pins.read().dump()[library] == ["1.0.0"]
+    assert pinned.environment.deploy_session(change["Session"]) == "ready"
+    assert pinned.pins.read().dump()[library] == ["1.1.0"]
+
+    late = openstack.run(*update, "--yes", "--wait", "--timeout", 0)
+    assert late.code == 4
+    assert "did not end within 0 seconds" in late.err
+    assert pinned.environment.wait() == "ready"
+    assert pinned.pins.read().dump()[library] == ["1.2.0"]
+
+    # A class that cannot be read: the preview reads no code.
+    code = (
+        f"Name: {library}.Library\nMethods:\n  version:\n    Body:\n      - $a: 1\n        $b: 2\n"
+    )
+    services.publish(library, "1.3.0", {f"{library}.Library": code})
+    failed = openstack.run(*update, library, "--yes", "--wait")
+    assert failed.code == 1
+    assert f"the deployment of the environment {pinned.environment.id} failed: " in failed.err
+    assert "a statement assigns one value" in failed.err
+    assert pinned.pins.read().dump()[library] == ["1.2.0"]

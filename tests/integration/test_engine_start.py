@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The start of the engine's service: the check of its configuration."""
+
+import configparser
+import logging
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from examples import demo
+from loader import config
+from loader.catalogs import options as catalog_options
+from loader.engine import service, shutdown
+from tests import processes
+from tests.integration import tasks
+
+_UNIT = processes.ROOT / "loader" / "engine" / "etc" / "murano-glare-engine.service"
+
+_CONFIGURATION = """\
+[DEFAULT]
+transport_url = rabbit://nobody@127.0.0.1:1/
+[engine]
+packages_service = glare
+packages_cache = {cache}
+[glare]
+url = http://127.0.0.1:9494
+[package_loader]
+fetch_workers = {workers}
+"""
+
+
+def _run(folder: pathlib.Path, *arguments: str, workers: object = 4) -> Any:
+    configuration = folder / "murano.conf"
+    configuration.write_text(_CONFIGURATION.format(cache=folder / "cache", workers=workers))
+    command = [sys.executable, "-W", "ignore", "-m", "loader.engine.service", *arguments]
+    command += ["--config-file", str(configuration)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def options(conf: Any) -> Iterator[Any]:
+    """The configuration, to be changed by one test."""
+    catalog_options.register(conf, config.OPTIONS)
+    yield conf
+    for option, group in (
+        ("catalogs", "package_loader"),
+        ("lock_file", "package_loader"),
+        ("packages_cache", "engine"),
+        ("enabled_plugins", "murano"),
+    ):
+        conf.clear_override(option, group)
+
+
+def test_a_valid_configuration_says_where_packages_come_from(tmp_path: pathlib.Path) -> None:
+    ended = _run(tmp_path, "--check")
+
+    assert ended.returncode == 0, ended.stderr
+    expected = f"Packages come from Glare at http://127.0.0.1:9494, and are kept in {tmp_path}"
+    assert expected in ended.stdout
+
+
+def test_an_invalid_option_ends_the_service_in_one_line(tmp_path: pathlib.Path) -> None:
+    ended = _run(tmp_path, workers="many")
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("murano-glare-engine: ")
+    assert "fetch_workers" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_negative_time_to_stop_is_refused(tmp_path: pathlib.Path) -> None:
+    configuration = tmp_path / "murano.conf"
+    configuration.write_text("[engine]\ngraceful_stop_seconds = -1\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(configuration)])
+    catalog_options.register(conf, config.SERVICE_OPTIONS)
+
+    with pytest.raises(cfg.ConfigFileValueError, match="graceful_stop_seconds"):
+        _ = conf.engine.graceful_stop_seconds
+
+
+def test_systemd_waits_for_the_longest_stop() -> None:
+    unit = configparser.ConfigParser()
+    unit.read(_UNIT)
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    catalog_options.register(conf, config.SERVICE_OPTIONS)
+
+    assert unit["Service"].getint("TimeoutStopSec") >= shutdown.longest_stop(conf)
+    # All signals but the last go to the main process alone.
+    assert unit["Service"]["KillMode"] == "mixed"
+
+
+def test_the_help_says_what_the_command_is(tmp_path: pathlib.Path) -> None:
+    assert (
+        "Run Murano's engine with packages in several versions" in _run(tmp_path, "--help").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "option", "value", "message"),
+    [
+        ("engine", "packages_service", "glaer", r"\[engine\] packages_service = glaer: expected"),
+        (
+            "package_loader",
+            "catalogs",
+            ["directory", "glaer"],
+            r"\[package_loader\] catalogs = directory, glaer: the catalogue 'glaer' is not",
+        ),
+        (
+            "package_loader",
+            "lock_file",
+            "/no/such.lock",
+            r"\[package_loader\] lock_file = /no/such.lock: cannot read the lock file",
+        ),
+        (
+            "engine",
+            "packages_cache",
+            "/proc/packages",
+            r"\[engine\] packages_cache = /proc/packages: cannot make directories",
+        ),
+        (
+            "murano",
+            "enabled_plugins",
+            ["a-plugin"],
+            r"\[murano\] enabled_plugins = a-plugin: no installed distribution of this name",
+        ),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_value(
+    options: Any, group: str, option: str, value: object, message: str
+) -> None:
+    options.set_override(option, value, group)
+
+    with pytest.raises(service.InvalidConfiguration, match=message):
+        service.check(options)
+
+
+def test_murano_s_own_loader_stays_selectable(
+    options: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    options.set_override("packages_service", "murano", "engine")
+
+    with caplog.at_level(logging.INFO):
+        service.check(options)
+
+    assert "Packages come from Murano's API" in caplog.text
+
+
+def test_a_task_without_a_loader_reports_the_reason(options: Any) -> None:
+    options.set_override("packages_cache", "/proc/packages", "engine")
+    model = {"Objects": None, "project_id": demo.PROJECT, "user_id": "alice"}
+
+    result = tasks.run_model(model)
+
+    assert result["action"]["isException"]
+    assert "/proc/packages" in result["action"]["result"]["message"]
+    assert result["model"] == model

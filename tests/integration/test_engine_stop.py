@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The stop of ``murano-glare-engine``: what happens to its tasks, and to those in the queue.
+
+The tests play murano-api; ``test_cloud.py`` stops engines behind the real one.
+"""
+
+import contextlib
+import copy
+import pathlib
+import re
+import signal
+import uuid
+from collections.abc import Iterator
+from concurrent import futures
+from typing import Any
+
+import pytest
+
+from tests import packages
+from tests.integration import services
+from tests.processes import wait_until
+
+pytestmark = pytest.mark.services
+
+BEGUN = "it begins"
+SLOW = "org.test.slow"
+LONG = 600
+# For an engine to end, with nothing to wait for.
+_SECONDS = 15
+STOPPED = "the engine was stopped before this task ended"
+
+_APPLICATION = """\
+Namespaces:
+  std: io.murano
+Name: org.test.slow.Application
+Extends: std:Application
+Properties:
+  name:
+    Contract: $.string().notNull()
+  seconds:
+    Contract: $.int().notNull()
+  stage:
+    Contract: $.string()
+    Usage: Out
+Methods:
+  deploy:
+    Body:
+      - $.stage: begun
+      - logger(slow).info('it begins')
+      - Try:
+          - sleep($.seconds)
+        Catch:
+          Do:
+            - $.stage: caught
+        Finally:
+          - logger(slow).info('it cleans up')
+          - sleep($.seconds)
+      - $.stage: done
+  wait:
+    Usage: Static
+    Scope: Public
+    Arguments:
+      - seconds:
+          Contract: $.int().notNull()
+    Body:
+      - logger(slow).info('it begins')
+      - sleep($seconds)
+  .destroy:
+    Body:
+      - logger(slow).info('it begins to destroy ' + $.name)
+      - sleep($.seconds)
+"""
+
+
+@pytest.fixture(scope="module")
+def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("glare")
+    content = packages.files(
+        packages.manifest(SLOW, Classes={f"{SLOW}.Application": "Application.yaml"})
+    )
+    content["Classes/Application.yaml"] = _APPLICATION.encode()
+    with services.embedded_glare(folder) as url:
+        services.publish_everything(url, packages.write(folder / "slow", content))
+        yield url
+
+
+@pytest.fixture
+def queue() -> Iterator[str]:
+    with services.message_queue() as url:
+        yield url
+
+
+class Engines:
+    """Engines on one message queue."""
+
+    def __init__(self, stack: contextlib.ExitStack, folder: pathlib.Path, *urls: str) -> None:
+        self._stack = stack
+        self._folder = folder
+        self._urls = urls
+
+    def start(self, **options: Any) -> services.Engine:
+        folder = self._folder / uuid.uuid4().hex
+        folder.mkdir()
+        return self._stack.enter_context(services.murano_engine(folder, *self._urls, **options))
+
+
+@pytest.fixture
+def engines(queue: str, glare_url: str, tmp_path: pathlib.Path) -> Iterator[Engines]:
+    with contextlib.ExitStack() as stack:
+        yield Engines(stack, tmp_path, queue, glare_url)
+
+
+@pytest.fixture
+def api(queue: str) -> Iterator[services.MuranoApi]:
+    with services.MuranoApi(queue) as api:
+        yield api
+
+
+def environment(seconds: int) -> dict[str, Any]:
+    """A model of an environment whose deployment takes twice as long."""
+    name = f"environment-{uuid.uuid4().hex}"
+    header = {"id": "app", "type": f"{SLOW}.Application"}
+    return {
+        "Objects": {
+            "?": {"id": name, "type": "io.murano.Environment"},
+            "name": name,
+            "applications": [{"?": header, "name": "app", "seconds": seconds}],
+        },
+        "SystemData": {},
+        "project_id": services.PROJECT,
+        "user_id": services.USER,
+    }
+
+
+@contextlib.contextmanager
+def beginning(engine: services.Engine) -> Iterator[None]:
+    """Wait until what is started runs."""
+    before = engine.log.count(BEGUN)
+    yield
+    wait_until(lambda: engine.log.count(BEGUN) > before, "the start of the task")
+
+
+def start(api: services.MuranoApi, engine: services.Engine, seconds: int) -> dict[str, Any]:
+    """Start a deployment, and wait until its application is being deployed."""
+    model = environment(seconds)
+    with beginning(engine):
+        api.start(model, services.environment_id(model), "deploy")
+    return model
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_running_deployment_ends_and_is_reported(
+    engines: Engines, api: services.MuranoApi, workers: int
+) -> None:
+    engine = engines.start(workers=workers)
+    model = start(api, engine, 2)
+
+    # Workers get SIGTERM twice then: from systemd, and from their parent.
+    engine.send(signal.SIGTERM)
+    result = api.result(model)
+
+    assert not result["action"]["isException"]
+    assert result["model"]["Objects"]["applications"][0]["stage"] == "done"
+    assert engine.wait(_SECONDS) == 0
+    assert not engine.has_processes()
+
+
+def test_a_deployment_that_takes_too_long_fails_with_its_objects_and_pins(
+    engines: Engines, api: services.MuranoApi
+) -> None:
+    engine = engines.start(workers=2, graceful_stop_seconds=1)
+    model = start(api, engine, LONG)
+
+    assert engine.terminate(_SECONDS) == 0
+    result = api.result(model)
+
+    assert result["action"]["isException"]
+    assert STOPPED in result["action"]["result"]["message"]
+    # Neither Catch nor Finally of the package stops the interruption.
+    assert result["model"]["Objects"]["applications"][0]["stage"] == "begun"
+    assert result["model"]["SystemData"]["Packages"][SLOW] == ["1.0.0"]
+    assert result["model"]["project_id"] == services.PROJECT
+    assert "it cleans up" in engine.log
+    assert not engine.has_processes()
+
+
+def test_a_deletion_that_takes_too_long_fails_and_keeps_its_objects(
+    engines: Engines, api: services.MuranoApi
+) -> None:
+    engine = engines.start(graceful_stop_seconds=0)
+    model = environment(LONG)
+    name, objects = services.environment_id(model), model.pop("Objects")
+    model |= {"Objects": None, "ObjectsCopy": objects}
+    with beginning(engine):
+        api.start_deletion(name, model)
+
+    assert engine.terminate(_SECONDS) == 0
+    result = api.results(1)[name]
+
+    assert STOPPED in result["action"]["result"]["message"]
+    assert result["model"]["Objects"] is None
+    assert result["model"]["ObjectsCopy"] == objects
+
+
+def test_an_interrupted_task_destroys_nothing_that_stays(
+    engines: Engines, api: services.MuranoApi
+) -> None:
+    engine = engines.start(graceful_stop_seconds=0)
+    model = environment(LONG)
+    removed = {"?": {"id": "removed", "type": f"{SLOW}.Application"}, "name": "removed"}
+    model["ObjectsCopy"] = copy.deepcopy(model["Objects"])
+    model["ObjectsCopy"]["applications"].append({**removed, "seconds": LONG})
+    with beginning(engine):
+        api.start(model, services.environment_id(model), "deploy")
+
+    assert engine.terminate(_SECONDS) == 0
+    result = api.result(model)
+
+    assert STOPPED in result["action"]["result"]["message"]
+    assert result["model"]["Objects"]["applications"] == model["Objects"]["applications"]
+    assert result["model"]["ObjectsCopy"] == model["ObjectsCopy"]
+    assert re.findall("to destroy (.*)", engine.log) == ["removed"]
+
+
+def test_sigint_fails_running_deployments_at_once(
+    engines: Engines, api: services.MuranoApi
+) -> None:
+    engine = engines.start(workers=2)
+    model = start(api, engine, LONG)
+
+    engine.send(signal.SIGTERM)
+    wait_until(lambda: "Stopping" in engine.log, "the stop")
+    engine.send(signal.SIGINT)
+
+    assert STOPPED in api.result(model)["action"]["result"]["message"]
+    assert engine.wait(_SECONDS) == 0
+
+
+def test_a_static_action_that_takes_too_long_fails(
+    engines: Engines, api: services.MuranoApi
+) -> None:
+    engine = engines.start(graceful_stop_seconds=0)
+
+    with futures.ThreadPoolExecutor() as pool:
+        with beginning(engine):
+            answer = pool.submit(
+                api.call_static_action, f"{SLOW}.Application", "1", "wait", seconds=LONG
+            )
+        engine.terminate(_SECONDS)
+
+        with pytest.raises(Exception, match=STOPPED):
+            answer.result()
+
+
+def test_a_stopping_engine_takes_no_new_tasks(
+    engines: Engines, api: services.MuranoApi, queue: str
+) -> None:
+    stopping = engines.start()
+    slow = start(api, stopping, LONG)
+    stopping.send(signal.SIGTERM)
+    wait_until(lambda: not services.consumers(queue, "tasks"), "the engine to leave the queue")
+
+    models = [environment(0) for _ in range(4)]
+    for model in models:
+        api.start(model, services.environment_id(model), "deploy")
+    other = engines.start()
+
+    results = api.results(len(models))
+    assert results.keys() == set(map(services.environment_id, models))
+    assert not any(result["action"]["isException"] for result in results.values())
+    assert stopping.has_processes()
+    assert other.log.count("Starting processing task") == len(models)
+    stopping.send(signal.SIGINT)
+    assert STOPPED in api.result(slow)["action"]["result"]["message"]
+
+
+def test_a_task_that_was_received_and_not_begun_returns_to_the_queue(
+    engines: Engines, api: services.MuranoApi, queue: str
+) -> None:
+    engine = engines.start(tasks=1, graceful_stop_seconds=0)
+    running = start(api, engine, LONG)
+    received = environment(0)
+    api.start(received, services.environment_id(received), "deploy")
+    wait_until(lambda: not services.messages(queue, "tasks"), "the receipt of the second task")
+
+    assert engine.terminate(_SECONDS) == 0
+    assert STOPPED in api.result(running)["action"]["result"]["message"]
+    assert services.messages(queue, "tasks") == 1
+
+    engines.start()
+    assert not api.result(received)["action"]["isException"]
+
+
+def test_a_result_waits_for_murano_api_without_an_end(engines: Engines, queue: str) -> None:
+    engine = engines.start(graceful_stop_seconds=0)
+    with services.MuranoApi(queue) as api:
+        start(api, engine, LONG)
+
+    assert engine.terminate(_SECONDS) == 0
+    result = services.take_message(queue, "results")
+    assert STOPPED in result.body
+    assert "expiration" not in result.properties
+
+
+def test_a_killed_engine_reports_nothing_and_its_task_is_lost(
+    engines: Engines, api: services.MuranoApi, queue: str
+) -> None:
+    engine = engines.start()
+    start(api, engine, LONG)
+    engine.send(signal.SIGKILL)
+    engine.wait(_SECONDS)
+
+    wait_until(lambda: not services.consumers(queue, "tasks"), "the broker to see the end")
+    assert services.messages(queue, "tasks") == 0
+    ended = start(api, engines.start(), 0)
+    assert api.result(ended)

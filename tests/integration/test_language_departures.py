@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where Murano departs from the MuranoPL reference: each row of the documentation's table.
+
+If a test fails here, Murano may have been corrected: then remove the row and the test.
+"""
+
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from murano.dsl import dsl_exception
+from murano.dsl import exceptions as dsl_exceptions
+
+from loader.engine import error_places
+from tests.integration import murano_pl, tasks
+
+TABLE = pathlib.Path(__file__).parents[2] / "doc" / "source" / "user" / "language.rst"
+
+LANGUAGE = "org.example.language"
+CONTRACTS = f"{LANGUAGE}.contracts.Contracts"
+DEPARTURES = f"{LANGUAGE}.departures"
+PROPERTIES = f"{DEPARTURES}.Properties"
+
+_shown: set[str] = set()
+
+
+def shows(*rows: str) -> Callable[[Any], Any]:
+    """Mark a test that shows the departures of these rows, by their first column."""
+    _shown.update(rows)
+    return lambda test: test
+
+
+def test_each_row_of_the_documentation_is_shown() -> None:
+    rows = re.findall(r"^   \* - (.+(?:\n {7}.+)*)$", TABLE.read_text(), re.MULTILINE)
+
+    assert {" ".join(row.split()) for row in rows} - {"Construct"} == _shown
+
+
+@pytest.fixture(scope="module")
+def engine(language: None) -> Iterator[murano_pl.Engine]:
+    with murano_pl.running() as running:
+        yield running
+
+
+def _take(engine: murano_pl.Engine, contract: str, *values: Any) -> list[Any]:
+    """Return what becomes of values by a contract."""
+    return [engine.dump(engine.load(CONTRACTS, **{contract: value}))[contract] for value in values]
+
+
+@shows("``$.class(A, B)``")
+def test_the_second_class_makes_no_object(engine: murano_pl.Engine) -> None:
+    loaded = engine.dump(engine.load(CONTRACTS))
+
+    assert loaded["hostOrVirtualHost"] is None
+    # With the default {} there is an object, but not in the place of null.
+    assert loaded["virtualHost"]["?"]["type"].startswith(f"{LANGUAGE}.contracts.VirtualHost/")
+    assert _take(engine, "virtualHost", None) == [None]
+
+
+@shows("``[$.int(), $.string()]``")
+def test_an_array_may_be_shorter_than_its_contract(engine: murano_pl.Engine) -> None:
+    assert _take(engine, "integerAndStrings", [], [1]) == [[], [1]]
+    with pytest.raises(dsl_exceptions.ContractViolationException, match="less than 2"):
+        _take(engine, "twoOrMore", [1])
+
+
+@shows("``[ ]``, ``[$.int()]``, ``{ }``")
+def test_arrays_and_dictionaries_are_never_null(engine: murano_pl.Engine) -> None:
+    assert _take(engine, "integers", "5", None) == [[5], []]
+    assert _take(engine, "anyArray", 5, None) == [[5], []]
+    assert _take(engine, "anyDictionary", None) == [{}]
+
+
+@shows("``{A: $.int(), B: [$.string()]}``")
+def test_keys_that_the_contract_does_not_name_are_dropped(engine: murano_pl.Engine) -> None:
+    assert _take(engine, "record", {"A": 1, "C": 2}) == [{"A": 1, "B": []}]
+
+
+@shows("``$.string()``")
+def test_some_values_do_not_become_strings(engine: murano_pl.Engine) -> None:
+    assert _take(engine, "string", True) == ["True"]
+    for value in (1.5, [1], {"a": 1}):
+        with pytest.raises(dsl_exceptions.ContractViolationException, match="string"):
+            _take(engine, "string", value)
+
+
+@shows("``$.bool()``")
+def test_empty_values_become_false(engine: murano_pl.Engine) -> None:
+    assert _take(engine, "bool", "", [], {}, 0.0) == [False] * 4
+    assert _take(engine, "bool", "false", "0") == [True, True]
+
+
+@shows("``$.int()``")
+def test_fractions_are_dropped(engine: murano_pl.Engine) -> None:
+    assert _take(engine, "integer", 1.9, -1.9, True) == [1, -1, 1]
+
+
+@shows("``Usage: Out``", "``Usage: Const``")
+def test_a_user_sets_outputs_and_changes_constants(language: None, conf: Any) -> None:
+    read = tasks.action("object", "read")
+    deployed = tasks.run({"type": PROPERTIES}, action=read, output="user", constant="before")
+    deployed["model"]["Objects"]["constant"] = "after"
+    again = tasks.run_model(deployed["model"], read)
+
+    assert deployed["action"]["result"] == [None, "before", "user", "default"]
+    assert again["action"]["result"] == [None, "after", "user", "default"]
+
+
+@shows("``Usage: In``")
+def test_initialize_writes_inputs(engine: murano_pl.Engine) -> None:
+    loaded = engine.load(PROPERTIES, input="initialize", constant="user")
+
+    assert engine.act(loaded, "read") == ["changed", "changed", None, "default"]
+
+
+@shows("``Usage: Config``")
+def test_a_configuration_file_needs_the_version_in_its_name(
+    language: None, conf: Any, tmp_path: pathlib.Path
+) -> None:
+    conf.set_override("class_configs", str(tmp_path), "engine")
+    found = []
+
+    for name in (PROPERTIES, f"{PROPERTIES}-1", f"{PROPERTIES}-1.0", f"{PROPERTIES}-1.0.0"):
+        (tmp_path / f"{name}.yaml").write_text(f"configured: {name[len(PROPERTIES) :]!r}\n")
+        with murano_pl.running() as engine:
+            found.append(engine.act(engine.load(PROPERTIES), "read")[-1])
+
+    assert found == ["default", "-1", "-1.0", "-1.0.0"]
+
+
+@shows("``If``, ``While``, ``Switch``")
+def test_conditions_are_any_values(engine: murano_pl.Engine) -> None:
+    assert engine.call(f"{DEPARTURES}.Predicates", "truth") == [2, "no", [0]]
+    with pytest.raises(error_places.InvalidClass, match="the block is incomplete: While, Do"):
+        engine.find_class(f"{DEPARTURES}.ConstantCondition")
+
+
+@shows("``Parallel``")
+def test_a_method_runs_once_at_a_time_on_an_object(engine: murano_pl.Engine) -> None:
+    assert engine.call(f"{DEPARTURES}.Parallel", "oneObject") == 1
+    assert engine.call(f"{DEPARTURES}.Parallel", "oneObjectAtOnce") == 2
+
+
+@shows("``Catch``")
+def test_exceptions_of_python_are_not_found_by_their_short_names(
+    engine: murano_pl.Engine,
+) -> None:
+    assert engine.call(f"{DEPARTURES}.Exceptions", "byName") == "ValueError"
+    assert engine.call(f"{DEPARTURES}.Exceptions", "byFullName") == "caught by name"
+
+
+@shows("``Scope``")
+def test_any_scope_is_accepted(engine: murano_pl.Engine) -> None:
+    assert engine.call(f"{DEPARTURES}.Scopes", "call") == "called"
+
+
+@shows("``type($object)``", "``Format: 1.3``")
+def test_a_type_is_a_name_before_format_1_4(language: None, conf: Any) -> None:
+    old = f"{LANGUAGE}.oldformat.OldFormat"
+
+    # The method is public, although "Scope" is of the format 1.4.
+    assert tasks.call_static(old, "types") == [old, True]
+
+
+@shows("``Usage: Extension``")
+def test_an_extension_method_without_an_argument_is_refused_when_it_is_called(
+    engine: murano_pl.Engine,
+) -> None:
+    with pytest.raises(dsl_exception.MuranoPlException, match='No method "method"'):
+        engine.call(f"{DEPARTURES}.NoArgument", "call")
+
+
+@shows("``typeinfo($).version``")
+def test_a_version_is_a_list_once_it_is_a_value(engine: murano_pl.Engine) -> None:
+    assert engine.call(f"{DEPARTURES}.Reflection", "versions") == [[1, 0, 0, [], []], "1.0.0"]
+
+
+@shows("``typeinfo($).methods``", "``io.murano.Object``")
+def test_initialize_and_destroy_are_no_methods(engine: murano_pl.Engine) -> None:
+    reflection = f"{DEPARTURES}.Reflection"
+    methods = engine.call(reflection, "methods")
+
+    assert {"getAttr", "setAttr", "methods"} < set(methods)
+    assert not {"initialize", "destroy", ".init", ".destroy"} & set(methods)
+    with pytest.raises(dsl_exception.MuranoPlException, match='Unknown method "initialize"'):
+        engine.call(reflection, "callInitialize")
+
+
+@shows("``$method.arguments``")
+def test_methods_in_python_have_no_arguments(engine: murano_pl.Engine) -> None:
+    assert engine.call(f"{DEPARTURES}.Reflection", "pythonArguments") is None
+
+
+@shows("``logger(NAME)``")
+def test_a_logger_has_a_prefix(engine: murano_pl.Engine, caplog: pytest.LogCaptureFixture) -> None:
+    messages = f"{LANGUAGE}.logging.Messages"
+    engine.call(messages, "unformatted")
+
+    assert f"applications.{messages}" in {record.name for record in caplog.records}
+
+
+# Schemas
+
+APPLICATION = f"{LANGUAGE}.schemas.Application"
+
+
+@shows("Model builder", "``Title``", "``muranoObject``", "``{ }`` in a schema")
+def test_a_schema_lacks_what_the_forms_specification_has(engine: murano_pl.Engine) -> None:
+    schemas = engine.schemas(APPLICATION)
+    properties = schemas[""]["properties"]
+
+    assert properties["port"]["title"] == "Port"
+    assert "title" not in properties["withoutTitle"]
+    assert properties["host"] == {
+        "type": ["muranoObject", "null"],
+        "muranoType": f"{LANGUAGE}.contracts.Host",
+        "owned": False,
+    }
+    assert schemas["build"]["properties"]["model"] == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+
+
+@shows("Schemas of methods")
+def test_actions_have_no_schema(engine: murano_pl.Engine) -> None:
+    assert engine.schemas(APPLICATION, ["build", "action"]).keys() == {"build"}
+    # Of the class alone: an empty name in a list.
+    assert engine.schemas(APPLICATION, "").keys() == {"", "build"}
+    assert engine.schemas(APPLICATION, [""]).keys() == {""}
+
+
+@shows("``io.murano.metadata.Position``")
+def test_a_position_is_a_class_of_another_namespace(engine: murano_pl.Engine) -> None:
+    assert engine.find_class("io.murano.metadata.forms.Position").usage == "Meta"
+    with pytest.raises(dsl_exceptions.NoPackageForClassFound):
+        engine.find_class("io.murano.metadata.Position")
