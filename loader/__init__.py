@@ -15,13 +15,15 @@ from glare_murano.package import (
     InvalidName,
     InvalidPackage,
     InvalidRange,
+    TooManyVersions,
+    Unplannable,
     VersionSpec,
 )
-from glare_murano.resolver import Unplannable
 from glare_murano.wire import Release
 from loader.cache.store import Cache
 from loader.counters import Counters
 from loader.errors import (
+    CacheBusy,
     CacheError,
     CatalogError,
     CatalogUnavailable,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cache",
+    "CacheBusy",
     "CacheError",
     "CatalogError",
     "CatalogUnavailable",
@@ -77,6 +80,7 @@ __all__ = [
     "Pins",
     "Progress",
     "Release",
+    "TooManyVersions",
     "UnknownCatalog",
     "Unplannable",
     "UnsupportedFormat",

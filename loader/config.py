@@ -7,20 +7,24 @@ Murano's own options keep their names and meanings; the others are in the group
 """
 
 import collections
+import contextlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from loader import fetcher
+from glare_murano import resolver
+from loader import errors, fetcher
+from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
 from loader.catalogs import options, registry
 from loader.catalogs.base import Catalog
 from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader
+from loader.lockfile import Lock, LockedCatalog
 from loader.offline import OfflineIndex
 from loader.transport import sessions
 from loader.transport.sessions import Scope
@@ -38,11 +42,24 @@ OPTIONS: options.Options = {
             f"each is an entry point of the group {registry.NAMESPACE}. If several contain the "
             "same version, the first is used.",
         ),
+        cfg.StrOpt(
+            "lock_file",
+            help="The path of a lock file. Only its releases are used, in every deployment; the "
+            "catalogues only give archives that are missing in the cache. Every project can use "
+            "the locked packages, so private ones are refused. Each deployment reads the file.",
+        ),
         cfg.IntOpt(
             "max_cache_size",
             min=1,
             help="Maximum size of the package cache in MiB. The least recently used packages are "
             "removed, except those that a running engine uses. By default the size is not limited.",
+        ),
+        cfg.Opt(
+            "lock_timeout",
+            type=options.Seconds(min=1),
+            default=locks.DEFAULT_TIMEOUT,
+            help="How many seconds to wait for another process, or another thread, that fetches or "
+            "unpacks the same package, before an error names that process.",
         ),
         cfg.IntOpt(
             "fetch_workers",
@@ -50,6 +67,14 @@ OPTIONS: options.Options = {
             max=64,
             default=fetcher.DEFAULT_WORKERS,
             help="How many archives are fetched at the same time.",
+        ),
+        cfg.Opt(
+            "plan_seconds",
+            type=options.Seconds(min=0.001),
+            default=resolver.MAX_SECONDS,
+            help="The longest time that planning a closure may take, in seconds, with all requests "
+            "to catalogues. After that the deployment fails, with the package where planning "
+            "stopped. The server has an option of its own.",
         ),
         cfg.BoolOpt(
             "use_cache_when_offline",
@@ -62,6 +87,22 @@ OPTIONS: options.Options = {
     **options.CACHE,
 }
 
+# Of the command murano-glare-engine alone.
+SERVICE_OPTIONS: options.Options = {
+    "engine": [
+        cfg.Opt(
+            "graceful_stop_seconds",
+            type=options.Seconds(min=0),
+            default=60,
+            help="How many seconds running tasks may go on after SIGTERM. Those that take longer "
+            "are interrupted and reported as failed, which takes up to 20 seconds more. With the "
+            "default, the engine stops within the 90 seconds that systemd allows a service "
+            "(TimeoutStopSec); raise both together. The option takes the place of "
+            "graceful_shutdown_timeout.",
+        ),
+    ]
+}
+
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """List the options of the loader and of its own catalogues for oslo-config-generator.
@@ -69,7 +110,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     :returns: pairs of a group's name and its options.
     """
     found: dict[str, dict[str, cfg.Opt]] = collections.defaultdict(dict)
-    for known in (OPTIONS, *registry.built_in_options()):
+    for known in (OPTIONS, SERVICE_OPTIONS, *registry.built_in_options()):
         for group, in_group in known.items():
             found[group] |= {option.name: option for option in in_group}
     found["glare"] |= {o.name: o for o in ksa_loading.get_auth_common_conf_options()}
@@ -77,9 +118,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
 
 def package_loader(
-    conf: cfg.ConfigOpts,
-    scope: Scope | None = None,
-    enabled_plugins: Collection[str] | None = None,
+    conf: cfg.ConfigOpts, scope: Scope | None = None, enabled_plugins: Collection[str] | None = None
 ) -> PackageLoader:
     """Make a loader from a configuration; close it at the end.
 
@@ -87,24 +126,50 @@ def package_loader(
         credentials in the group ``glare``.
     :param enabled_plugins: distributions whose package types may be used; None for all.
     :raises UnknownCatalog: if a catalogue is not installed.
-    :raises CatalogError: if a catalogue cannot be made.
+    :raises CatalogError: if there is no catalogue, or one cannot be made.
     :raises CacheError: if the cache's directory cannot be used.
+    :raises LockError: if the lock file cannot be read, or is not valid.
     """
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
-    scope = scope or _own_scope(conf)
-    catalogs = registry.catalogs(chosen.catalogs, conf, scope)
+    scope = scope or own_scope(conf)
+    with _naming("[package_loader] catalogs", ", ".join(chosen.catalogs)):
+        catalogs = registry.catalogs(chosen.catalogs, conf, scope)
+        if not catalogs:
+            raise errors.CatalogError(
+                "there is no catalogue. Name glare, or directory with [engine] load_packages_from"
+            )
+    is_offline_allowed = chosen.use_cache_when_offline
+    if chosen.lock_file is not None:
+        with _naming("[package_loader] lock_file", chosen.lock_file):
+            catalogs = [LockedCatalog(_public_lock(chosen.lock_file), catalogs)]
+        # The lock file has what an index would have.
+        is_offline_allowed = False
     package_types = PackageTypes(enabled_plugins)
     # Made last: an error after it would leave it open.
-    cache = _cache(conf)
-    is_offline_allowed = chosen.use_cache_when_offline
+    cache = open_cache(conf)
     return PackageLoader(
         catalogs,
         cache,
         package_types=package_types,
+        plan_seconds=chosen.plan_seconds,
         fetcher=Fetcher(cache, chosen.fetch_workers),
         offline_index=_offline_index(catalogs, cache, scope) if is_offline_allowed else None,
     )
+
+
+def _public_lock(path: str) -> Lock:
+    """Read a lock file for the deployments of every project.
+
+    :raises LockError: if it has private packages, which each project could then use.
+    """
+    lock = Lock.load(path)
+    if private := [str(release) for release in lock.releases if release.visibility == "private"]:
+        raise errors.LockError(
+            f"{errors.listed(private)}: private to a project, but a locked package can be used by "
+            f"every project; publish the package, and create the lock file again"
+        )
+    return lock
 
 
 def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> OfflineIndex | None:
@@ -128,17 +193,41 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
     return OfflineIndex(catalogs, cache, project_id)
 
 
-def _own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return the scope of the credentials in the configuration."""
-    ksa_loading.register_session_conf_options(conf, "glare")
+def own_scope(conf: cfg.ConfigOpts) -> Scope:
+    """Return the scope of the credentials in the group ``glare``; without any, no session.
+
+    :raises CatalogError: if the credentials or the options of the session are invalid.
+    """
+    # Murano has registered some of them.
+    options.register(conf, {"glare": ksa_loading.get_session_conf_options()})
     auth = sessions.credentials(conf, "glare")
     return Scope(session=sessions.configured(conf, "glare", auth) if auth is not None else None)
 
 
-def _cache(conf: cfg.ConfigOpts) -> Cache:
-    """Open the cache in the operator's directory, or a temporary cache."""
-    limit = conf[options.GROUP].max_cache_size
+def open_cache(conf: cfg.ConfigOpts) -> Cache:
+    """Open the cache in the operator's directory, or a temporary cache.
+
+    :raises CacheError: if the directory cannot be used.
+    """
+    options.register(conf, OPTIONS)
+    chosen = conf[options.GROUP]
+    limit = chosen.max_cache_size
     directory = options.cache_directory(conf)
-    if conf.engine.enable_packages_cache:
-        return Cache(directory, max_size=limit * _MEBIBYTE if limit is not None else None)
-    return TemporaryCache(directory)
+    with _naming("[engine] packages_cache", directory):
+        if conf.engine.enable_packages_cache:
+            return Cache(
+                directory,
+                max_size=limit * _MEBIBYTE if limit is not None else None,
+                lock_timeout=chosen.lock_timeout,
+            )
+        return TemporaryCache(directory)
+
+
+@contextlib.contextmanager
+def _naming(option: str, value: object) -> Iterator[None]:
+    """Name an option and its value in errors."""
+    try:
+        yield
+    except errors.LoaderError as error:
+        error.args = (f"{option} = {value}: {error}",)
+        raise

@@ -13,17 +13,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-import platformdirs
-
 from glare_murano import resolver
-from glare_murano.package import InvalidPackage, InvalidRange, Version, VersionSpec
-from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano.package import InvalidPackage, InvalidRange, Unplannable, Version, VersionSpec
+from glare_murano.package.errors import shown
+from glare_murano.package.manifest import add_implicit, check_full_name, check_required_name
 from glare_murano.wire import Query, Release
 from loader import errors, resolution
-from loader.cache.store import Cache
+from loader.cache.store import Cache, user_directory
 from loader.catalogs.base import Catalog
 from loader.counters import Counters
 from loader.fetcher import Fetcher
@@ -63,6 +62,7 @@ class PackageLoader:
         project_id: str | None = None,
         fetcher: Fetcher | None = None,
         offline_index: OfflineIndex | None = None,
+        plan_seconds: float = resolver.MAX_SECONDS,
     ) -> None:
         """Make a loader, to be closed at the end.
 
@@ -75,6 +75,7 @@ class PackageLoader:
         :param project_id: the project whose private packages the session's Glare offers;
             by default, the project of the session.
         :param fetcher: fetches archives into the cache.
+        :param plan_seconds: the longest time that planning a closure may take.
         :param offline_index: replaces unreachable catalogues; by default, nothing does.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
         :raises ValueError: if there are neither catalogues nor a session.
@@ -84,25 +85,27 @@ class PackageLoader:
             catalogs = _default_catalog(session, project_id)
         self._catalogs = resolution.as_catalogs(catalogs)
         if not isinstance(cache, Cache):
-            cache = Cache(platformdirs.user_cache_path("glare-murano") if cache is None else cache)
+            cache = Cache(user_directory() if cache is None else cache)
         self._cache = cache
         self._package_types = package_types or PackageTypes()
         self._fetcher = fetcher or Fetcher(cache)
         self._offline_index = offline_index
         self.pins = pins if isinstance(pins, Pins) else Pins(pins or {})
+        self._plan_seconds = plan_seconds
         self._seconds = 0.0
         self._is_closed = False
         self._loaded: dict[str, dict[Version, Package]] = {}
-        # The packages of classes whose requested version is missing.
-        self._substitutes: dict[tuple[str, VersionSpec], Package] = {}
+        # The packages of classes, by the headers of objects.
+        self._of_headers: dict[tuple[str, VersionSpec], Choice] = {}
         # Replaced as a whole, since other threads read it.
         self._planned = Resolution()
+        self._provided: dict[str, set[Version]] = {}
         self._planning = threading.Lock()
 
     def __repr__(self) -> str:
         loaded = sorted(f"{fqn} {v}" for fqn, versions in self._loaded.items() for v in versions)
         state = "closed" if self._is_closed else ", ".join(loaded) or "no package loaded"
-        return f"<PackageLoader from {resolution.names(self._catalogs)}: {state}>"
+        return f"<PackageLoader from {self.source}: {state}>"
 
     def close(self) -> None:
         """Close the loader and its cache.
@@ -124,10 +127,19 @@ class PackageLoader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def provide(self, fqn: str, version: Version) -> None:
+        """Let a package that the engine provides satisfy requirements.
+
+        >>> packages.provide("org-example-mail", Version("1.4.0"))
+
+        :param fqn: the name of the distribution with the extension plug-in.
+        """
+        self._provided.setdefault(fqn, set()).add(version)
+
     def load_package(
         self, fqn: str, range: str | VersionSpec = "*", required_by: str | None = None
     ) -> Package:
-        """Load the pinned version of a package in a range, else a loaded one, else the newest.
+        """Load the planned version of a package, else the pinned, a loaded or the newest one.
 
         The closure of its requirements is planned and fetched as well, but not loaded.
 
@@ -145,12 +157,15 @@ class PackageLoader:
         """
         spec = self._parse_range(range)
         check_required_name(fqn)
-        pinned = self.pins.select(fqn, spec)
+        pinned = self._select(fqn, spec, self.pins.table.get(fqn, ()))
         wanted = spec if pinned is None else VersionSpec.exactly(pinned)
-        loaded = wanted.select(self._loaded.get(fqn, ()))
-        if loaded is not None:
-            return self._loaded[fqn][loaded]
-        found = self._planned.find(fqn, wanted) or self._planned.find_missing(fqn, spec, wanted)
+        found: Choice | resolver.Unsatisfied | resolver.External | None
+        found = self._planned.assigned(fqn, spec, required_by)
+        if found is None:
+            loaded = self._select(fqn, wanted, self._loaded.get(fqn, ()))
+            if loaded is not None:
+                return self._loaded[fqn][loaded]
+            found = self._planned.find(fqn, wanted) or self._planned.find_missing(fqn, spec, wanted)
         reason = "as planned"
         if found is None:
             reason = "the newest"
@@ -158,7 +173,7 @@ class PackageLoader:
             found = planned.find(fqn, wanted) or planned.find_missing(fqn, wanted)
         if isinstance(found, Choice):
             requirer = f" of {required_by}" if required_by else ""
-            reason = reason if pinned is None else "as pinned"
+            reason = "as pinned" if found.release.version == pinned else reason
             return self._load(found, f"the range {spec}{requirer}", reason)
         if found is None:
             raise self._unanswered(f"package {fqn} in the range {wanted}")
@@ -176,7 +191,8 @@ class PackageLoader:
         org.db 1.2.0
 
         :returns: each version of each package once: first the package itself, then the
-            others by their distance, including ``io.murano``.
+            others by their distance, including ``io.murano``. Packages that the engine
+            provides are left out.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises LoaderError: as in ``load_package``.
         """
@@ -189,7 +205,9 @@ class PackageLoader:
             try:
                 package = self.load_package(demand.fqn, demand.spec, required_by)
             except errors.NoSuchPackage as error:
-                missing.setdefault((demand.fqn, demand.spec), error)
+                external = {external.demand for external in self._planned.external}
+                if demand.requirer is None or demand not in external:
+                    missing.setdefault((demand.fqn, demand.spec), error)
                 continue
             release = self._planned.choices[package.full_name][package.version].release
             if release.key not in found:
@@ -198,6 +216,49 @@ class PackageLoader:
         if missing:
             raise errors.NoSuchPackage.combine(list(missing.values()))
         return list(found.values())
+
+    def plan_objects(self, headers: Iterable[tuple[str, str | VersionSpec]]) -> Resolution:
+        """Plan the packages of several objects together, before the first is loaded.
+
+        The fewest versions are chosen for all of them, in any order, by one dependency
+        query. A class without a package is reported when it is loaded.
+
+        >>> packages.plan_objects([("org.db.Database", ">=1"), ("org.db.Database", "<1.2")])
+        <Resolution: io.murano 0.1.0, org.db 1.0.0>
+        >>> packages.load_class_package("org.db.Database", ">=1")
+        <MuranoPLPackage org.db 1.0.0>
+
+        :param headers: names of classes, and the ranges of their packages' versions.
+        :returns: all that is planned so far.
+        :raises LoaderError: if the catalogues cannot be queried.
+        """
+        parsed = [(check_full_name(name), self._parse_range(text)) for name, text in headers]
+        new = tuple(dict.fromkeys(h for h in parsed if h not in self._of_headers))
+        if new:
+            self._plan_classes(f"the packages of {len(new)} classes", new)
+        return self._planned
+
+    def find_missing_pins(self) -> dict[resolver.PackageVersion, tuple[Version, ...]]:
+        """Return each pinned version that no catalogue has, with the available versions.
+
+        >>> packages.find_missing_pins()
+        {}
+
+        :raises LoaderError: if the catalogues cannot be queried.
+        """
+        pinned = {
+            (fqn, VersionSpec.exactly(version)): version
+            for fqn, versions in self.pins.table.items()
+            for version in versions
+        }
+        with self._measured("the pinned versions cannot be found"):
+            query = Query(tuple(pinned), pins=self.pins.table, provided=self._provided)
+            unsatisfied = self._resolve(query).unsatisfied
+        return {
+            resolver.PackageVersion(fqn, pinned[fqn, spec]): missing.available
+            for missing in unsatisfied
+            if (fqn := missing.demand.fqn, spec := missing.demand.spec) in pinned
+        }
 
     def load_object_package(self, fqn: str, range: str | VersionSpec = "*") -> Package:
         """Load the package in the header of an object.
@@ -219,15 +280,15 @@ class PackageLoader:
             substitute = self._substitute(fqn, spec, error.available)
             if substitute is None:
                 raise
-        package = self.load_package(fqn, VersionSpec.exactly(substitute))
-        _log_substitute(spec, package)
-        return package
+        _log_substitute(spec, resolver.PackageVersion(fqn, substitute))
+        return self.load_package(fqn, VersionSpec.exactly(substitute))
 
     def load_class_package(self, class_name: str, range: str | VersionSpec = "*") -> Package:
         """Load a package for a class in the header of an object.
 
-        Of the packages that define the class, a loaded one is preferred, then a pinned
-        one, then the newest. A missing version is replaced as in ``load_object_package``.
+        Of the packages that define the class, that of ``plan_objects`` is preferred, then
+        a loaded one, then a pinned one, then the newest. A missing version is replaced as
+        in ``load_object_package``.
 
         >>> packages.load_class_package("org.db.Database", "1")
         <MuranoPLPackage org.db 1.2.0>
@@ -239,19 +300,29 @@ class PackageLoader:
         """
         spec = self._parse_range(range)
         check_full_name(class_name)
-        packages = (p for versions in self._loaded.values() for p in versions.values())
-        defining = {p.version: p for p in packages if class_name in p.classes}
-        loaded = spec.select(defining)
-        if loaded is not None:
-            return defining[loaded]
-        if (class_name, spec) in self._substitutes:
-            return self._substitutes[class_name, spec]
-        choice = self._planned.find_class(class_name, [spec]) or self._plan_class(class_name, spec)
-        self._log_unpinned(choice.release, class_name, spec)
-        package = self._load(choice, f"class {class_name} in the range {spec}", "the newest")
-        _log_substitute(spec, package)
-        self._substitutes[class_name, spec] = package
-        return package
+        if (class_name, spec) not in self._of_headers:
+            packages = (p for versions in self._loaded.values() for p in versions.values())
+            defining = {p.version: p for p in packages if class_name in p.classes}
+            usable = (v for v, p in defining.items() if self._select(p.full_name, spec, [v]))
+            loaded = spec.select(usable)
+            if loaded is not None:
+                return defining[loaded]
+            if planned := self._planned.find_class(class_name, [spec]):
+                self._use_for_header(class_name, spec, planned)
+            else:
+                self._plan_class(class_name, spec)
+        choice = self._of_headers[class_name, spec]
+        return self._load(choice, f"class {class_name} in the range {spec}", "the newest")
+
+    @property
+    def catalogs(self) -> Sequence[Catalog]:
+        """The catalogues, in the order of preference."""
+        return self._catalogs
+
+    @property
+    def source(self) -> str:
+        """The names of the catalogues, for messages."""
+        return resolution.names(self._catalogs)
 
     @property
     def counters(self) -> Counters:
@@ -281,31 +352,52 @@ class PackageLoader:
     def _plan(self, subject: str, query: Query) -> Resolution:
         """Choose the closure of a query, and fetch its archives."""
         with self._measured(f"{subject} cannot be found"):
-            resolved = self._resolve(dataclasses.replace(query, pins=self._preferred()))
+            wanted = dataclasses.replace(
+                query, pins=self._preferred(), provided=self._provided, why=True
+            )
+            resolved = self._resolve(wanted)
             with self._planning:
                 before = self._planned
                 self._planned = before.joined(resolved)
             for fqn, versions in resolved.choices.items():
-                if versions.keys() - before.choices.get(fqn, {}).keys():
-                    self._log_versions(fqn)
+                if new := versions.keys() - before.choices.get(fqn, {}).keys():
+                    self._log_versions(fqn, new)
             self._fetcher.prefetch(resolved.chosen)
             self._record(resolved.chosen)
             return resolved
 
-    def _plan_class(self, class_name: str, spec: VersionSpec) -> Choice:
+    def _plan_class(self, class_name: str, spec: VersionSpec) -> None:
         subject = f"a package in the range {spec} that defines class {class_name}"
-        for undefined in self._plan(subject, Query(classes=((class_name, spec),))).undefined:
-            searched = resolution.names(self._catalogs)
-            raise errors.NoSuchClass(class_name, spec, undefined.available, searched)
-        choice = self._planned.find_class(class_name, spec.with_fallbacks())
-        if choice is None:
+        for undefined in self._plan_classes(subject, ((class_name, spec),)).undefined:
+            missing = "a package in the range that defines the class"
+            raise errors.NoSuchClass(
+                class_name,
+                spec,
+                undefined.available,
+                self.source,
+                resolution.remedy(self._catalogs, missing),
+            )
+        if (class_name, spec) not in self._of_headers:
             raise self._unanswered(f"class {class_name} in the range {spec}")
-        return choice
+
+    def _plan_classes(
+        self, subject: str, headers: tuple[tuple[str, VersionSpec], ...]
+    ) -> Resolution:
+        resolved = self._plan(subject, Query(classes=headers))
+        for class_name, spec in headers:
+            if choice := resolved.find_class(class_name, spec.with_fallbacks()):
+                self._use_for_header(class_name, spec, choice)
+        return resolved
+
+    def _use_for_header(self, class_name: str, spec: VersionSpec, choice: Choice) -> None:
+        self._log_unpinned(choice.release, class_name, spec)
+        _log_substitute(spec, choice.release)
+        self._of_headers[class_name, spec] = choice
 
     def _resolve(self, query: Query) -> Resolution:
         if self._offline_index is None:
-            return resolution.resolve(self._catalogs, query)
-        resolved = self._offline_index.query(query)
+            return resolution.resolve(self._catalogs, query, self._plan_seconds)
+        resolved = self._offline_index.query(query, self._plan_seconds)
         if self._offline_index.was_used:
             # The result may be outdated, and must not outlive this deployment.
             self.pins.freeze()
@@ -316,11 +408,18 @@ class PackageLoader:
             for choice in choices:
                 self._offline_index.record(choice)
 
+    def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
+        """Return the newest version in a range, without yanked ones that do not serve it."""
+        planned = self._planned.choices.get(fqn, {})
+        usable = (v for v in versions if v not in planned or planned[v].serves(spec))
+        return spec.select(resolver.newest_first(usable))
+
     def _preferred(self) -> Mapping[str, Collection[Version]]:
         """Return pinned and planned versions, which are chosen for every range with them."""
         preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._planned.choices.items():
-            preferred.setdefault(fqn, set()).update(choices)
+            unyanked = (version for version, c in choices.items() if not c.release.yanked)
+            preferred.setdefault(fqn, set()).update(unyanked)
         return preferred
 
     def _substitute(
@@ -335,17 +434,24 @@ class PackageLoader:
 
     def _load(self, choice: Choice, requirement: str, reason: str) -> Package:
         release = choice.release
+        loaded = self._loaded.get(release.fqn, {}).get(release.version)
+        if loaded is not None:
+            return loaded
         title = f"{release} of {choice.catalog.name}"
         with self._measured(f"{title} cannot be loaded"):
-            package = self._package_types.load(self._fetcher.source(choice))
+            source = self._fetcher.source(choice)
+            package = self._package_types.load(source)
             found = resolver.PackageVersion(package.full_name, package.version)
             if found != release.key:
                 raise errors.CatalogError(f"its archive contains {found}")
+            choice.catalog.check(release, lambda: _as_loaded(release, package))
         LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
+        if release.yanked:
+            LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
         # All threads get the same object, even if another has loaded the version meanwhile.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
         self._record([choice])
-        self.pins.use(release.fqn, release.version)
+        self.pins.use(release.fqn, release.version, bool(release.yanked))
         return package
 
     @contextlib.contextmanager
@@ -354,19 +460,22 @@ class PackageLoader:
         start = time.monotonic()
         try:
             yield
-        except (InvalidPackage, errors.LoaderError, resolver.Unplannable) as error:
+        except (InvalidPackage, errors.LoaderError, Unplannable) as error:
             error.args = (f"{failure}: {error}",)
             raise
         finally:
             self._seconds += time.monotonic() - start
 
-    def _log_versions(self, fqn: str) -> None:
-        """Log the requirements for which several versions of a package are used."""
+    def _log_versions(self, fqn: str, new: Collection[Version]) -> None:
+        """Log versions that are used side by side, and explain the choice of new ones."""
         versions = self._planned.choices[fqn]
         if len(versions) > 1:
             message = "No single version of %s satisfies all requirements: %s is used for %s"
             for version in resolver.newest_first(versions):
                 LOG.info(message, fqn, version, self._planned.chains(versions[version].demands))
+        for version in resolver.newest_first(new):
+            if explanation := resolution.explain(versions[version]):
+                LOG.info("%s %s is used, not a newer version: %s", fqn, version, explanation)
 
     def _log_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
         """Warn about a class from another version than the pinned one."""
@@ -396,7 +505,20 @@ def _default_catalog(session: "Session | None", project_id: str | None) -> Catal
     return GlareCatalog(session, project_id=project_id)
 
 
-def _log_substitute(spec: VersionSpec, package: Package) -> None:
-    if not spec.match(package.version):
-        message = "%s %s is used instead of the version %s, which no catalogue has"
-        LOG.warning(message, package.full_name, package.version, spec)
+def _as_loaded(release: Release, package: Package) -> Release:
+    """Return a release with the requirements and classes of its loaded package."""
+    requirements = {
+        fqn: VersionSpec.of(None if written is None else str(written))
+        for fqn, written in package.requirements.items()
+    }
+    return dataclasses.replace(
+        release,
+        requirements=add_implicit(requirements, release.fqn, release.version),
+        classes=frozenset(package.classes),
+    )
+
+
+def _log_substitute(spec: VersionSpec, release: Release | resolver.PackageVersion) -> None:
+    if not spec.match(release.version):
+        message = "%s is used instead of the version %s, which no catalogue has"
+        LOG.warning(message, release, spec)

@@ -7,26 +7,25 @@ Archives in the cache are loaded from a ``LockedCatalog`` without a network. The
 is sorted YAML, for version control.
 """
 
+import collections
 import dataclasses
+import logging
 import os
 import pathlib
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-import yaml
-
-from glare_murano import resolver, wire
-from glare_murano.package import Version, VersionSpec, safe_yaml
-from glare_murano.package.errors import quoted
+from glare_murano import resolver
+from glare_murano.package import Version, VersionSpec, parse_version, safe_yaml
+from glare_murano.package.errors import quoted, shown
+from glare_murano.package.manifest import check_required_name
 from glare_murano.wire import Answer, Query, Release
-from loader import errors, fs, resolution
+from loader import errors, fs, lock_form, resolution, version_changes
 from loader.catalogs.base import Catalog, newest_first
+from loader.counters import Counters
 from loader.resolution import as_catalogs, names
+from loader.version_changes import VersionChange
 
-_FORM = 1
-_SIZE = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
-_COMMENT = "# The packages of a deployment, exactly. Update it by the program that wrote it.\n"
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -42,10 +41,12 @@ class Lock:
 
     :param requirements: FQN -> range.
     :param releases: the closure, sorted by name and version.
+    :param external: FQN -> versions that the engine provides, the newest first.
     """
 
     requirements: Mapping[str, VersionSpec]
     releases: tuple[Release, ...]
+    external: Mapping[str, tuple[Version, ...]] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
         requirements = ", ".join(f"{fqn} {spec}" for fqn, spec in self.requirements.items())
@@ -53,7 +54,10 @@ class Lock:
 
     @classmethod
     def create(
-        cls, catalogs: Catalog | Iterable[Catalog], requirements: Mapping[str, str | VersionSpec]
+        cls,
+        catalogs: Catalog | Iterable[Catalog],
+        requirements: Mapping[str, str | VersionSpec],
+        provided: Mapping[str, Iterable[str]] | None = None,
     ) -> "Lock":
         """Lock the closure of requirements.
 
@@ -61,6 +65,9 @@ class Lock:
         <Lock of org.db <1.2, io.murano *: io.murano 0.1.0, org.db 1.0.0>
 
         :param catalogs: one catalogue, or several in the order of preference.
+        :param provided: FQN -> versions of extension plug-ins that the engine provides,
+            in addition to those in Glare's configuration.
+        :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if a range is not valid.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises LockError: if a release has no digest, or there is no catalogue.
@@ -70,8 +77,11 @@ class Lock:
             raise TypeError(
                 f"requirements must be a mapping such as {{'org.db': '1'}}, not {requirements!r}"
             )
-        specs = {fqn: VersionSpec.of(range) for fqn, range in requirements.items()}
-        return cls._resolve(as_catalogs(catalogs), specs, {})
+        specs = {
+            check_required_name(fqn): VersionSpec.of(range) for fqn, range in requirements.items()
+        }
+        plugins = {fqn: list(map(parse_version, texts)) for fqn, texts in (provided or {}).items()}
+        return cls._resolve(as_catalogs(catalogs), specs, {}, plugins)
 
     def update(
         self, catalogs: Catalog | Iterable[Catalog], fqns: Collection[str] | None = None
@@ -106,9 +116,21 @@ class Lock:
         for release in kept:
             pins.setdefault(release.fqn, []).append(release.version)
         found = as_catalogs(catalogs)
-        updated = self._resolve(found, self.requirements, pins)
+        updated = self._resolve(found, self.requirements, pins, self.external)
         updated._check_digests(kept, found)
         return updated
+
+    def changes(self, updated: "Lock") -> list[VersionChange]:
+        """Return what an update changes.
+
+        If only the archive of a version is another one, both versions of the change are equal.
+
+        >>> Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1.0.0"}).changes(lock)
+        [VersionChange(fqn='org.wiki', before=(Version('1.0.0'),), after=(Version('1.1.0'),))]
+        """
+        digests = {release.key: release.digest for release in self.releases}
+        replaced = {r.fqn for r in updated.releases if digests.get(r.key, r.digest) != r.digest}
+        return version_changes.between(self._versions(), updated._versions(), replaced)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Lock":
@@ -122,9 +144,11 @@ class Lock:
         try:
             with file.open("rb") as stream:
                 data = stream.read(safe_yaml.MAX_SIZE + 1)
-            return _parse(data, file.name)
+            return cls(*lock_form.parse(data, file.name))
         except OSError as error:
-            raise errors.LockError(f"cannot read the lock file {file}: {error}") from error
+            raise errors.LockError(
+                f"cannot read the lock file {file}: {error.strerror}; name a readable file"
+            ) from error
         except ValueError as error:
             raise errors.LockError(f"{file} is not a valid lock file: {error}") from error
 
@@ -136,21 +160,17 @@ class Lock:
         :raises LockError: if the file cannot be written.
         """
         file = pathlib.Path(path)
-        releases = (dataclasses.replace(release, id="") for release in self.releases)
-        content = {
-            "form": _FORM,
-            "requirements": wire.ranges_to_json(self.requirements.items()),
-            "releases": list(map(wire.release_to_json, releases)),
-        }
-        text = yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
-        data = f"{_COMMENT}{text}".encode()
-        if len(data) > safe_yaml.MAX_SIZE:
-            raise errors.LockError(
-                f"the lock file {file} would exceed {safe_yaml.MAX_SIZE} bytes; lock fewer packages"
-            )
         try:
+            data = lock_form.dump(self.requirements, self.releases, self.external)
+            # Check that the file can be read again, for example that it is not too large.
+            lock_form.parse(data, file.name)
             fs.replace(file, data)
         except OSError as error:
+            raise errors.LockError(
+                f"cannot write the lock file {file}: {error.strerror}; name a file in a writable "
+                f"directory"
+            ) from error
+        except ValueError as error:
             raise errors.LockError(f"cannot write the lock file {file}: {error}") from error
 
     @classmethod
@@ -159,23 +179,25 @@ class Lock:
         catalogs: Sequence[Catalog],
         requirements: Mapping[str, VersionSpec],
         pins: Mapping[str, Collection[Version]],
+        provided: Mapping[str, Collection[Version]],
     ) -> "Lock":
         if not catalogs:
             raise errors.LockError("there is no catalogue to find packages in; pass at least one")
-        resolved = resolution.resolve(catalogs, Query(tuple(requirements.items()), pins=pins))
+        query = Query(tuple(requirements.items()), pins=pins, provided=provided)
+        resolved = resolution.resolve(catalogs, query)
         _check_found(resolved, catalogs, pins)
         for choice in resolved.chosen:
             if not choice.release.digest:
                 raise errors.LockError(
-                    f"{choice.release} in {choice.catalog.folder(choice.release)} has no archive "
-                    f"whose digest could be locked; use a catalogue of archives"
+                    f"{choice.release} in {choice.catalog.folder(choice.release)} is a directory, "
+                    f"without a digest to lock; replace the directory by a ZIP file of its content"
                 )
-        # Locks are the same in every project and for every catalogue.
-        releases = (
-            dataclasses.replace(c.release, id=c.release.digest, owner=None, visibility=None)
-            for c in resolved.chosen
-        )
-        return cls(dict(requirements), _sorted(releases))._without_unused()
+        releases = (lock_form.lockable(choice.release) for choice in resolved.chosen)
+        external: dict[str, set[Version]] = collections.defaultdict(set)
+        for found in resolved.external:
+            external[found.demand.fqn].add(found.version)
+        by_fqn = {fqn: resolver.newest_first(external[fqn]) for fqn in sorted(external)}
+        return cls(dict(requirements), lock_form.in_order(releases), by_fqn)._without_unused()
 
     def _without_unused(self) -> "Lock":
         """Return this lock without unused releases.
@@ -186,7 +208,15 @@ class Lock:
         query = Query(tuple(self.requirements.items()))
         chosen = resolution.resolve([LockedCatalog(self)], query).choices
         used = tuple(r for r in self.releases if r.version in chosen.get(r.fqn, ()))
-        return self if used == self.releases else Lock(self.requirements, used)._without_unused()
+        if used == self.releases:
+            return self
+        return dataclasses.replace(self, releases=used)._without_unused()
+
+    def _versions(self) -> dict[str, list[Version]]:
+        found: dict[str, list[Version]] = {}
+        for release in self.releases:
+            found.setdefault(release.fqn, []).append(release.version)
+        return found
 
     def _check_digests(self, kept: Iterable[Release], catalogs: Iterable[Catalog]) -> None:
         """Check that the releases to keep still have the same archives."""
@@ -219,13 +249,21 @@ class LockedCatalog(Catalog):
         super().__init__("the lock file")
         self._lock = lock
         self._catalogs = as_catalogs(catalogs)
+        self._by_fqn: dict[str, list[Release]] = {}
+        for release in reversed(lock.releases):
+            self._by_fqn.setdefault(release.fqn, []).append(release)
+
+    @property
+    def counters(self) -> Counters:
+        total = Counters()
+        for catalog in self._catalogs:
+            total.add(catalog.counters)
+        return total
 
     def releases(self, fqn: str) -> list[Release]:
-        """Return the locked releases of a package, the newest first."""
-        return [release for release in reversed(self._lock.releases) if release.fqn == fqn]
+        return self._by_fqn.get(fqn, [])
 
     def releases_defining(self, class_name: str) -> list[Release]:
-        """Return the locked releases that define a class, the newest first."""
         return newest_first(r for r in self._lock.releases if class_name in r.classes)
 
     def resolve(self, query: Query) -> Answer:
@@ -235,31 +273,64 @@ class LockedCatalog(Catalog):
         could give another closure.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
-        for release in self._lock.releases:
-            pins.setdefault(release.fqn, []).append(release.version)
-        resolved = resolution.by_level([self], dataclasses.replace(query, pins=pins))
-        releases = tuple((choice.release, choice.demands) for choice in resolved.chosen)
-        return Answer(releases, resolved.unsatisfied, resolved.undefined)
+        for fqn, releases in self._by_fqn.items():
+            pins.setdefault(fqn, []).extend(release.version for release in releases)
+        provided = {**self._lock.external, **query.provided}
+        locked = dataclasses.replace(query, pins=pins, provided=provided)
+        resolved = resolution.by_level([self], locked)
+        chosen = tuple((choice.release, choice.demands) for choice in resolved.chosen)
+        why = {choice.release.key: choice.why for choice in resolved.chosen} if query.why else {}
+        return Answer(chosen, resolved.unsatisfied, resolved.undefined, why, resolved.external)
+
+    def remedy(self, missing: str) -> str:
+        return f"create the lock file again from catalogues with {missing}"
 
     def fetch(self, release: Release) -> Iterable[bytes]:
-        """Fetch an archive with the locked digest from one of the other catalogues.
-
-        :raises CatalogError: if none has the archive, also in the middle.
-        """
+        """Fetch an archive with the locked digest from one of the other catalogues."""
         found = []
         for catalog in self._catalogs:
             for candidate in catalog.releases(release.fqn):
                 if candidate.version == release.version:
                     if candidate.digest == release.digest:
+                        if candidate.yanked:
+                            reason = shown(candidate.yanked)
+                            LOG.warning("%s is locked, but was yanked: %s", candidate, reason)
                         return catalog.fetch(candidate)
                     found.append(f"{catalog.name} has {candidate.digest or 'no digest'}")
         failure = f"was not found in {names(self._catalogs)}"
+        remedy = "restore this archive there, or create the lock file again"
         if not self._catalogs:
             failure = "cannot be fetched, since the lock file is used without other catalogues"
+            remedy = "pass the catalogues that it was created from"
         raise errors.CatalogError(
             f"{release} is locked with the SHA-256 {release.digest}, which is not in the cache and "
-            + "; ".join([failure, *found])
+            + "; ".join([failure, *found, remedy])
         )
+
+    def check(self, release: Release, read: Callable[[], Release]) -> None:
+        """Check that a package has its locked requirements and classes.
+
+        :raises LockError: if it has others.
+        """
+        found = read()
+        for fqn in sorted(release.requirements.keys() | found.requirements.keys()):
+            locked, written = release.requirements.get(fqn), found.requirements.get(fqn)
+            if locked != written:
+                raise _mismatch(release, f"requirements: {fqn}", locked, written)
+        if release.classes != found.classes:
+            # Only the differences, since a package may have many classes.
+            lists = (
+                sorted(release.classes - found.classes),
+                sorted(found.classes - release.classes),
+            )
+            raise _mismatch(release, "class_definitions", *map(errors.listed, lists))
+
+
+def _mismatch(release: Release, key: str, locked: object, written: object) -> errors.LockError:
+    return errors.LockError(
+        f"{release} is locked with {key} {locked or 'none'}, but the package has "
+        f"{written or 'none'}; create the lock file again"
+    )
 
 
 def _check_found(
@@ -279,64 +350,3 @@ def _check_found(
             )
     if missing:
         raise errors.NoSuchPackage.combine(missing)
-
-
-def _parse(data: bytes, name: str) -> Lock:
-    root = safe_yaml.compose(data, name)
-    if root is None:
-        raise ValueError("the file is empty")
-    content = wire.mapping(_plain(root))
-    form = wire.get(content, "form", wire.string)
-    if form != str(_FORM):
-        raise ValueError(
-            f"the form is {quoted(form)}, but only {_FORM} is supported; use a newer release of "
-            f"the loader"
-        )
-    requirements = wire.get(content, "requirements", wire.ranges_from_json)
-    releases = _read_releases(wire.get(content, "releases", wire.sequence))
-    return Lock(requirements, _sorted(releases))
-
-
-def _plain(node: yaml.Node) -> Any:
-    """Return a node's value with each scalar as written, since 1.10 is a version."""
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item) for item in node.value]
-    if not isinstance(node, yaml.MappingNode):
-        return safe_yaml.strings(node)
-    found: dict[str, Any] = {}
-    for key_node, value in node.value:
-        key = safe_yaml.key_of(key_node)
-        if key in found:
-            line = safe_yaml.line_of(key_node)
-            raise ValueError(f"line {line}: {quoted(key)} is written twice")
-        found[key] = _plain(value)
-    return found
-
-
-def _read_releases(items: Iterable[Any]) -> Iterator[Release]:
-    numbers: dict[resolver.PackageVersion, int] = {}
-    for number, item in enumerate(items, 1):
-        try:
-            release = _read_release(wire.mapping(item))
-            first = numbers.setdefault(release.key, number)
-            if first != number:
-                raise ValueError(f"release {first} is {release} as well; remove one of them")
-        except ValueError as error:
-            name = item.get("name") if isinstance(item, dict) else None
-            title = f"release {number} ({name})" if isinstance(name, str) else f"release {number}"
-            raise ValueError(f"{title}: {error}") from error
-        yield release
-
-
-def _read_release(item: Mapping[str, Any]) -> Release:
-    size = item.get("size")
-    if isinstance(size, str) and _SIZE.match(size):
-        item = {**item, "size": int(size)}
-    release = wire.release_from_json(item)
-    if not release.digest:
-        raise ValueError("sha256 is missing")
-    return dataclasses.replace(release, id=release.digest)
-
-
-def _sorted(releases: Iterable[Release]) -> tuple[Release, ...]:
-    return tuple(sorted(releases, key=lambda r: (r.fqn, r.version.precedence_key, str(r.version))))

@@ -7,17 +7,19 @@ archive is in the cache. The operator has to enable the index, since its release
 may be outdated. They change no pins.
 """
 
+import collections
 import contextlib
 import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator
+import pathlib
+from collections.abc import Iterable
 
-from glare_murano import wire
+from glare_murano import resolver, wire
 from glare_murano.wire import Query, Release
 from loader import errors, fs
-from loader.cache.store import Cache
+from loader.cache.store import RESOLVED, Cache
 from loader.catalogs.base import Catalog, newest_first
 from loader.resolution import Choice, Resolution, as_catalogs, by_level, resolve
 
@@ -51,26 +53,30 @@ class OfflineIndex(Catalog):
         self._unreachable: dict[object, str] = {}
         self._cache = cache
         scope = json.dumps([project_id, [catalog.name for catalog in self._catalogs]])
-        self._directory = cache.folder / "resolved" / hashlib.sha256(scope.encode()).hexdigest()
+        self._directory = cache.folder / RESOLVED / hashlib.sha256(scope.encode()).hexdigest()
+        # By digest, and by name; replaced as a whole for each query.
+        self._recorded: dict[str, Release] = {}
+        self._by_fqn: dict[str, list[Release]] = {}
 
-    def query(self, query: Query) -> Resolution:
+    def query(self, query: Query, seconds: float = resolver.MAX_SECONDS) -> Resolution:
         """Query the catalogues, with the index in place of unreachable ones.
 
         An unreachable catalogue, which has failed in all its attempts, is queried again
         only for packages missing in the index.
 
+        :param seconds: the longest time of a plan.
         :raises CatalogError: if a catalogue refuses the query, or is unreachable with a
             package missing in the index.
         """
-        resolved = self._fallback(query) if self._unreachable else None
+        resolved = self._fallback(query, seconds) if self._unreachable else None
         if resolved is None:
             try:
-                resolved = resolve(self._catalogs, query)
+                resolved = resolve(self._catalogs, query, seconds)
                 self._unreachable.clear()
                 return resolved
             except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
-                resolved = self._fallback(query)
+                resolved = self._fallback(query, seconds)
                 if resolved is None:
                     raise
         failures = "; ".join(self._unreachable.values())
@@ -81,37 +87,35 @@ class OfflineIndex(Catalog):
     def record(self, choice: Choice) -> None:
         """Record a release, if its archive is in the cache."""
         release = choice.release
-        path = self._directory / f"{release.digest}.json"
-        if choice.catalog is self or not self._cache.has(release.digest) or path.exists():
+        if choice.catalog is self or not self._cache.has(release.digest):
             return
+        path = self._path(release.digest)
         content = wire.release_to_json(dataclasses.replace(release, id=""))
+        data = json.dumps(content).encode()
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fs.replace(path, json.dumps(content).encode())
+            # A release that was yanked is recorded again.
+            if not path.exists() or path.read_bytes() != data:
+                self._directory.mkdir(mode=0o700, exist_ok=True)
+                fs.replace(path, data)
         except OSError as error:
             LOG.warning("Cannot record %s in %s: %s", release, self.name, error)
 
     def releases(self, fqn: str) -> list[Release]:
-        """Return the recorded releases of a package, the newest first."""
-        return newest_first(release for release in self._recorded() if release.fqn == fqn)
+        return self._by_fqn.get(fqn, [])
 
     def releases_defining(self, class_name: str) -> list[Release]:
-        """Return the recorded releases that define a class, the newest first."""
-        return newest_first(r for r in self._recorded() if class_name in r.classes)
+        return newest_first(r for r in self._recorded.values() if class_name in r.classes)
 
     def fetch(self, release: Release) -> Iterable[bytes]:
-        """Raise ``CatalogError``: an archive missing in the cache cannot be fetched."""
         raise errors.CatalogError(f"{release} is no longer in the cache")
 
-    def _fallback(self, query: Query) -> Resolution | None:
-        """Choose from the reachable catalogues, such as directories, and from the index.
-
-        :returns: None if they lack a root of the query.
-        """
+    def _fallback(self, query: Query, seconds: float) -> Resolution | None:
+        """Choose from the reachable catalogues and the index; None if they lack a root."""
+        self._read()
         while True:
             reachable = [catalog for catalog in self._catalogs if catalog not in self._unreachable]
             try:
-                resolved = by_level([*reachable, self], query)
+                resolved = by_level([*reachable, self], query, seconds)
             except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
                 continue
@@ -127,15 +131,32 @@ class OfflineIndex(Catalog):
         self._unreachable.pop(error.catalog, None)
         self._unreachable[error.catalog] = str(error)
 
-    def _recorded(self) -> Iterator[Release]:
-        for path in sorted(self._directory.glob("*.json")):
-            if self._cache.has(path.stem):
-                try:
-                    release = wire.release_from_json(json.loads(path.read_text()))
-                    yield dataclasses.replace(release, id=path.stem, digest=path.stem)
-                except (OSError, *_DAMAGED) as error:
-                    LOG.warning("Left out the damaged file %s of %s: %s", path, self.name, error)
-                    if isinstance(error, _DAMAGED):
-                        # The release can then be recorded again.
-                        with contextlib.suppress(OSError):
-                            path.unlink(missing_ok=True)
+    def _read(self) -> None:
+        """Read new records, and forget those whose archives are gone."""
+        digests = (path.stem for path in sorted(self._directory.glob("*.json")))
+        found = {
+            digest: self._recorded.get(digest) or self._release(digest)
+            for digest in digests
+            if self._cache.has(digest)
+        }
+        self._recorded = {digest: release for digest, release in found.items() if release}
+        by_fqn: dict[str, list[Release]] = collections.defaultdict(list)
+        for release in newest_first(self._recorded.values()):
+            by_fqn[release.fqn].append(release)
+        self._by_fqn = by_fqn
+
+    def _release(self, digest: str) -> Release | None:
+        path = self._path(digest)
+        try:
+            release = wire.release_from_json(json.loads(path.read_text()))
+            return dataclasses.replace(release, id=digest, digest=digest)
+        except (OSError, *_DAMAGED) as error:
+            LOG.warning("Left out the damaged file %s of %s: %s", path, self.name, error)
+            if isinstance(error, _DAMAGED):
+                # The release can then be recorded again.
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+            return None
+
+    def _path(self, digest: str) -> pathlib.Path:
+        return self._directory / f"{digest}.json"

@@ -53,7 +53,8 @@ class Pins:
         """
         if not isinstance(table, Mapping):
             raise errors.InvalidPins(f"expected packages with their versions, not {_shown(table)}")
-        self._pinned = {fqn: _read(fqn, versions) for fqn, versions in table.items()}
+        self._pinned = {fqn: read_versions(fqn, versions) for fqn, versions in table.items()}
+        self._used = {}
 
     def dump(self) -> dict[str, list[str]]:
         """Return the pins as a table: FQN -> versions, both sorted.
@@ -61,9 +62,13 @@ class Pins:
         >>> pins.dump()
         {'org.db': ['1.2.0']}
         """
+        found = {
+            fqn: self._pinned.get(fqn, set()) | self._used.get(fqn, set())
+            for fqn in sorted({*self._pinned, *self._used})
+        }
         return {
             fqn: [str(version) for version in sorted(versions, key=lambda v: v.precedence_key)]
-            for fqn, versions in sorted(self._pinned.items())
+            for fqn, versions in found.items()
             if versions
         }
 
@@ -80,15 +85,17 @@ class Pins:
         """
         return spec.select(resolver.newest_first(self._pinned.get(fqn, ())))
 
-    def use(self, fqn: str, version: Version) -> None:
+    def use(self, fqn: str, version: Version, is_yanked: bool = False) -> None:
         """Pin a version, and mark the pin as used.
 
         >>> pins.use("org.db", Version("1.0.0"))
         >>> pins
         Pins({'org.db': ['1.0.0', '1.2.0']})
+
+        :param is_yanked: whether later deployments alone may use it for other ranges.
         """
         if not self._frozen:
-            for table in (self._pinned, self._used):
+            for table in (self._used,) if is_yanked else (self._pinned, self._used):
                 table.setdefault(fqn, set()).add(version)
 
     def compact(self) -> None:
@@ -113,8 +120,11 @@ class Pins:
         self._frozen = True
 
 
-def _read(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package, without ignoring any, which would change environments."""
+def read_versions(fqn: object, versions: object) -> set[Version]:
+    """Read the pins of a package, without ignoring any, which would change environments.
+
+    :raises InvalidPins: if they are not a list of versions.
+    """
     if not isinstance(fqn, str):
         raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")
     # A string would be read letter by letter.

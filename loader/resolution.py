@@ -12,16 +12,25 @@ well, those of the first catalogue are chosen.
 import collections
 import contextlib
 import dataclasses
-import itertools
+import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import resolver
 from glare_murano.package import Version, VersionSpec
-from glare_murano.wire import Query, Release, Undefined
+from glare_murano.resolver import Reason, Undefined, Why
+from glare_murano.wire import Query, Release
 from loader import errors
 from loader.catalogs.base import Catalog, newest_first
+
+# Why newer versions were passed over, with a place for ranges.
+_REASONS = {
+    Reason.RANGE: "excluded by {}",
+    Reason.CLASS: "without the class that is required in {}",
+    Reason.WITHDRAWN: "withdrawn, and not required exactly by {}",
+    Reason.CATALOGUE: "in a later catalogue",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,11 +39,24 @@ class Choice:
 
     :param catalog: the catalogue of the release.
     :param demands: the satisfied ranges with their requirers.
+    :param why: the newer versions that were passed over; empty unless requested.
     """
 
     catalog: Catalog
     release: Release
     demands: tuple[resolver.Demand, ...]
+    why: Why = dataclasses.field(default_factory=Why)
+
+    def serves(self, spec: VersionSpec) -> bool:
+        """Check whether the release may be used for a range.
+
+        A yanked release may be used for ranges of exactly its version, and for those for
+        which it was chosen.
+        """
+        version = self.release.version
+        if not self.release.yanked:
+            return spec.match(version)
+        return spec.is_exactly(version) or any(demand.spec == spec for demand in self.demands)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -44,11 +66,13 @@ class Resolution:
     :param choices: FQN -> version -> choice.
     :param unsatisfied: ranges without any version.
     :param undefined: classes without a package in the range.
+    :param external: ranges that packages of the engine satisfy.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
     unsatisfied: tuple[resolver.Unsatisfied, ...] = ()
     undefined: tuple[Undefined, ...] = ()
+    external: tuple[resolver.External, ...] = ()
 
     def __repr__(self) -> str:
         releases = ", ".join(str(choice.release) for choice in self.chosen)
@@ -61,25 +85,41 @@ class Resolution:
         return [choice for versions in self.choices.values() for choice in versions.values()]
 
     def find(self, fqn: str, spec: VersionSpec) -> Choice | None:
-        """Return the newest choice in a range."""
-        choices = self.choices.get(fqn, {})
-        version = spec.select(choices)
-        return choices[version] if version is not None else None
+        """Return the newest choice for a range."""
+        return _newest(self.choices.get(fqn, {}).values(), spec)
 
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
-        """Return the newest choice that defines a class, in the first range with any."""
-        defining = {c.release.version: c for c in self.chosen if class_name in c.release.classes}
-        versions = (spec.select(defining) for spec in specs)
-        return next((defining[version] for version in versions if version is not None), None)
+        """Return the choice that defines a class, for the first range with any.
 
-    def find_missing(self, fqn: str, *specs: VersionSpec) -> resolver.Unsatisfied | None:
-        """Return the first unsatisfied demand for a package in one of these ranges."""
-        found = (m for spec in specs for m in self.unsatisfied if m.demand.spec == spec)
+        Those made for the range of a root are preferred, then the newest.
+        """
+        defining = [choice for choice in self.chosen if class_name in choice.release.classes]
+        for spec in specs:
+            of_roots = [
+                c for c in defining if resolver.Demand(c.release.fqn, spec, None) in c.demands
+            ]
+            if found := _newest(of_roots, spec) or _newest(defining, spec):
+                return found
+        return None
+
+    def assigned(self, fqn: str, spec: VersionSpec, required_by: str | None) -> Choice | None:
+        """Return the choice for exactly this requirement.
+
+        :param required_by: the requiring package, as ``FQN version``; None for a root.
+        """
+        return self._assigned.get((fqn, spec, required_by or ""))
+
+    def find_missing(
+        self, fqn: str, *specs: VersionSpec
+    ) -> resolver.Unsatisfied | resolver.External | None:
+        """Return the first demand for a package in these ranges that no release satisfies."""
+        every: list[resolver.Unsatisfied | resolver.External] = [*self.unsatisfied, *self.external]
+        found = (missing for spec in specs for missing in every if missing.demand.spec == spec)
         return next((missing for missing in found if missing.demand.fqn == fqn), None)
 
     def error(
         self,
-        missing: resolver.Unsatisfied,
+        missing: resolver.Unsatisfied | resolver.External,
         catalogs: Iterable[Catalog],
         spec: VersionSpec | None = None,
         pinned: Version | None = None,
@@ -95,8 +135,20 @@ class Resolution:
             required_by = str(demand.requirer)
         chains = self.chains(self._demands_on(demand, required_by))
         where, spec = names(catalogs), spec or demand.spec
+        how = remedy(catalogs, "a version in the range" if pinned is None else f"version {pinned}")
+        if isinstance(missing, resolver.External):
+            how = f"install the extension plug-in {demand.fqn} {missing.version} beside the engine"
+            missing = resolver.Unsatisfied(demand, (demand,), ())
         return errors.NoSuchPackage(
-            demand.fqn, spec, missing.available, where, required_by, pinned, chains
+            demand.fqn,
+            spec,
+            missing.available,
+            {"yanked": missing.withdrawn, "provided by engines": missing.provided},
+            where,
+            how,
+            required_by,
+            pinned,
+            chains,
         )
 
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
@@ -108,17 +160,27 @@ class Resolution:
     def joined(self, later: "Resolution") -> "Resolution":
         """Return this result with the result of a later query.
 
-        The first demand of each release stays the first.
+        The first demand of each release stays the first, and so does the reason for it.
+        A demand stays with the release that it got first.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
         for choice in later.chosen:
             known = choices.setdefault(choice.release.fqn, {})
             before = known.get(choice.release.version)
-            demands = dict.fromkeys((*(before.demands if before else ()), *choice.demands))
-            known[choice.release.version] = dataclasses.replace(choice, demands=tuple(demands))
+            new = (demand for demand in choice.demands if _key(demand) not in self._assigned)
+            demands = (*(before.demands if before else ()), *new)
+            why = before.why if before else choice.why
+            known[choice.release.version] = dataclasses.replace(choice, demands=demands, why=why)
         unsatisfied = {m.demand: m for m in (*self.unsatisfied, *later.unsatisfied)}
         undefined = dict.fromkeys((*self.undefined, *later.undefined))
-        return Resolution(choices, tuple(unsatisfied.values()), tuple(undefined))
+        external = dict.fromkeys((*self.external, *later.external))
+        return Resolution(choices, tuple(unsatisfied.values()), tuple(undefined), tuple(external))
+
+    @functools.cached_property
+    def _assigned(self) -> Mapping[tuple[str, VersionSpec, str], Choice]:
+        # Objects of several classes may have one range and different versions.
+        oldest_first = sorted(self.chosen, key=lambda choice: choice.release.version)
+        return {_key(demand): choice for choice in oldest_first for demand in choice.demands}
 
     def _demands_on(self, demand: resolver.Demand, requirer: str | None) -> list[resolver.Demand]:
         """Return all demands for a package, first with the range of this demand.
@@ -135,6 +197,27 @@ class Resolution:
     def _reached_by(self, release: resolver.PackageVersion) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
         return choice.demands[0] if choice is not None and choice.demands else None
+
+
+def _key(demand: resolver.Demand) -> tuple[str, VersionSpec, str]:
+    return demand.fqn, demand.spec, str(demand.requirer or "")
+
+
+def explain(choice: Choice) -> str:
+    """Say why newer versions were passed over; return nothing if the reason is a pin."""
+    found = [passed for passed in choice.why.passed_over if passed.reason != Reason.PIN]
+    return "; ".join(
+        f"{errors.listed(map(str, passed.versions))} "
+        + _REASONS[passed.reason].format(
+            ", ".join(_range_text(demand, demand in choice.why.kept) for demand in passed.demands)
+        )
+        for passed in found
+    )
+
+
+def _range_text(demand: resolver.Demand, is_kept: bool) -> str:
+    requirer = "the request" if demand.requirer is None else str(demand.requirer)
+    return f"{demand.spec} of {requirer}" + (" (kept in a dependency cycle)" if is_kept else "")
 
 
 def as_catalogs(catalogs: Catalog | Iterable[Catalog]) -> tuple[Catalog, ...]:
@@ -158,10 +241,19 @@ def names(catalogs: Iterable[Catalog]) -> str:
     return ", ".join(catalog.name for catalog in catalogs) or "no catalogue at all"
 
 
-def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
+def remedy(catalogs: Iterable[Catalog], missing: str) -> str:
+    """Return how something that is missing could be found in catalogues, for a message."""
+    remedies = dict.fromkeys(catalog.remedy(missing) for catalog in catalogs)
+    return "; or ".join(remedies) or "pass a catalogue"
+
+
+def resolve(
+    catalogs: Sequence[Catalog], query: Query, seconds: float = resolver.MAX_SECONDS
+) -> Resolution:
     """Choose the closure of a query.
 
     :param catalogs: in the order of preference.
+    :param seconds: the longest time of a plan; a catalogue that plans by itself has its own.
     :raises CatalogError: if a catalogue cannot be read.
     :raises Unplannable: if the closure exceeds a limit.
     """
@@ -169,29 +261,49 @@ def resolve(catalogs: Sequence[Catalog], query: Query) -> Resolution:
         with _naming(catalogs[0]):
             answer = catalogs[0].resolve(query)
         if answer is not None:
-            chosen = (Choice(catalogs[0], release, demands) for release, demands in answer.releases)
-            return Resolution(_by_fqn(chosen), answer.unsatisfied, answer.undefined)
-    return by_level(catalogs, query)
+            chosen = (
+                Choice(catalogs[0], release, demands, answer.why.get(release.key, Why()))
+                for release, demands in answer.releases
+            )
+            return Resolution(
+                _by_fqn(chosen), answer.unsatisfied, answer.undefined, answer.external
+            )
+    return by_level(catalogs, query, seconds)
 
 
-def by_level(catalogs: Sequence[Catalog], query: Query) -> Resolution:
+def by_level(
+    catalogs: Sequence[Catalog], query: Query, seconds: float = resolver.MAX_SECONDS
+) -> Resolution:
     """Choose as ``resolve`` does, from the catalogues' releases, a level at a time."""
-    source = _Releases(catalogs)
-    roots, undefined = _class_roots(catalogs, query)
-    planned = resolver.plan([*roots, *query.requirements], query.pins, source)
-    chosen = (Choice(*source.found[key], demands) for key, demands in planned.releases.items())
-    return Resolution(_by_fqn(chosen), planned.unsatisfied, undefined)
+    source = _Releases(catalogs, query.prereleases)
+    headers, undefined = resolver.find_headers(
+        query.classes, source.defining, query.pins, source.is_withdrawn, seconds=seconds
+    )
+    planned = resolver.plan(
+        query.requirements,
+        query.pins,
+        source,
+        headers=headers,
+        provided=query.provided,
+        is_withdrawn=source.is_withdrawn,
+        seconds=seconds,
+    )
+    why = planned.why if query.why else dict.fromkeys(planned.releases, Why())
+    chosen = (
+        Choice(*source.found[key], demands, why[key]) for key, demands in planned.releases.items()
+    )
+    return Resolution(_by_fqn(chosen), planned.unsatisfied, undefined, planned.external)
 
 
 class _Releases:
-    """The releases of several catalogues, as a source of the resolver.
+    """The releases of several catalogues, as a source of the resolver."""
 
-    :ivar found: each release, with the first catalogue that has the version.
-    """
-
-    def __init__(self, catalogs: Sequence[Catalog]) -> None:
+    def __init__(self, catalogs: Sequence[Catalog], prereleases: bool) -> None:
         self._catalogs = catalogs
+        self._prereleases = prereleases
+        # Each release, with the first catalogue that has the version.
         self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
+        self._yanked: dict[resolver.PackageVersion, bool] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """Return the versions of packages, by catalogue and then the newest first."""
@@ -199,7 +311,7 @@ class _Releases:
         for catalog in self._catalogs:
             with _naming(catalog):
                 known = newest_first(catalog.known(fqns))
-            for release in known:
+            for release in self._noted(known):
                 # A database may compare names without regard to case.
                 if release.fqn in versions:
                     self.found.setdefault(release.key, (catalog, release))
@@ -211,24 +323,24 @@ class _Releases:
     ) -> Mapping[resolver.PackageVersion, resolver.Requirements]:
         return {release: self.found[release][1].requirements for release in releases}
 
-
-def _class_roots(
-    catalogs: Sequence[Catalog], query: Query
-) -> tuple[list[tuple[str, VersionSpec]], tuple[Undefined, ...]]:
-    """Return the packages that define a query's classes, and the classes without any."""
-    roots, undefined = [], []
-    for class_name, spec in query.classes:
-        defining = []
-        for catalog in catalogs:
+    def defining(self, class_name: str) -> list[list[resolver.PackageVersion]]:
+        """Return the versions that define a class, by catalogue."""
+        found = []
+        for catalog in self._catalogs:
             with _naming(catalog):
-                defining.append([r.key for r in catalog.releases_defining(class_name)])
-        root = resolver.choose_defining(defining, spec, query.pins)
-        if root is not None:
-            roots.append(root)
-        else:
-            available = resolver.one_of_each(itertools.chain(*defining))
-            undefined.append(Undefined(class_name, spec, tuple(map(str, available))))
-    return roots, tuple(undefined)
+                found.append([r.key for r in self._noted(catalog.releases_defining(class_name))])
+        return found
+
+    def is_withdrawn(self, release: resolver.PackageVersion) -> bool:
+        """Check whether a version is withdrawn: yanked, or an excluded pre-release."""
+        is_wanted = self._prereleases or not release.version.prerelease
+        return self._yanked[release] or not is_wanted
+
+    def _noted(self, releases: Iterable[Release]) -> Iterator[Release]:
+        """Yield releases, and note whether the first catalogue with the version yanked it."""
+        for release in releases:
+            self._yanked.setdefault(release.key, bool(release.yanked))
+            yield release
 
 
 @contextlib.contextmanager
@@ -239,6 +351,12 @@ def _naming(catalog: Catalog) -> Iterator[None]:
     except errors.CatalogUnavailable as error:
         error.catalog = catalog
         raise
+
+
+def _newest(choices: Iterable[Choice], spec: VersionSpec) -> Choice | None:
+    """Return the newest choice for a range."""
+    serving = {choice.release.version: choice for choice in choices if choice.serves(spec)}
+    return serving[max(serving)] if serving else None
 
 
 def _by_fqn(chosen: Iterable[Choice]) -> Mapping[str, Mapping[Version, Choice]]:

@@ -5,7 +5,7 @@
 import abc
 import itertools
 import pathlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Answer, Query, Release
@@ -20,18 +20,22 @@ class Catalog(abc.ABC):
 
     :ivar name: its name in messages. Catalogues of different content have
         different names, since the offline index is kept by name.
-    :ivar counters: requests and downloads so far.
-    :ivar gives_batches: whether ``batch`` is worth a try.
+    :ivar gives_batches: whether ``batch`` may return archives.
     """
 
     gives_batches = False
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.counters = Counters()
+        self._counters = Counters()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}>"
+
+    @property
+    def counters(self) -> Counters:
+        """Requests and downloads so far."""
+        return self._counters
 
     @abc.abstractmethod
     def releases(self, fqn: str) -> Iterable[Release]:
@@ -72,11 +76,28 @@ class Catalog(abc.ABC):
         """
         return None
 
+    def remedy(self, missing: str) -> str:
+        """Say how to get something that is missing into the catalogue, for messages.
+
+        :param missing: such as ``a version in the range``.
+        """
+        return f"publish {missing}"
+
     @abc.abstractmethod
     def fetch(self, release: Release) -> Iterable[bytes]:
         """Yield the archive of a release, piece by piece.
 
         :raises CatalogError: if the download fails, at any point.
+        """
+
+    def check(self, release: Release, read: Callable[[], Release]) -> None:  # noqa: B027
+        """Check a loaded package, whose archive has the digest of the release.
+
+        :param read: returns the release with the requirements and classes of the package.
+
+        By default, the digest is enough.
+
+        :raises LoaderError: if the package is not as the catalogue says.
         """
 
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:

@@ -29,13 +29,13 @@ from glare_murano.package import (
     read_contents,
 )
 from glare_murano.package.contents import CLASSES_DIRECTORY
-from glare_murano.package.manifest import MANIFEST_FILE
+from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader import errors
 from loader.catalogs import base, options
 from loader.catalogs.file_stamps import FileStamps
-from loader.catalogs.spool import read_release
+from loader.catalogs.spool import chunks, read_release
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
@@ -52,8 +52,6 @@ OPTIONS: options.Options = {
         )
     ]
 }
-
-_CHUNK = 128 * 1024
 
 
 class DirectoryCatalog(base.Catalog):
@@ -86,14 +84,16 @@ class DirectoryCatalog(base.Catalog):
         index = self._updated()
         return itertools.chain.from_iterable(index.by_fqn.get(fqn, ()) for fqn in fqns)
 
+    def remedy(self, missing: str) -> str:
+        return f"add {missing} to the directory, unpacked or as a ZIP file"
+
     def folder(self, release: Release) -> pathlib.Path | None:
         return None if release.digest else pathlib.Path(release.id)
 
     def fetch(self, release: Release) -> Iterator[bytes]:
         try:
             with open(release.id, "rb") as stream:
-                while chunk := stream.read(_CHUNK):
-                    yield chunk
+                yield from chunks(stream)
         except OSError as error:
             raise errors.CatalogError(f"cannot read {release.id}: {error}") from error
 
@@ -138,11 +138,7 @@ class DirectoryCatalog(base.Catalog):
 
 @dataclasses.dataclass(frozen=True)
 class _Listing:
-    """The entries of a directory.
-
-    :param packages: ZIP files; the directory itself, if it has a manifest.
-    :param subdirectories: sorted, packages in development last.
-    """
+    """The entries of a directory; the only package of one with a manifest is itself."""
 
     directory: pathlib.Path
     stamps: FileStamps
@@ -153,10 +149,7 @@ class _Listing:
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
-    """A directory with a manifest, or a ZIP file.
-
-    :param release: None if the package is not valid.
-    """
+    """A directory with a manifest, or a ZIP file; an invalid package has no release."""
 
     stamps: FileStamps
     release: Release | None
@@ -217,7 +210,11 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
     try:
         if is_directory:
             with Archive.open(path) as archive:
-                release = Release.from_manifest(read_contents(archive).manifest, str(path))
+                contents = read_contents(archive)
+            release = Release.from_contents(contents, str(path))
+            if contents.manifest.format.name != MURANO_PL:
+                # Its package type may read any file.
+                stamps = whole
         else:
             with open(path, "rb") as stream:
                 release = read_release(stream, str(path))

@@ -23,12 +23,12 @@ from glare_murano.wire import Answer, Query, Release
 from loader import errors
 from loader.catalogs import base
 from loader.catalogs.openstack import ServiceCatalog
-from loader.transport.retries import NoSuchPath
+from loader.transport.failures import NoSuchPath
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
-_PATH = f"/artifacts/{fields.TYPE_NAME}"
+ARTIFACTS_PATH = f"/artifacts/{fields.TYPE_NAME}"
 # Artifacts in one page of a list.
 _PAGE = 100
 # Characters of all names in one URL; servers accept 8190 in a whole URL.
@@ -64,7 +64,7 @@ class GlareCatalog(ServiceCatalog):
         return self._releases([("class_definitions", f"eq:{class_name}")])
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
-        for names in _name_lists(fqns):
+        for names in name_lists(fqns):
             yield from self._releases([("name", f"in:{','.join(names)}")])
 
     def resolve(self, query: Query) -> Answer | None:
@@ -76,7 +76,9 @@ class GlareCatalog(ServiceCatalog):
         if body is None:
             return None
         try:
-            answer = self._client.document("POST", wire.DEPENDENCIES_PATH, json=body)
+            wanted = (f"{name} {spec}" for name, spec in (*query.requirements, *query.classes))
+            subject = f"the closure of {errors.listed(wanted)} (POST {wire.DEPENDENCIES_PATH})"
+            answer = self._client.document("POST", wire.DEPENDENCIES_PATH, subject, json=body)
             if answer is not None:
                 return wire.answer_from_json(answer)
         except NoSuchPath:
@@ -90,9 +92,8 @@ class GlareCatalog(ServiceCatalog):
         return None
 
     def fetch(self, release: Release) -> Iterator[bytes]:
-        path = f"{_PATH}/{release.id}/{fields.ARCHIVE}"
-        label = f"the archive of {release} (artifact {release.id})"
-        return self._client.download(path, label)
+        path = f"{ARTIFACTS_PATH}/{release.id}/{fields.ARCHIVE}"
+        return self._client.download(path, f"the archive of {release} (artifact {release.id})")
 
     def batch(self, releases: Collection[Release]) -> Iterator[tuple[Release, bytes]]:
         by_id = {release.id: release for release in releases}
@@ -124,7 +125,7 @@ class GlareCatalog(ServiceCatalog):
             ("sort", "version:desc"),
             ("limit", str(_PAGE)),
         ]
-        found = map(_release, self._list(_PATH, "artifacts", query, _next_marker))
+        found = map(_release, self._client.items(ARTIFACTS_PATH, "artifacts", query, next_marker))
         # The database sorts pre-releases by its collation. Therefore all releases with
         # the same major, minor and patch are sorted again, the project's own one before a
         # public one of the same version.
@@ -133,9 +134,9 @@ class GlareCatalog(ServiceCatalog):
             yield from base.one_of_each(base.newest_first(own_first))
 
 
-def _next_marker(answer: Mapping[str, Any]) -> Any:
-    # The page's length does not show the end: an operator may limit pages. The link
-    # ``next`` itself is not used, since it lacks all but one filter of the same name.
+def next_marker(answer: Mapping[str, Any]) -> Any:
+    """Return the marker of the page after a list of artifacts; None at the end."""
+    # The page's length does not show the end: an operator may limit pages.
     artifacts = answer["artifacts"]
     return artifacts[-1]["id"] if "next" in answer and artifacts else None
 
@@ -153,7 +154,7 @@ def _release(artifact: Any) -> Release:
         ) from error
 
 
-def _name_lists(fqns: Collection[str]) -> Iterator[list[str]]:
+def name_lists(fqns: Collection[str]) -> Iterator[list[str]]:
     """Split names into lists that fit into a URL, without names that Glare cannot keep."""
     names: list[str] = []
     length = 0
@@ -178,7 +179,7 @@ def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tu
     """Yield the archives in a batch, a TAR stream, each with the id of its artifact.
 
     Only plain files are read, as the server writes them. The library's own reader
-    follows every kind of header, and can be kept busy for ever.
+    follows every kind of header, and may never end.
 
     :param sizes: id of each requested artifact -> size of its archive.
     :raises BATCH_ERRORS: if the stream breaks off, or contains anything else.

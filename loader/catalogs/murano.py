@@ -30,9 +30,9 @@ from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
 
-_PATH = "/v1/catalog/packages"
+PATH = "/v1/catalog/packages"
 # Packages in one page of a list.
-_PAGE = 100
+PAGE = 100
 
 
 class MuranoCatalog(ServiceCatalog):
@@ -70,8 +70,8 @@ class MuranoCatalog(ServiceCatalog):
     def _releases(self, key: str, value: str) -> list[Release]:
         """List releases by a key of the API; the project's own before public ones."""
         project = self._project()
-        query = [(key, value), ("catalog", "true"), ("limit", str(_PAGE))]
-        listed = self._list(_PATH, "packages", query, lambda answer: answer.get("next_marker"))
+        query = [(key, value), ("catalog", "true"), ("limit", str(PAGE))]
+        listed = self._client.items(PATH, "packages", query, next_marker)
         usable = [package for package in listed if _is_usable(package, project)]
         usable.sort(key=lambda package: (package["owner_id"] != project, package["id"]))
         found = (release for package in usable if (release := self._release(package)))
@@ -98,8 +98,19 @@ class MuranoCatalog(ServiceCatalog):
         return dataclasses.replace(release, owner=package["owner_id"], visibility=visibility)
 
     def _download(self, package_id: str) -> Iterator[bytes]:
-        path = f"{_PATH}/{urllib.parse.quote(package_id, safe='')}/download"
-        return self._client.download(path, f"the archive of package {package_id}")
+        return self._client.download(
+            archive_path(package_id), f"the archive of package {package_id}"
+        )
+
+
+def archive_path(package_id: str) -> str:
+    """Return the path of a package's archive."""
+    return f"{PATH}/{urllib.parse.quote(package_id, safe='')}/download"
+
+
+def next_marker(answer: Mapping[str, Any]) -> Any:
+    """Return the marker of the page after an answer; None at the end."""
+    return answer.get("next_marker")
 
 
 def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:

@@ -2,8 +2,6 @@
 
 """The common part of catalogues in OpenStack services: options, session, project."""
 
-import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from keystoneauth1 import loading as ksa_loading
@@ -11,14 +9,28 @@ from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 
 from loader import errors
-from loader.catalogs import base
+from loader.catalogs import base, options
 from loader.catalogs.options import Options, register
-from loader.transport import retries, sessions
+from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.sessions import Scope
 
-# The pages of one list. A server may send lists without an end.
-_MAX_PAGES = 1000
+_WAITS = [
+    cfg.Opt(
+        "request_timeout",
+        type=options.Seconds(min=1),
+        default=sessions.DEFAULT_REQUEST_TIMEOUT,
+        help="How many seconds a request to a service may take, with all its retries and the "
+        "waits between them. Archives are limited by min_download_rate instead.",
+    ),
+    cfg.IntOpt(
+        "min_download_rate",
+        min=1,
+        default=download.DEFAULT_MIN_RATE,
+        help="The lowest rate at which an archive may arrive, in bytes per second. A download "
+        "that falls behind it by two minutes ends with an error.",
+    ),
+]
 
 
 class ServiceCatalog(base.Catalog):
@@ -42,6 +54,8 @@ class ServiceCatalog(base.Catalog):
         interface: str | None = None,
         region_name: str | None = None,
         attempts: int = retries.DEFAULT_ATTEMPTS,
+        request_timeout: float = sessions.DEFAULT_REQUEST_TIMEOUT,
+        min_download_rate: int = download.DEFAULT_MIN_RATE,
     ) -> None:
         """Make a catalogue; no request is sent.
 
@@ -52,6 +66,9 @@ class ServiceCatalog(base.Catalog):
         :param interface: ``public``, ``internal`` or ``admin``.
         :param region_name: the region to look the URL up in; by default any.
         :param attempts: how often a request is sent while its failures are temporary.
+        :param request_timeout: the limit of a request and its retries, in seconds.
+        :param min_download_rate: the lowest rate of an archive, in bytes per second, by
+            which it may be two minutes late.
         """
         if not isinstance(session, ksa_session.Session):
             raise TypeError(f"{session!r} is not a keystoneauth session")
@@ -65,11 +82,17 @@ class ServiceCatalog(base.Catalog):
             name,
             self.counters,
             attempts,
+            request_timeout,
+            min_download_rate,
             service_type=self.service_type,
             endpoint_override=endpoint,
             interface=interface,
             region_name=region_name,
         )
+
+    def remedy(self, missing: str) -> str:
+        # Whether another project has it is not for this project to know.
+        return f"publish {missing}, or have one that is private to another project made public"
 
     def __repr__(self) -> str:
         project = self._project_id or "of the session"
@@ -90,7 +113,11 @@ class ServiceCatalog(base.Catalog):
             help=f"The endpoint of {cls.title} to use: publicURL, internalURL or adminURL.",
         )
         session_options = ksa_loading.get_session_conf_options()
-        return {"DEFAULT": [region], cls.group: [url, interface, *session_options]}
+        return {
+            "DEFAULT": [region],
+            cls.group: [url, interface, *session_options],
+            options.GROUP: _WAITS,
+        }
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, scope: Scope, **others: Any) -> Self:
@@ -100,46 +127,24 @@ class ServiceCatalog(base.Catalog):
         :raises CatalogError: if the scope has no session, or an option is invalid.
         """
         register(conf, cls.service_options())
+        url = conf[cls.group].url
+        if url and not url.lower().startswith(("http://", "https://")):
+            raise errors.CatalogError(
+                f"[{cls.group}] url = {url}: expected a complete URL, such as http://host:9494"
+            )
         return cls(
             sessions.for_service(conf, cls.group, scope),
             project_id=scope.project_id,
-            endpoint=conf[cls.group].url,
+            endpoint=url,
             interface=conf[cls.group].endpoint_type,
             region_name=scope.region_name or conf.home_region,
+            request_timeout=conf[options.GROUP].request_timeout,
+            min_download_rate=conf[options.GROUP].min_download_rate,
             **others,
         )
 
     def _project(self) -> str | None:
-        """Return the id of the project whose private packages may be used.
-
-        :returns: None if only public packages may be used.
-        :raises CatalogError: if the session cannot authenticate.
-        """
+        """Return the project whose private packages may be used; None for public ones only."""
         if self._project_id is None:
             self._project_id = self._client.authenticated_project()
         return self._project_id
-
-    def _list(
-        self,
-        path: str,
-        key: str,
-        query: list[tuple[str, str]],
-        next_marker: Callable[[Mapping[str, Any]], Any],
-    ) -> Iterator[Any]:
-        """Yield the items of a list, page by page.
-
-        :param key: the key of the items in an answer.
-        :param next_marker: returns the marker of the page after an answer; None at the end.
-        :raises CatalogError: if the service fails, or does not send a list.
-        """
-        marker = ""
-        for _ in range(_MAX_PAGES):
-            answer = self._client.document("GET", f"{path}?{urllib.parse.urlencode(query)}{marker}")
-            if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
-                raise errors.CatalogError(f"{self.name} sent an answer without a list of {key}")
-            yield from answer[key]
-            last = next_marker(answer)
-            if last is None or not answer[key]:
-                return
-            marker = f"&marker={urllib.parse.quote(str(last), safe='')}"
-        raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")

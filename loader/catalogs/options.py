@@ -7,11 +7,13 @@ option of the same name, Murano's definition stays, since both read the same fil
 """
 
 import functools
+import math
 import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from loader.catalogs.metadata_cache import MetadataCache
 
@@ -19,6 +21,17 @@ from loader.catalogs.metadata_cache import MetadataCache
 Options = Mapping[str, Sequence[cfg.Opt]]
 
 GROUP = "package_loader"
+
+
+class Seconds(types.Float):
+    """A number of seconds. The type of oslo.config accepts NaN, with which no wait would end."""
+
+    def __call__(self, value: Any) -> float | None:
+        seconds: float | None = super().__call__(value)
+        if seconds is not None and not math.isfinite(seconds):
+            raise ValueError("should be a finite number of seconds")
+        return seconds
+
 
 CACHE: Options = {
     "engine": [
@@ -31,16 +44,11 @@ CACHE: Options = {
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
     """Register options, except those that are registered already."""
     for group, in_group in options.items():
+        registered = conf if group == "DEFAULT" else getattr(conf, group, ())
         for option in in_group:
             # Registering again would make oslo.config forget all values that it has read.
-            if not _is_registered(conf, group, option.dest):
+            if option.dest not in registered:
                 conf.register_opt(option, None if group == "DEFAULT" else group)
-
-
-def _is_registered(conf: cfg.ConfigOpts, group: str, name: str) -> bool:
-    if group == "DEFAULT":
-        return name in conf
-    return group in conf and name in conf[group]
 
 
 def cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:

@@ -60,10 +60,11 @@ class Spool:
         """Remove an archive and return its pieces; None if not found."""
         with self._lock:
             file = self._files.pop(digest, None)
-        return None if file is None else _chunks(file)
+        return None if file is None else chunks(file)
 
 
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file in pieces, and close it."""
     with file:
         file.seek(0)
         while chunk := file.read(_CHUNK):
@@ -76,7 +77,7 @@ def read_release(stream: IO[bytes], release_id: str) -> Release:
     :raises InvalidPackage: if the archive is not valid.
     """
     with Archive.open(stream) as archive:
-        manifest = read_contents(archive).manifest
+        contents = read_contents(archive)
     stream.seek(0)
     digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
-    return Release.from_manifest(manifest, release_id, digest, stream.tell())
+    return Release.from_contents(contents, release_id, digest, stream.tell())

@@ -6,16 +6,3 @@ The ``Format`` of a manifest chooses the package type, among the entry points of
 ``io.murano.plugins.packages`` (document "package-type plug-ins"). A plug-in written for
 Murano works unchanged.
 """
-
-from loader.formats.base import Package, PackageBase
-from loader.formats.registry import PackageTypes
-from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
-
-__all__ = [
-    "ArchiveSource",
-    "DirectorySource",
-    "Package",
-    "PackageBase",
-    "PackageSource",
-    "PackageTypes",
-]

@@ -34,11 +34,9 @@ class Package(abc.ABC):
         """
         self._format_name = format_name
         self._runtime_version = runtime_version
-        self._source = (
-            source_directory
-            if isinstance(source_directory, PackageSource)
-            else DirectorySource(pathlib.Path(source_directory))
-        )
+        if not isinstance(source_directory, PackageSource):
+            source_directory = DirectorySource(pathlib.Path(source_directory))
+        self._source = source_directory
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.full_name} {self.version}>"
@@ -133,9 +131,12 @@ class Package(abc.ABC):
 
     @abc.abstractmethod
     def get_class(self, name: str) -> str | bytes | tuple[str | bytes, str]:
-        """Return the MuranoPL code of a class: YAML, or a pair of YAML and file name.
+        """Return the MuranoPL code of a class: YAML, or a pair of YAML and the file's path.
+
+        Errors name the file by its path in the package.
 
         :param name: the fully qualified name of the class.
+        :raises KeyError: if the package does not define the class.
         """
 
     @abc.abstractmethod

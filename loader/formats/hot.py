@@ -6,10 +6,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from glare_murano.package import InvalidPackage, Problem, Version, safe_yaml
+from glare_murano.package import Version, safe_yaml
 from glare_murano.package.hot import class_code, form, yaql
+from glare_murano.package.hot.description import template_missing
 from glare_murano.package.hot.template import TEMPLATE_FILE, Template
-from glare_murano.package.rules import Rule
 from loader.formats.base import PackageBase
 
 
@@ -42,7 +42,6 @@ class HOTPackage(PackageBase):
 
     @property
     def requirements(self) -> Mapping[str, str | None]:
-        """FQN -> range as written, without the implicit requirements."""
         return self._manifest.get("Require") or {}
 
     @property
@@ -55,10 +54,6 @@ class HOTPackage(PackageBase):
         return yaql.dump(made)
 
     def get_class(self, name: str) -> str:
-        """Return the class made from the template.
-
-        :raises KeyError: if the package does not define it.
-        """
         if name != self.full_name:
             raise KeyError(name)
         files = self._files(class_code.FILES)
@@ -81,5 +76,4 @@ def _read(path: pathlib.Path) -> bytes:
             # One byte over the limit, for the parser to refuse.
             return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
-        message = "is missing at the top of the package, which needs this Heat template"
-        raise InvalidPackage([Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message)]) from error
+        raise template_missing() from error

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 
 from loader.formats.base import PackageBase
+from loader.formats.source import path_within
 
 
 class MuranoPLPackage(PackageBase):
@@ -20,7 +21,6 @@ class MuranoPLPackage(PackageBase):
 
     @property
     def requirements(self) -> Mapping[str, str | None]:
-        """FQN -> range as written, without the implicit requirements."""
         return self._manifest.get("Require") or {}
 
     @property
@@ -28,16 +28,12 @@ class MuranoPLPackage(PackageBase):
         return self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
 
     def get_class(self, name: str) -> tuple[bytes, str]:
-        """Return the file that defines a class, and its path for messages.
+        """Return the file that defines a class, and its path in the package.
 
-        The path need not exist: the file may be in an archive.
-
-        :raises KeyError: if the package does not define the class.
         :raises FileNotFoundError: if the package lacks the file.
         """
-        file = self._manifest["Classes"][name]
-        content = self._source.read(file, "Classes")
-        path = f"{self._source}/Classes/{file}"
+        path = path_within("Classes", self._manifest["Classes"][name])
+        content = self._source.read(path)
         if content is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return content, path

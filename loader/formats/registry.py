@@ -29,7 +29,10 @@ class PackageTypes:
             the built-in ones; None means all.
         """
         self._enabled = enabled
-        self._entry_points = registered_formats()
+        self._entry_points = {
+            str(found): entry_point.name
+            for found, entry_point in registered_formats(PLUGIN_NAMESPACE).items()
+        }
         self._types: dict[str, Callable[..., Package]] = {}
 
     def load(self, source: PackageSource) -> Package:

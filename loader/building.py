@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Build the archive of a package, which is the same for the same files.
+
+Nothing is published; ``publishing`` packs directories by itself.
+"""
+
+import hashlib
+import pathlib
+import uuid
+
+from glare_murano.package import Archive, read_contents
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
+from loader import errors, fs, local_packages
+from loader.local_packages import LocalPackage
+
+
+class BuildError(errors.LoaderError, ValueError):
+    """The archive cannot be written where it should be."""
+
+
+def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPackage:
+    """Check a package, and write its archive, in place of an older one.
+
+    :param place: the directory or the ZIP file of the package.
+    :param target: the ZIP file; by default, ``NAME.VERSION.zip`` in the current directory.
+    :raises InvalidPackages: with all problems of the package.
+    :raises WrongDirectory: if the directory is called after another version.
+    :raises BuildError: if the archive would be a file of the package.
+    :raises OSError: if a file cannot be read or written.
+    """
+    with local_packages.named(place), Archive.open(place) as archive:
+        contents = read_contents(archive)
+        manifest = contents.manifest
+        local_packages.check_place(place, manifest)
+        target = target or pathlib.Path(f"{manifest.full_name}.{manifest.version}.zip")
+        if place.is_dir() and target.resolve().is_relative_to(place.resolve()):
+            raise BuildError(
+                f"{target} would be a file of the package in {place}; name a file outside with "
+                f"--file"
+            )
+        new = target.with_name(f".{uuid.uuid4().hex}.zip")
+        try:
+            with open(new, "xb") as stream:
+                archive.pack(stream)
+                check_size(stream.tell(), DEFAULT_LIMITS)
+            with open(new, "rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            fs.sync(new)
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
+    return LocalPackage(str(place), target, contents, digest, target.stat().st_size)

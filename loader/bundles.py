@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Bundles: files that list packages, in Murano's format, with the places of their archives.
+
+A bundle is JSON: ``{"Packages": [{"Name": ..., "Version": ..., "Url": ..., "Sha256": ...}]}``.
+A ``Url`` without a host is a path beside the bundle. Without ``Url``, the archive is
+``apps/NAME.VERSION.zip`` beside the bundle, as in Murano's own repositories.
+
+Whoever can change what is sent over plain HTTP could replace packages. So an archive needs
+``Sha256`` there, and a bundle its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import posixpath
+import urllib.parse
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import requests
+from keystoneauth1 import exceptions as ksa_exceptions
+
+from glare_murano import wire
+from glare_murano.package import (
+    Archive,
+    GlareMuranoError,
+    InvalidPackage,
+    parse_version,
+    read_manifest,
+)
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
+from glare_murano.package.errors import quoted, shown
+from glare_murano.package.manifest import check_full_name
+from loader import errors
+from loader.transport import download, failures, retries, sessions
+from loader.transport.download import Download
+
+_MAX_BUNDLE = 4 * 1024**2
+_CHUNK = 128 * 1024
+
+
+class BundleError(errors.LoaderError):
+    """A bundle, or an archive that it lists, cannot be read."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A package of a bundle.
+
+    :param version: as written; empty for any.
+    :param place: the URL or the path of its archive.
+    :param digest: the SHA-256 of its archive, in hexadecimal, or empty.
+    """
+
+    fqn: str
+    version: str
+    place: str
+    digest: str
+
+
+def is_bundle(place: str) -> bool:
+    """Return whether an argument names a bundle, and not a package."""
+    return is_url(place) or place.lower().endswith((".bundle", ".json"))
+
+
+def is_url(place: str) -> bool:
+    """Return whether a string is a URL, and not a path."""
+    return place.lower().startswith(("http://", "https://"))
+
+
+def read(place: str) -> list[Entry]:
+    """Read a bundle from a file or a URL.
+
+    :raises BundleError: if it cannot be read, is not in Murano's format, has another digest,
+        or is sent over plain HTTP without a digest.
+    """
+    digest = ""
+    if is_url(place):
+        place, _, digest = place.partition("#sha256=")
+    content = b"".join(_open(place, _MAX_BUNDLE, bool(digest)))
+    if digest:
+        _check_digest(place, hashlib.sha256(content).hexdigest(), digest)
+    try:
+        listed = wire.get(json.loads(content), "Packages", wire.sequence)
+        return [_entry(item, place) for item in listed]
+    except (ValueError, RecursionError, GlareMuranoError) as error:
+        raise BundleError(f"{place} is not a bundle: {error}") from error
+
+
+def fetch(entries: Iterable[Entry], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Download the archives of a bundle into a folder, and check their digests.
+
+    No credentials are sent, and an archive over plain HTTP needs a digest.
+
+    :raises BundleError: with the package, if an archive cannot be fetched.
+    """
+    return [_fetch(entry, folder / f"{uuid.uuid4().hex}.zip") for entry in entries]
+
+
+def write(path: pathlib.Path, entries: Iterable[Entry]) -> None:
+    """Write a bundle.
+
+    :raises OSError: if the file cannot be written.
+    """
+    listed = [
+        {"Name": e.fqn, "Version": e.version, "Url": e.place, "Sha256": e.digest} for e in entries
+    ]
+    path.write_text(json.dumps({"Packages": listed}, indent=2) + "\n")
+
+
+def _entry(item: object, bundle: str) -> Entry:
+    fqn = wire.get(item, "Name", lambda value: check_full_name(wire.string(value)))
+    keys = wire.mapping(item)
+    version, url, digest = (_text(keys, key) for key in ("Version", "Url", "Sha256"))
+    if version:
+        parse_version(version)
+    if not url:
+        name = f"{fqn}.{version}" if version else fqn
+        url = f"apps/{urllib.parse.quote(name)}.zip"
+    return Entry(fqn, version, _resolved(url, bundle), digest)
+
+
+def _text(keys: dict[str, Any], key: str) -> str:
+    value = keys.get(key)
+    if value is not None and not isinstance(value, str):
+        raise wire.Malformed(f"{key}: expected a string, found {quoted(repr(value))}")
+    return value or ""
+
+
+def _resolved(url: str, bundle: str) -> str:
+    """Return the place of an archive, which is below a bundle on this host."""
+    joined = urllib.parse.urljoin(bundle, url) if is_url(bundle) else url
+    if is_url(joined):
+        return joined
+    path = posixpath.normpath(urllib.parse.unquote(url))
+    if path.startswith(("/", "..")) or urllib.parse.urlsplit(url).scheme:
+        raise wire.Malformed(f"Url: {quoted(url)} is not below the directory of the bundle")
+    return str(pathlib.Path(bundle).parent / path)
+
+
+def _fetch(entry: Entry, target: pathlib.Path) -> pathlib.Path:
+    digest = hashlib.sha256()
+    with open(target, "xb") as file:
+        for piece in _open(entry.place, DEFAULT_LIMITS.archive_size, bool(entry.digest)):
+            digest.update(piece)
+            file.write(piece)
+    if entry.digest:
+        _check_digest(entry.place, digest.hexdigest(), entry.digest)
+    _check_package(entry, target)
+    return target
+
+
+def _check_digest(place: str, found: str, expected: str) -> None:
+    if found != expected.lower():
+        raise BundleError(f"{place} has the SHA-256 {found}, but {shown(expected)} was expected")
+
+
+def _check_package(entry: Entry, archive: pathlib.Path) -> None:
+    try:
+        with Archive.open(archive) as opened:
+            manifest = read_manifest(opened)
+    except InvalidPackage as error:
+        raise BundleError(f"{entry.place}: {error}") from error
+    version = parse_version(entry.version) if entry.version else manifest.version
+    if (manifest.full_name, manifest.version) != (entry.fqn, version):
+        raise BundleError(
+            f"{entry.place} contains {manifest.full_name} {manifest.version}, but the bundle says "
+            f"{entry.fqn} {entry.version}"
+        )
+
+
+def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
+    """Yield the content of a file or a URL, piece by piece.
+
+    :raises BundleError: if it cannot be read, or is larger.
+    """
+    size = 0
+    for piece in _download(place, allow_plain) if is_url(place) else _read(place):
+        size += len(piece)
+        if size > max_size:
+            raise BundleError(f"{place}: more than {max_size} bytes")
+        yield piece
+
+
+def _read(path: str) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            while piece := file.read(_CHUNK):
+                yield piece
+    except OSError as error:
+        raise BundleError(f"{path}: {error.strerror or error}") from error
+
+
+def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
+    session = requests.Session()
+    # Proxies and certificates as usual, but no password of ~/.netrc.
+    settings: Any = session.merge_environment_settings(url, {}, True, None, None)
+    session.trust_env = False
+
+    def open_at(headers: dict[str, str]) -> requests.Response:
+        response = session.get(url, headers=headers, timeout=sessions.DEFAULT_TIMEOUT, **settings)
+        if not allow_plain:
+            _check_encrypted(response)
+        if response.status_code >= requests.codes.bad_request:
+            response.close()
+            raise ksa_exceptions.from_response(response, "GET", url)
+        return response
+
+    try:
+        yield from Download(open_at, retries.DEFAULT_ATTEMPTS, download.DEFAULT_MIN_RATE, url)
+    except failures.FAILURES as error:
+        kind = errors.CatalogUnavailable if failures.is_temporary(error) else BundleError
+        raise kind(f"{url}: {error}") from error
+    finally:
+        session.close()
+
+
+def _check_encrypted(response: requests.Response) -> None:
+    """Refuse a URL without TLS, or a redirection to one."""
+    for answer in (*response.history, response):
+        if not answer.url.lower().startswith("https://"):
+            response.close()
+            raise BundleError(
+                f"{answer.url} is not encrypted, and its SHA-256 is not known; use https, add "
+                f"Sha256 to an entry of the bundle, or #sha256=DIGEST to the URL of a bundle"
+            )

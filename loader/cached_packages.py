@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The packages in a cache, by name: which archive there is of which version.
+
+The cache itself knows digests alone; names and versions are read from the manifests.
+"""
+
+import dataclasses
+
+from glare_murano import resolver
+from glare_murano.package import Archive, GlareMuranoError, Version
+from glare_murano.package.contents import read_manifest
+from loader import errors
+from loader.cache.store import Cache, StoredArchive
+from loader.references import PackageReference
+from loader.repository import AmbiguousReference
+
+
+@dataclasses.dataclass(frozen=True)
+class CachedPackage:
+    """An archive in the cache.
+
+    :param fqn: the name in its manifest; empty if the manifest cannot be read.
+    :param version: the version in its manifest; None if the manifest cannot be read.
+    """
+
+    fqn: str
+    version: Version | None
+    stored: StoredArchive
+
+    def __str__(self) -> str:
+        return f"{self.fqn} {self.version}" if self.version else self.stored.digest
+
+
+def read_all(cache: Cache) -> list[CachedPackage]:
+    """Return all packages in a cache, by name, the newest version of each first.
+
+    :raises CacheError: if the cache cannot be read.
+    """
+    packages = [_read(stored) for stored in cache.stored()]
+    newest_first = resolver.newest_first(p.version for p in packages if p.version)
+    rank: dict[Version | None, int] = {version: i for i, version in enumerate(newest_first)}
+    return sorted(packages, key=lambda p: (p.fqn, rank.get(p.version, 0), p.stored.digest))
+
+
+def find(cache: Cache, reference: PackageReference | str) -> CachedPackage:
+    """Return the newest package in a range, or the package with a digest.
+
+    :param reference: the SHA-256 digest of an archive if it is a string.
+    :raises NotFound: if the cache does not have it.
+    :raises AmbiguousReference: if there are several archives of the version.
+    :raises CacheError: if the cache cannot be read.
+    """
+    packages = read_all(cache)
+    found = [package for package in packages if _matches(package, reference)]
+    if not found:
+        raise errors.NotFound(
+            f"{reference} was not found in the cache {cache.folder}; "
+            f"it has {errors.listed(map(str, packages))}"
+        )
+    same = [package for package in found if package.version == found[0].version]
+    if len(same) > 1:
+        digests = ", ".join(package.stored.digest for package in same)
+        raise AmbiguousReference(
+            f"the cache {cache.folder} has several archives of {found[0]}; name one by its "
+            f"digest: {digests}"
+        )
+    return found[0]
+
+
+def _matches(package: CachedPackage, reference: PackageReference | str) -> bool:
+    if isinstance(reference, str):
+        return package.stored.digest == reference
+    if package.version is None or package.fqn != reference.fqn:
+        return False
+    return reference.spec.match(package.version)
+
+
+def _read(stored: StoredArchive) -> CachedPackage:
+    try:
+        with Archive.open(stored.archive) as archive:
+            manifest = read_manifest(archive)
+    # Damaged, or removed by another process meanwhile.
+    except (GlareMuranoError, OSError):
+        return CachedPackage("", None, stored)
+    return CachedPackage(manifest.full_name, manifest.version, stored)

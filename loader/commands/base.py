@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The base classes of the commands: exit codes, sessions, and safe output.
+
+No command authenticates before it sends a request, so that commands that need no cloud
+run without one, and a Keystone that is down has an exit code of its own.
+"""
+
+import argparse
+import contextlib
+import functools
+import logging
+import pathlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from cliff import columns, lister, show
+from cliff._argparse import SmartHelpFormatter
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1.loading import get_plugin_options
+from openstack import exceptions as sdk_exceptions
+from openstack.config import cloud_region
+from openstack.connection import Connection
+from osc_lib.cli import format_columns
+from osc_lib.command import command
+from rich import filesize
+
+from glare_murano.package import (
+    Archive,
+    GlareMuranoError,
+    InvalidName,
+    InvalidRange,
+    InvalidVersion,
+    Version,
+    parse_version,
+)
+from glare_murano.package.archive import Source
+from glare_murano.package.manifest import check_required_name
+from loader import errors
+from loader.catalogs.base import Catalog
+from loader.catalogs.directory import DirectoryCatalog
+from loader.catalogs.glare import GlareCatalog
+from loader.compatibility import Requirements
+from loader.counters import Counters
+from loader.loader import PackageLoader
+from loader.references import PackageReference
+from loader.repository import AmbiguousReference, Repository
+from loader.transport import download, retries, sessions
+from loader.transport.adapter import ServiceAdapter
+from loader.version_changes import VersionChange
+
+_T = TypeVar("_T", Repository, GlareCatalog)
+
+LOG = logging.getLogger(__name__)
+
+REFUSED = 1
+MISUSED = 2
+NOT_FOUND = 3
+UNREACHABLE = 4
+
+
+class NotConfirmed(errors.LoaderError):
+    """A user did not confirm a change."""
+
+
+# The first that fits.
+_EXIT_CODES: Mapping[type[Exception], int] = {
+    errors.NotFound: NOT_FOUND,
+    errors.CatalogUnavailable: UNREACHABLE,
+    AmbiguousReference: MISUSED,
+    InvalidName: MISUSED,
+    InvalidRange: MISUSED,
+    # Of the chosen cloud.
+    sdk_exceptions.ConfigException: MISUSED,
+    ksa_exceptions.OptionError: MISUSED,
+    ksa_exceptions.NoMatchingPlugin: MISUSED,
+    GlareMuranoError: REFUSED,
+}
+# Of a table of changes.
+CHANGE_COLUMNS = ("Name", "Before", "After")
+_SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
+# Their values are printed as they are.
+_PLAIN_FORMATS = ("csv", "table", "value")
+
+
+class Command(command.Command):
+    """A command of this project."""
+
+    auth_required = False
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.formatter_class = _HelpFormatter
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: the exit code: 0, or 1 if something was refused, 2 for invalid arguments,
+            3 if a package was not found, and 4 if a service did not answer.
+        """
+        try:
+            return super().run(parsed_args)
+        except tuple(_EXIT_CODES) as error:
+            LOG.debug("%s", error, exc_info=True)
+            for line in str(error).splitlines():
+                self.app.stderr.write(f"{escaped(line)}\n")
+            return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
+
+    @functools.cached_property
+    def repository(self) -> Repository:
+        """The packages of the cloud's Glare."""
+        return client(Repository, self._cloud)
+
+    @functools.cached_property
+    def catalog(self) -> GlareCatalog:
+        """The releases in the cloud's Glare that the user's project can load."""
+        return client(GlareCatalog, self._cloud)
+
+    @contextlib.contextmanager
+    def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
+        """Fetch the archive of a package of the repository; a path stays as it is.
+
+        :raises NotFound: if the repository does not have it.
+        """
+        if isinstance(place, pathlib.Path):
+            yield place
+            return
+        with tempfile.TemporaryFile() as file:
+            file.writelines(self.repository.download(self.repository.find(place)[0]))
+            file.flush()
+            yield file
+
+    @contextlib.contextmanager
+    def opened(self, place: PackageReference | pathlib.Path) -> Iterator[Archive]:
+        """Open a package of the repository, or one on this host.
+
+        :raises NotFound: if the repository does not have it.
+        :raises InvalidArchive: if it breaks a rule for archives.
+        """
+        with self.source(place) as source, Archive.open(source) as archive:
+            yield archive
+
+    @contextlib.contextmanager
+    def requirements(
+        self, directories: Iterable[str], *compared: PackageReference | pathlib.Path
+    ) -> Iterator[Requirements | None]:
+        """Return a function that finds the packages that compared packages require.
+
+        They come from directories, and from the cloud if one of the packages does. Without
+        either, there is none.
+        """
+        catalogs: list[Catalog] = [DirectoryCatalog(each) for each in directories]
+        if any(isinstance(each, PackageReference) for each in compared):
+            catalogs.append(self.catalog)
+        if not catalogs:
+            yield None
+            return
+        with tempfile.TemporaryDirectory() as cache, PackageLoader(catalogs, cache) as packages:
+            yield lambda fqn, spec: packages.load_package(fqn, spec).source_directory
+
+    def confirm(self, question: str) -> None:
+        """Ask a user on a terminal whether to go on.
+
+        :raises NotConfirmed: if the answer is not yes, or there is no terminal.
+        """
+        if not self.app.stdin.isatty():
+            raise NotConfirmed("there is no terminal to ask on; add --yes")
+        self.app.stderr.write(f"{question} [y/N] ")
+        self.app.stderr.flush()
+        answer = self.app.stdin.readline()
+        if not answer:
+            # Ctrl-D leaves the cursor behind the question.
+            self.app.stderr.write("\n")
+        if answer.strip().lower() not in ("y", "yes"):
+            raise NotConfirmed("nothing was changed")
+
+    @functools.cached_property
+    def murano(self) -> ServiceAdapter:
+        """Murano's API in the cloud."""
+        return ServiceAdapter(
+            self._cloud.get_session(),
+            "Murano's API",
+            Counters(),
+            retries.DEFAULT_ATTEMPTS,
+            sessions.DEFAULT_REQUEST_TIMEOUT,
+            download.DEFAULT_MIN_RATE,
+            service_type="application-catalog",
+            **_place(self._cloud, "application-catalog"),
+        )
+
+    @functools.cached_property
+    def _cloud(self) -> cloud_region.CloudRegion:
+        """The chosen cloud of ``clouds.yaml``, of the options and of the environment."""
+        options = self.app.options
+        return self.app.cloud_config.get_one(cloud=options.cloud, argparse=options)
+
+    def other_cloud(self, name: str) -> cloud_region.CloudRegion:
+        """Return an entry of ``clouds.yaml``, without the options for the chosen cloud.
+
+        :raises openstack.exceptions.ConfigException: if there is no such entry.
+        """
+        return self.app.cloud_config.get_one(cloud=name)
+
+    def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
+        """Return the chosen cloud with the same credentials, for another project.
+
+        :raises CatalogError: if the credentials are not those of a user of Keystone.
+        """
+        kind = self._cloud.config["auth_type"]
+        if all(option.dest != "project_id" for option in get_plugin_options(kind)):
+            raise errors.CatalogError(f"credentials of the type {kind} cannot choose a project")
+        return Connection(config=self._cloud).connect_as(project_id=project_id).config
+
+
+class Lister(Command, lister.Lister):
+    """A command that prints a table."""
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]
+    ) -> int:
+        rows = [_printable(row, parsed_args.formatter) for row in data]
+        code = super().produce_output(parsed_args, column_names, rows)
+        self.finish(parsed_args)
+        return code
+
+    def finish(self, parsed_args: argparse.Namespace) -> None:
+        """Do what follows the table, such as the change that it shows; by default, nothing."""
+
+
+class ShowOne(Command, show.ShowOne):
+    """A command that prints the properties of one thing."""
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]
+    ) -> int:
+        values = _printable(data, parsed_args.formatter)
+        return super().produce_output(parsed_args, column_names, values)
+
+
+class Size(columns.FormattableColumn[int]):
+    """A number of bytes, which tables show in a unit."""
+
+    def human_readable(self) -> str:
+        unit, suffix = filesize.pick_unit_and_suffix(self._value, _SIZE_UNITS, 1024)
+        return f"{self._value / unit:.{0 if unit == 1 else 1}f} {suffix}"
+
+
+class _HelpFormatter(SmartHelpFormatter):
+    """Fill the paragraphs of a description, and keep its examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        paragraphs = text.replace("::\n", ":\n").split("\n\n")
+        return "\n\n".join(p if p.startswith("  ") else fill(p, width, indent) for p in paragraphs)
+
+
+def client(kind: type[_T], cloud: cloud_region.CloudRegion) -> _T:
+    """Make a client of the Glare of a cloud."""
+    place = _place(cloud, "artifact")
+    return kind(
+        cloud.get_session(),
+        # For a cloud without Keystone.
+        project_id=cloud.config.get("artifact_project_id"),
+        endpoint=place["endpoint_override"],
+        interface=place["interface"],
+        region_name=place["region_name"],
+    )
+
+
+def _place(cloud: cloud_region.CloudRegion, service: str) -> dict[str, str | None]:
+    interface = cloud.get_interface(service)
+    return {
+        "endpoint_override": cloud.get_endpoint(service),
+        # The configuration also allows a list, in the order of preference.
+        "interface": interface if isinstance(interface, str) else None,
+        "region_name": cloud.get_region_name(service),
+    }
+
+
+def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:
+    """Add an argument that is a reference to a package."""
+    meaning = "Name of the package, NAME@VERSION, NAME@RANGE, or the id of its artifact."
+    described = {"metavar": f"<{name}>", "help": meaning, **more}
+    parser.add_argument(name, type=reference, **described)
+
+
+def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str = "") -> None:
+    """Add an argument that is a package of the repository, or one on this host.
+
+    :param purpose: the beginning of its help.
+    """
+    meaning = f"{purpose}NAME@RANGE or the id of a package, or the path of a directory or ZIP file."
+    metavar = f"<{name.lstrip('-')}>" if not purpose else "<package>"
+    parser.add_argument(name, type=_package_or_path, metavar=metavar, help=meaning)
+
+
+def add_requirements(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names directories with required packages."""
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        dest="requirements",
+        metavar="<directory>",
+        help="Directory with required packages, whose classes are inherited (repeat for several).",
+    )
+
+
+def _package_or_path(text: str) -> PackageReference | pathlib.Path:
+    return pathlib.Path(text) if "/" in text or text == "." else reference(text)
+
+
+def reference(text: str) -> PackageReference:
+    """Read a reference to a package, with the parser's own error."""
+    try:
+        return PackageReference.parse(text)
+    except GlareMuranoError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def version(text: str) -> Version:
+    """Read a version, with the parser's own error."""
+    try:
+        return parse_version(text)
+    except InvalidVersion as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def package_and_version(text: str) -> tuple[str, Version | None]:
+    """Read ``NAME`` or ``NAME@VERSION``, with the parser's own error."""
+    fqn, separator, written = text.partition("@")
+    try:
+        return check_required_name(fqn), parse_version(written) if separator else None
+    except GlareMuranoError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def versions(listed: Iterable[Version]) -> format_columns.ListColumn:
+    """Return a column of versions."""
+    return format_columns.ListColumn(list(map(str, listed)))
+
+
+def change_row(change: VersionChange) -> tuple[Any, ...]:
+    """Return the row of a change, for ``CHANGE_COLUMNS``."""
+    return change.fqn, versions(change.before), versions(change.after)
+
+
+def _printable(values: Iterable[Any], formatter: str) -> tuple[Any, ...]:
+    """Return values for a formatter; JSON and YAML escape by themselves."""
+    if formatter not in _PLAIN_FORMATS:
+        return tuple(values)
+    texts = (_plain(value, formatter) for value in values)
+    # A cell of a table may have several lines.
+    keep = "\n" if formatter == "table" else ""
+    return tuple(escaped(text, keep) if isinstance(text, str) else text for text in texts)
+
+
+def _plain(value: Any, formatter: str) -> Any:
+    if isinstance(value, Size) and formatter != "table":
+        return value.machine_readable()
+    return value.human_readable() if isinstance(value, columns.FormattableColumn) else value
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Return a string of a server's without characters that control a terminal.
+
+    :param keep: unprintable characters to keep.
+    """
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)

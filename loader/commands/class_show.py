@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands that look at classes."""
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from osc_lib.cli import format_columns
+
+from loader import errors, schemas
+from loader.commands import base
+from loader.package_search import Search
+from loader.repository import StoredPackage
+
+
+class ListClasses(base.Lister):
+    """List classes of packages that can be loaded, of the newest version of each package.
+
+    For example::
+
+        $ openstack murano class list org.example.db@1
+        $ openstack murano class list --subclass-of io.murano.Application
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "pattern",
+            nargs="?",
+            default="",
+            metavar="<package>",
+            help="Name of the packages, with * for any characters, and @RANGE for a range.",
+        )
+        parser.add_argument(
+            "--subclass-of",
+            metavar="<class>",
+            help="Only packages with direct or indirect subclasses of this class.",
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        search = Search(parsed_args.pattern, subclass_of=parsed_args.subclass_of)
+        rows = (
+            (name, format_columns.ListColumn(_bases(package, name)), package.fqn, version)
+            for package in search.run(self.repository)
+            for version in [str(package.version)]
+            for name in package.fields.get("class_definitions") or ()
+        )
+        return ("Class", "Extends", "Package", "Version"), rows
+
+
+class ShowClass(base.Lister):
+    """List all packages and versions that define a class, with its base classes.
+
+    For example::
+
+        $ openstack murano class show org.example.db.Database
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("name", metavar="<class>", help="Fully qualified name of the class.")
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        search = Search(filters={"class_definitions": parsed_args.name}, all_versions=True)
+        found = list(search.run(self.repository))
+        if not found:
+            raise errors.NotFound(
+                f"no package that can be loaded defines {parsed_args.name}; check the name"
+            )
+        bases = (format_columns.ListColumn(_bases(p, parsed_args.name)) for p in found)
+        rows = zip((p.fqn for p in found), (str(p.version) for p in found), bases, strict=True)
+        return ("Package", "Version", "Extends"), rows
+
+
+class ShowSchema(base.Command):
+    """Print the JSON schema of a class, as Murano's API makes it for forms.
+
+    For example::
+
+        $ openstack murano class schema org.example.db.Database --version 1
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("name", metavar="<class>", help="Fully qualified name of the class.")
+        parser.add_argument("--version", metavar="<range>", help="Range of the package's version.")
+        parser.add_argument("--package", metavar="<name>", help="Name of the package.")
+        parser.add_argument(
+            "--method",
+            action="append",
+            default=[],
+            metavar="<name>",
+            help="Only the schema of this model builder (repeat for several).",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        arguments = (parsed_args.method, parsed_args.version, parsed_args.package)
+        schema = schemas.class_schema(self.murano, parsed_args.name, *arguments)
+        self.app.stdout.write(json.dumps(schema, indent=2) + "\n")
+
+
+def _bases(package: StoredPackage, name: str) -> list[str]:
+    """Return the base classes of a class."""
+    inherits = package.fields.get("inherits") or {}
+    return [
+        base_name for base_name, subclasses in inherits.items() if name in subclasses.split(",")
+    ]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands for lock files: create, update, check."""
+
+import argparse
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from glare_murano.package import Version
+from loader import errors, lock_check
+from loader.commands import base
+from loader.lockfile import Lock
+from loader.references import PackageReference
+
+_DEFAULT_FILE = "packages.lock"
+
+
+class CreateLock(base.Lister):
+    """Write a lock file: the exact releases that packages and their requirements need.
+
+    A name without a range takes the newest version, also in later updates. For example::
+
+        $ openstack murano lock create "org.example.wiki@>=1,<2" org.example.shop@1
+        $ openstack murano lock create org.example.wiki --file /etc/murano/packages.lock
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "requirements",
+            nargs="+",
+            type=_requirement,
+            metavar="<package>",
+            help="Name of a package, NAME@VERSION or NAME@RANGE.",
+        )
+        _add_file(parser)
+        parser.add_argument(
+            "--provided",
+            action="append",
+            default=[],
+            type=_provided,
+            metavar="<name>@<version>",
+            help="An extension plug-in of the engine, which satisfies requirements "
+            "(repeat for several).",
+        )
+        parser.add_argument("--force", action="store_true", help="Replace an existing file.")
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        file = parsed_args.file
+        if file.exists() and not parsed_args.force:
+            raise errors.LockError(
+                f"{file} exists; update it with the command lock update, or replace it with --force"
+            )
+        requirements = {wanted.fqn: wanted.spec for wanted in parsed_args.requirements}
+        if len(requirements) < len(parsed_args.requirements):
+            raise errors.LockError("a package is named twice; join its ranges by a comma")
+        provided: dict[str, list[str]] = {}
+        for fqn, version in parsed_args.provided:
+            provided.setdefault(fqn, []).append(str(version))
+        lock = Lock.create(self.catalog, requirements, provided)
+        lock.save(file)
+        names = ("Name", "Version", "Visibility", "SHA-256")
+        return names, [
+            (r.fqn, str(r.version), r.visibility or "public", r.digest) for r in lock.releases
+        ]
+
+
+class UpdateLock(base.Lister):
+    """Update packages in a lock file to the newest versions in their ranges.
+
+    Other packages keep their versions, unless a package that is updated needs another one.
+    For example::
+
+        $ openstack murano lock update --dry-run
+        $ openstack murano lock update org.example.db
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "names",
+            nargs="*",
+            metavar="<name>",
+            help="Name of a locked package; all packages without one.",
+        )
+        _add_file(parser)
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Show the changes, and write nothing."
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        lock = Lock.load(parsed_args.file)
+        updated = lock.update(self.catalog, parsed_args.names or None)
+        if updated != lock and not parsed_args.dry_run:
+            updated.save(parsed_args.file)
+        changes = lock.changes(updated)
+        for change in changes:
+            if change.before == change.after:
+                self.app.stderr.write(f"{change.fqn}: another archive of the same version\n")
+        return base.CHANGE_COLUMNS, [base.change_row(change) for change in changes]
+
+
+class CheckLock(base.Lister):
+    """Check that every release in a lock file can still be fetched.
+
+    The exit code is 1 if a release is missing, or has another archive now. A yanked release
+    is only reported. The column Newer has the newest version in any range; "lock update
+    --dry-run" shows what an update would take. For example::
+
+        $ openstack murano lock check --file /etc/murano/packages.lock
+    """
+
+    _checked: Sequence[lock_check.CheckedRelease]
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_file(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self._checked = lock_check.check(Lock.load(parsed_args.file), self.catalog)
+        return ("Name", "Version", "State", "Newer"), [
+            (c.release.fqn, str(c.release.version), _state(c), str(c.newer or ""))
+            for c in self._checked
+        ]
+
+    def finish(self, parsed_args: argparse.Namespace) -> None:
+        lock_check.require_available(self._checked)
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--file",
+        type=pathlib.Path,
+        default=pathlib.Path(_DEFAULT_FILE),
+        metavar="<path>",
+        help=f"The lock file; by default {_DEFAULT_FILE} in the current directory.",
+    )
+
+
+def _requirement(text: str) -> PackageReference:
+    wanted = base.reference(text)
+    if wanted.id:
+        raise argparse.ArgumentTypeError(f"{text} is an id; name the package, as NAME@RANGE")
+    return wanted
+
+
+def _provided(text: str) -> tuple[str, Version]:
+    fqn, version = base.package_and_version(text)
+    if version is None:
+        raise argparse.ArgumentTypeError(f"{text} has no version; add one, as NAME@VERSION")
+    return fqn, version
+
+
+def _state(checked: lock_check.CheckedRelease) -> str:
+    if checked.fault:
+        return checked.fault
+    return f"yanked: {checked.yanked}" if checked.yanked else "valid"

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that migrates the packages of a Murano API into Glare."""
+
+import argparse
+import pathlib
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from loader import migration
+from loader.commands import base, progress
+from loader.commands.package_publish import drafts_stay
+from loader.repository import Repository
+
+
+class MigratePackages(base.Lister):
+    """Migrate the packages of Murano's API into Glare.
+
+    Owner, visibility, display name, description, categories and tags are kept. By default the
+    own packages and public ones are migrated; the packages of other projects need a role in
+    those projects, and public ones the rights of an administrator.
+
+    Refused packages do not stop the others. The exit code is then 1. Run the command again:
+    it migrates only what is missing. For example::
+
+        $ openstack murano migrate --all-projects --dry-run
+    """
+
+    _is_refused = False
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--all-projects",
+            action="store_true",
+            help="Migrate the packages of all projects; for administrators.",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Check everything, and upload nothing."
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        code = super().run(parsed_args)
+        return code or (base.REFUSED if self._is_refused else 0)
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        packages = list(migration.find(self.murano, all_projects=parsed_args.all_projects))
+        with tempfile.TemporaryDirectory() as folder:
+            with progress.shown("read", self.app.stderr) as report:
+                entries = migration.read(self.murano, packages, pathlib.Path(folder), report)
+            migration.compare(entries, self.repository, self._scope)
+            migration.check_requirements(entries, self.repository, self.catalog)
+            if not parsed_args.dry_run:
+                with (
+                    drafts_stay(self.app.stderr),
+                    progress.shown("uploaded", self.app.stderr) as report,
+                ):
+                    migration.migrate(entries, self.repository, report)
+        self._is_refused = any(entry.result is migration.Result.REFUSED for entry in entries)
+        entries.sort(key=lambda e: (e.package.fqn, e.package.owner))
+        return ("Name", "Version", "Owner", "Visibility", "Result", "Reason"), [
+            (
+                entry.package.fqn,
+                str(entry.version or ""),
+                entry.package.owner,
+                entry.package.visibility,
+                entry.result.value,
+                entry.reason,
+            )
+            for entry in entries
+        ]
+
+    def _scope(self, project: str) -> Repository:
+        if project == self.repository.project():
+            return self.repository
+        return base.client(Repository, self.cloud_for_project(project))

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that builds the archive of a package."""
+
+import argparse
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from loader import building
+from loader.commands import base
+
+
+class BuildPackage(base.ShowOne):
+    """Build the ZIP file of a package.
+
+    The same files give the same ZIP file with the same SHA-256, on every host and at any time.
+    The package is checked by the rules of an upload first. No cloud is needed. For example::
+
+        $ openstack murano package build org.example.wiki/1.1.0
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "path", type=pathlib.Path, metavar="<path>", help="Directory or ZIP file of a package."
+        )
+        parser.add_argument(
+            "--file",
+            type=pathlib.Path,
+            metavar="<file>",
+            help="The ZIP file to write (default: NAME.VERSION.zip in the current directory).",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+        built = building.build(parsed_args.path, parsed_args.file)
+        for warning in built.contents.manifest.warnings:
+            self.app.stderr.write(f"{built.place}: {base.escaped(str(warning))}\n")
+        shown = {
+            "name": built.fqn,
+            "version": str(built.version),
+            "file": str(built.archive),
+            "size": built.size,
+            "sha256": built.digest,
+        }
+        return tuple(shown), tuple(shown.values())

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that compares the interfaces of two versions of a package."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from glare_murano.package import Archive, read_manifest
+from loader import local_packages
+from loader.commands import base
+from loader.compatibility import compare
+
+
+class ComparePackages(base.Lister):
+    """Show which part of the version the changes of a package need, and why.
+
+    Each is a package of the repository, or a directory or ZIP file, whose path has a slash. Each
+    change is shown with the file and the line, in the old version if something was removed. The
+    last line says which version is enough. For example::
+
+        $ openstack murano package compare org.example.db@1.2.0 ./org.example.db
+    """
+
+    _code = 0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package_or_path(parser, "old")
+        base.add_package_or_path(parser, "new")
+        base.add_requirements(parser)
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="Exit with 1 if the version of the new package is not enough.",
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self._code
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        old, new = parsed_args.old, parsed_args.new
+        with (
+            self.source(old) as before,
+            self.source(new) as after,
+            self.requirements(parsed_args.requirements, old, new) as requirements,
+        ):
+            for place, source in ((old, before), (new, after)):
+                # The comparison does not say which of the two is wrong.
+                with local_packages.named(place), Archive.open(source) as archive:
+                    read_manifest(archive)
+            comparison = compare(before, after, requirements)
+        for each in comparison.unseen:
+            self.app.stderr.write(f"not read: {base.escaped(each)}\n")
+        self.app.stderr.write(f"{comparison.full_name}: {comparison.verdict}\n")
+        if parsed_args.check and not comparison.verdict.is_enough:
+            self._code = base.REFUSED
+        rows = [
+            (
+                str(each.part),
+                each.file,
+                each.line or None,
+                "old" if each.place.is_old else "new",
+                each.class_name,
+                each.message,
+                str(each.rule),
+            )
+            for each in comparison.changes
+        ]
+        return ("Part", "File", "Line", "Version", "Class", "Change", "Rule"), rows

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that copies packages to another cloud."""
+
+import argparse
+import pathlib
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from loader import copying
+from loader.catalogs.glare import GlareCatalog
+from loader.commands import base, progress
+from loader.commands.package_publish import drafts_stay
+from loader.publishing import State
+from loader.repository import Repository
+
+_WOULD = {
+    State.MISSING: "would be copied",
+    State.UPLOADED: "would be published",
+    State.PRIVATE: "would become public",
+    State.PUBLISHED: "is published",
+}
+_DONE = {
+    State.MISSING: "copied",
+    State.UPLOADED: "published, was uploaded before",
+    State.PRIVATE: "public now",
+    State.PUBLISHED: "skipped, was published before",
+}
+
+
+class CopyPackages(base.Lister):
+    """Copy packages to another cloud of clouds.yaml, all of them or none.
+
+    A name without a range is the newest version. A yanked version is copied only by its exact
+    version, and is yanked there as well. Archives stay the same, byte by byte; display name,
+    description, tags, categories and keywords are copied.
+
+    If the command fails or is stopped, run it again: it copies only what is missing. For
+    example::
+
+        $ openstack --os-cloud test murano package copy org.example.wiki --closure \
+--to-cloud production
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser, "packages", nargs="+", metavar="<package>")
+        parser.add_argument(
+            "--to-cloud",
+            required=True,
+            metavar="<cloud>",
+            help="The other cloud, an entry of clouds.yaml.",
+        )
+        parser.add_argument(
+            "--public",
+            action="store_const",
+            dest="visibility",
+            const="public",
+            default="private",
+            help="Publish for every project there; by default for the project of that entry.",
+        )
+        parser.add_argument(
+            "--closure", action="store_true", help="Copy what the packages require as well."
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Check everything, and upload nothing."
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        cloud = self.other_cloud(parsed_args.to_cloud)
+        target = base.client(Repository, cloud)
+        visibility = parsed_args.visibility
+        packages = copying.choose(
+            self.repository, self.catalog, parsed_args.packages, closure=parsed_args.closure
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            with progress.shown("downloaded", self.app.stderr) as report:
+                copies = copying.plan(
+                    self.repository,
+                    target,
+                    base.client(GlareCatalog, cloud),
+                    packages,
+                    visibility,
+                    pathlib.Path(folder),
+                    lambda package, size: report(str(package), size, package.size or 0),
+                )
+            if not parsed_args.dry_run:
+                with (
+                    drafts_stay(self.app.stderr),
+                    progress.shown("uploaded", self.app.stderr) as report,
+                ):
+                    copying.copy(
+                        target,
+                        copies,
+                        visibility,
+                        lambda p: report(str(p.package), p.sent, p.package.size),
+                    )
+        results = _WOULD if parsed_args.dry_run else _DONE
+        rows = [(c.source.fqn, str(c.source.version), results[c.state]) for c in copies]
+        return ("Name", "Version", "Result"), rows

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that compares the files of two packages."""
+
+import argparse
+
+from loader import differences
+from loader.commands import base
+
+
+class DiffPackages(base.Command):
+    """Show the differences between the files of two packages.
+
+    Each is a package of the repository, or a directory or ZIP file, whose path has a slash.
+    The exit code is 0 whether they differ or not. For example::
+
+        $ openstack murano package diff org.example.db@1.2.0 org.example.db@1.3.0
+        $ openstack murano package diff org.example.db ./org.example.db
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package_or_path(parser, "old")
+        base.add_package_or_path(parser, "new")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        with self.opened(parsed_args.old) as old, self.opened(parsed_args.new) as new:
+            names = str(parsed_args.old), str(parsed_args.new)
+            for line in differences.diff(old, new, *names):
+                self.app.stdout.write(f"{base.escaped(line, keep=chr(9))}\n")

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Commands that look at packages."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from osc_lib.cli import format_columns
+
+from loader import dependents
+from loader.commands import base
+from loader.package_search import Search
+from loader.repository import StoredPackage
+
+# Option -> filter of Glare's API, and the option's help.
+_FILTERS = {
+    "class": ("class_definitions", "that define this class"),
+    "requirement": ("requirements", "that require this package"),
+    "tag": ("tags", "with this tag"),
+    "category": ("categories", "of this category"),
+    "keyword": ("keywords", "with this keyword"),
+    "type": ("type", "that are an Application, or a Library"),
+    "owner": ("owner", "of this project"),
+    "status": ("status", "that are drafted, active or deactivated"),
+}
+_SORT_KEYS = ("name", "version", "created_at", "updated_at", "owner", "status", "visibility")
+
+
+class ListPackages(base.Lister):
+    """List packages, of each the newest version that matches.
+
+    Without --status, only packages that can be loaded are listed: active ones that were not
+    yanked. For example::
+
+        $ openstack murano package list --category Web
+        $ openstack murano package list "org.example.*" --all-versions
+        $ openstack murano package list --subclass-of io.murano.Application
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "pattern",
+            nargs="?",
+            metavar="<name>",
+            help="Name of the packages, with * for any characters, and @RANGE for a range.",
+        )
+        parser.add_argument("--all-versions", action="store_true", help="List every version.")
+        for option, (_, meaning) in _FILTERS.items():
+            parser.add_argument(
+                f"--{option}",
+                dest=option,
+                metavar=f"<{option}>",
+                help=f"Only packages {meaning}.",
+            )
+        parser.add_argument(
+            "--subclass-of",
+            metavar="<class>",
+            help="Only packages with direct or indirect subclasses of this class.",
+        )
+        parser.add_argument("--yanked", action="store_true", help="Only yanked packages.")
+        parser.add_argument(
+            "--sort",
+            default="name:asc,version:desc",
+            metavar="<key>[:asc|desc],...",
+            help=f"Sort by these keys: {', '.join(_SORT_KEYS)}.",
+        )
+        parser.add_argument("--long", action="store_true", help="Show more properties.")
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        search = Search(
+            pattern=parsed_args.pattern or "",
+            filters={
+                field: getattr(parsed_args, option)
+                for option, (field, _) in _FILTERS.items()
+                if getattr(parsed_args, option) is not None
+            },
+            subclass_of=parsed_args.subclass_of,
+            yanked=parsed_args.yanked,
+            all_versions=parsed_args.all_versions,
+            sort=parsed_args.sort,
+        )
+        names = ["Name", "Version", "Display Name", "Type", "Visibility", "ID"]
+        if parsed_args.long:
+            names += ["Status", "Owner", "Yanked", "Categories", "Tags", "Classes"]
+        rows = (_row(package)[: len(names)] for package in search.run(self.repository))
+        return names, rows
+
+
+class ListVersions(base.Lister):
+    """List all versions of a package, the newest first.
+
+    Yanked and deactivated versions and drafts are listed as well. For example::
+
+        $ openstack murano package versions org.example.db
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        found = self.repository.find(parsed_args.package)
+        names = ("Version", "Status", "Visibility", "Owner", "Yanked", "ID")
+        return names, [
+            (str(p.version), p.status, p.visibility, p.owner, p.fields.get("yanked") or "", p.id)
+            for p in found
+        ]
+
+
+class ShowPackage(base.ShowOne):
+    """Show the newest version of a package in a range, and which packages require it.
+
+    For example::
+
+        $ openstack murano package show "org.example.db@>=1,<2"
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+        package = self.repository.find(parsed_args.package)[0]
+        requirers = {str(each) for each in dependents.find(self.repository, package)}
+        shown = _properties(package, sorted(requirers))
+        return tuple(shown), tuple(shown.values())
+
+
+def _properties(package: StoredPackage, requirers: list[str]) -> dict[str, Any]:
+    stored = package.fields
+    return {
+        "id": package.id,
+        "name": package.fqn,
+        "version": str(package.version),
+        "status": package.status,
+        "visibility": package.visibility,
+        "owner": package.owner,
+        "yanked": stored.get("yanked") or "",
+        "display_name": stored.get("display_name"),
+        "description": stored.get("description"),
+        "type": stored.get("type"),
+        "format": stored.get("format"),
+        "author": stored.get("author"),
+        "categories": format_columns.ListColumn(stored.get("categories") or []),
+        "tags": format_columns.ListColumn(stored.get("tags") or []),
+        "classes": format_columns.ListColumn(stored.get("class_definitions") or []),
+        "requirements": format_columns.DictColumn(stored.get("requirements") or {}),
+        "required_by": format_columns.ListColumn(requirers),
+        "size": package.size,
+        "sha256": package.digest,
+    }
+
+
+def _row(package: StoredPackage) -> tuple[Any, ...]:
+    stored = package.fields
+    lists = (stored.get(field) or [] for field in ("categories", "tags", "class_definitions"))
+    return (
+        package.fqn,
+        str(package.version),
+        stored.get("display_name"),
+        stored.get("type"),
+        package.visibility,
+        package.id,
+        package.status,
+        package.owner,
+        stored.get("yanked") or "",
+        *map(format_columns.ListColumn, lists),
+    )

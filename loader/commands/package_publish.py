@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that publishes packages."""
+
+import argparse
+import contextlib
+import pathlib
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
+
+from loader import bundles, local_packages, publishing
+from loader.commands import base, progress
+from loader.publishing import State, Step
+from loader.repository import Visibility
+
+_WOULD = {
+    State.MISSING: "would be uploaded and published",
+    State.UPLOADED: "would be published",
+    State.PRIVATE: "would become public",
+    State.PUBLISHED: "is published",
+}
+_DONE = {
+    State.MISSING: "published",
+    State.UPLOADED: "published, was uploaded before",
+    State.PRIVATE: "public now",
+    State.PUBLISHED: "skipped, was published before",
+}
+
+
+class PublishPackages(base.Lister):
+    """Publish packages, all of them or none.
+
+    A path is the directory of a package, a ZIP file, a directory that is searched for both
+    (without its directories "dev"), or a bundle file or its URL. A URL without TLS needs
+    "#sha256=" and the digest of the bundle behind it. All packages are checked before the
+    first is uploaded. Packages may require each other.
+
+    If the command fails or is stopped, run it again: it uploads only what is missing. A
+    published version never changes; the same files are skipped, and other files refused.
+    For example::
+
+        $ openstack murano package publish --public org.example.wiki/1.1.0 org.example.db
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("paths", nargs="+", metavar="<path>", help="What to publish.")
+        visibility = parser.add_mutually_exclusive_group()
+        visibility.add_argument(
+            "--public",
+            action="store_const",
+            dest="visibility",
+            const="public",
+            default="private",
+            help="Publish for every project; by default only administrators may.",
+        )
+        visibility.add_argument(
+            "--private",
+            action="store_const",
+            dest="visibility",
+            const="private",
+            help="Publish for the own project (default).",
+        )
+        parser.add_argument(
+            "--category",
+            action="append",
+            default=[],
+            dest="categories",
+            metavar="<category>",
+            help="Put the packages into a category (repeat for several).",
+        )
+        parser.add_argument(
+            "--if-exists",
+            choices=("skip", "fail"),
+            default="skip",
+            help="What to do with packages that are published already with the same files.",
+        )
+        parser.add_argument(
+            "--with-requirements",
+            metavar="<directory>",
+            type=pathlib.Path,
+            help="Publish required packages from this directory as well, if they are missing.",
+        )
+        parser.add_argument(
+            "--as-version",
+            metavar="<version>",
+            type=base.version,
+            help="Publish the packages as this version, in place of that in their manifests.",
+        )
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="Check all that can be checked without an upload. Rights, and whether required "
+            "packages are public, are checked by the server, when it publishes.",
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        with tempfile.TemporaryDirectory() as temporary:
+            steps = self._prepare(parsed_args, pathlib.Path(temporary))
+            if not parsed_args.dry_run:
+                self._publish(steps, parsed_args.categories, parsed_args.visibility)
+        results = _WOULD if parsed_args.dry_run else _DONE
+        rows = [(s.package.fqn, str(s.package.version), results[s.state]) for s in steps]
+        return ("Name", "Version", "Result"), rows
+
+    def _prepare(self, arguments: argparse.Namespace, folder: pathlib.Path) -> list[Step]:
+        paths = _paths(arguments.paths, folder)
+        packages = local_packages.read_all(paths, folder, arguments.as_version)
+        for package in packages:
+            for warning in package.contents.manifest.warnings:
+                self.app.stderr.write(f"{package.place}: {warning}\n")
+        directory = arguments.with_requirements
+        available = local_packages.read_all([directory], folder) if directory else []
+        packages += publishing.find_requirements(packages, self.catalog, available)
+        steps = publishing.plan(self.repository, packages, arguments.visibility)
+        if arguments.if_exists == "fail":
+            publishing.check_unpublished(steps)
+        return steps
+
+    def _publish(
+        self, steps: Sequence[Step], categories: Sequence[str], visibility: Visibility
+    ) -> None:
+        with drafts_stay(self.app.stderr):
+            with progress.shown("uploaded", self.app.stderr) as report:
+                uploaded = publishing.upload(
+                    self.repository,
+                    steps,
+                    lambda _: {"categories": list(categories)} if categories else {},
+                    progress=lambda p: report(str(p.package), p.sent, p.package.size),
+                )
+            publishing.publish(self.repository, uploaded, visibility)
+
+
+@contextlib.contextmanager
+def drafts_stay(stream: TextIO) -> Iterator[None]:
+    """Say after a failure how to go on."""
+    try:
+        yield
+    except BaseException:
+        stream.write("Uploaded packages stay as drafts, and the same command goes on with them.\n")
+        raise
+
+
+def _paths(places: Iterable[str], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return paths with packages, after fetching those of bundles."""
+    paths: list[pathlib.Path] = []
+    for place in places:
+        if bundles.is_bundle(place):
+            paths += bundles.fetch(bundles.read(place), folder)
+        else:
+            paths.append(pathlib.Path(place))
+    return paths

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that makes a release of a package."""
+
+import argparse
+import pathlib
+import shlex
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from osc_lib.cli import format_columns
+
+from loader import releasing
+from loader.commands import base
+from loader.commands.package_publish import PublishPackages
+
+
+class ReleasePackage(base.ShowOne):
+    """Make a release from the directory "dev" of a package.
+
+    The tree has a directory for each released version beside "dev". The new version is the
+    smallest that is enough for the changes since the newest one. Its directory gets the files of
+    "dev", with Version set. Requirements without a range get that of the newest release, if the
+    tree of the required package is beside this one. For example::
+
+        $ openstack murano package release packages/org.example.db --dry-run
+        $ openstack murano package release packages/org.example.db --publish
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "tree",
+            type=pathlib.Path,
+            metavar="<tree>",
+            help='Directory with "dev" and a directory for each version.',
+        )
+        parser.add_argument(
+            "--as-version",
+            type=base.version,
+            metavar="<version>",
+            help="The version of the release, if another one is wanted.",
+        )
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="Accept a version that is not enough for the changes.",
+        )
+        base.add_requirements(parser)
+        parser.add_argument("--dry-run", action="store_true", help="Change nothing.")
+        parser.add_argument(
+            "--publish",
+            action="store_const",
+            dest="visibility",
+            const="--private",
+            help="Publish all versions of the tree that are not published yet.",
+        )
+        parser.add_argument(
+            "--public",
+            action="store_const",
+            dest="visibility",
+            const="--public",
+            help="Publish them for every project.",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            self.requirements(parsed_args.requirements) as requirements,
+        ):
+            release = releasing.prepare(
+                parsed_args.tree, pathlib.Path(folder), parsed_args.as_version, requirements
+            )
+            if release.comparison is not None:
+                for change in release.comparison.changes:
+                    self.app.stderr.write(f"{change.part}: {base.escaped(str(change))}\n")
+            if not parsed_args.force:
+                releasing.check_version(release)
+            if not parsed_args.dry_run:
+                releasing.write(release)
+        shown: dict[str, Any] = {
+            "name": release.fqn,
+            "version": str(release.version),
+            "after": release.comparison and str(release.comparison.old_version),
+            "part": release.comparison and str(release.comparison.part),
+            "requirements": format_columns.DictColumn(dict(release.ranges)),
+            "directory": str(release.directory),
+            "written": not parsed_args.dry_run,
+        }
+        if parsed_args.visibility and not parsed_args.dry_run:
+            published = self._publish(parsed_args.tree, parsed_args.visibility)
+            shown["published"] = format_columns.ListColumn(published)
+        return tuple(shown), tuple(shown.values())
+
+    def _publish(self, tree: pathlib.Path, visibility: str) -> list[str]:
+        command = PublishPackages(self.app, self.app_args)
+        arguments = command.get_parser("publish").parse_args([visibility, "--", str(tree)])
+        try:
+            _, rows = command.take_action(arguments)
+        except BaseException:
+            self.app.stderr.write(
+                f"The release was written. To publish it: openstack murano package publish "
+                f"{visibility} {shlex.quote(str(tree))}\n"
+            )
+            raise
+        return [f"{version}: {result}" for _, version, result in rows]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that saves packages as files."""
+
+import argparse
+import pathlib
+
+from glare_murano.wire import Release
+from loader import saving
+from loader.commands import base, progress
+
+
+class SavePackage(base.Command):
+    """Save a package as a ZIP file, or with all packages that it requires as a bundle.
+
+    A bundle is a directory with ZIP files and the file packages.bundle, which
+    "openstack murano package publish" takes in another cloud. For example::
+
+        $ openstack murano package save org.example.wiki@1.1.0
+        $ openstack murano package save org.example.wiki --closure --file wiki
+        $ openstack --os-cloud other murano package publish wiki/packages.bundle
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser)
+        parser.add_argument(
+            "--file",
+            type=pathlib.Path,
+            metavar="<path>",
+            help="The ZIP file, or the directory of the bundle; by default NAME.VERSION.zip or "
+            "NAME.VERSION in the current directory.",
+        )
+        parser.add_argument(
+            "--closure", action="store_true", help="Save what the package requires as well."
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        fqn, spec = self.repository.name_and_range(parsed_args.package)
+        release, closure = saving.choose(self.catalog, fqn, spec)
+        with progress.shown("saved", self.app.stderr) as report:
+
+            def show(saved: Release, count: int) -> None:
+                report(str(saved), count, saved.size or 0)
+
+            if parsed_args.closure:
+                folder = parsed_args.file or pathlib.Path(f"{release.fqn}.{release.version}")
+                path = saving.save_bundle(self.catalog, closure, folder, show)
+            else:
+                path = parsed_args.file or pathlib.Path(saving.file_name(release))
+                saving.save(self.catalog, release, path, show)
+        self.app.stdout.write(f"{path}\n")

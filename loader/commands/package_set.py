@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands that change packages in the repository, and delete them."""
+
+import argparse
+from collections.abc import Sequence
+
+from loader import dependents
+from loader.commands import base
+from loader.repository import StoredPackage
+
+_LISTS = {"tag": "tags", "category": "categories"}
+
+
+class _ChangePackage(base.Command):
+    """A command that changes one version of a package."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser)
+        return parser
+
+
+class SetPackage(_ChangePackage):
+    """Set properties of a package.
+
+    For example::
+
+        $ openstack murano package set org.example.wiki@1.1.0 --category Web --tag wiki
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--display-name", metavar="<name>", help="The name for users.")
+        parser.add_argument("--description", metavar="<text>", help="The description.")
+        for option, field in _LISTS.items():
+            parser.add_argument(
+                f"--{option}",
+                action="append",
+                default=[],
+                metavar=f"<{option}>",
+                help=f"Add to the {field} (repeat for several).",
+            )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        package = self.repository.find_one(parsed_args.package)
+        values = {
+            name: value
+            for name in ("display_name", "description")
+            if (value := getattr(parsed_args, name)) is not None
+        }
+        for option, field in _LISTS.items():
+            before = package.fields.get(field) or []
+            if added := getattr(parsed_args, option):
+                values[field] = list(dict.fromkeys([*before, *added]))
+        if values:
+            self.repository.change(package, **values)
+
+
+class UnsetPackage(_ChangePackage):
+    """Remove properties of a package.
+
+    For example::
+
+        $ openstack murano package unset org.example.wiki@1.1.0 --category Web
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--description", action="store_true", help="Remove the description.")
+        for option, field in _LISTS.items():
+            parser.add_argument(
+                f"--{option}",
+                action="append",
+                default=[],
+                metavar=f"<{option}>",
+                help=f"Remove from the {field} (repeat for several).",
+            )
+            parser.add_argument(f"--all-{field}", action="store_true", help=f"Remove all {field}.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        package = self.repository.find_one(parsed_args.package)
+        values: dict[str, object] = {"description": ""} if parsed_args.description else {}
+        for option, field in _LISTS.items():
+            before = package.fields.get(field) or []
+            removed = getattr(parsed_args, option)
+            if getattr(parsed_args, f"all_{field}"):
+                removed = before
+            left = [value for value in before if value not in removed]
+            if left != before:
+                values[field] = left
+        if values:
+            self.repository.change(package, **values)
+
+
+class YankPackage(_ChangePackage):
+    """Withdraw a version of a package, for example because it loses data.
+
+    It is not chosen for a range any more. Pins, lock files and ranges of exactly this
+    version still get it, so that deployed environments keep working. For example::
+
+        $ openstack murano package yank org.example.db@1.2.0 --reason "loses data; use 1.2.1"
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--reason",
+            required=True,
+            metavar="<text>",
+            help="Why, in one line; loaders show it to those who still use the version.",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        package = self.repository.find_one(parsed_args.package)
+        self.repository.change(package, yanked=parsed_args.reason)
+
+
+class UnyankPackage(_ChangePackage):
+    """End the yank of a version of a package.
+
+    For example::
+
+        $ openstack murano package unyank org.example.db@1.2.0
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.repository.change(self.repository.find_one(parsed_args.package), yanked="")
+
+
+class DeactivatePackage(_ChangePackage):
+    """Stop a version of a package: nobody can load or download it.
+
+    By default only administrators may. For example::
+
+        $ openstack murano package deactivate org.example.db@1.2.0
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        package = self.repository.find_one(parsed_args.package)
+        self.repository.change(package, status="deactivated")
+
+
+class ReactivatePackage(_ChangePackage):
+    """Let a deactivated version of a package be loaded again.
+
+    For example::
+
+        $ openstack murano package reactivate org.example.db@1.2.0
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.repository.change(self.repository.find_one(parsed_args.package), status="active")
+
+
+class DeletePackages(base.Command):
+    """Delete versions of packages, which cannot be undone.
+
+    A terminal shows who requires them, and asks. To withdraw a version that others use,
+    yank it instead. For example::
+
+        $ openstack murano package delete org.example.db@1.0.0
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser, "packages", nargs="+", metavar="<package>")
+        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        packages = [self.repository.find_one(package) for package in parsed_args.packages]
+        if not parsed_args.yes:
+            self._ask(packages)
+        for package in packages:
+            self.repository.delete(package)
+
+    def _ask(self, packages: Sequence[StoredPackage]) -> None:
+        for package in packages:
+            requirers = dependents.find(self.repository, package)
+            names = ", ".join(sorted({str(requirer) for requirer in requirers})) or "no package"
+            self.app.stderr.write(
+                f"{package} ({package.status}, {package.visibility}): required by {names}\n"
+            )
+        self.confirm(f"Delete {len(packages)} package(s)?")

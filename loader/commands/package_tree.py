@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that shows the requirements of packages, and its formats."""
+
+import argparse
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO
+
+from cliff.formatters import base as formatters
+
+from loader import dependency_graph, drawings, errors
+from loader.commands import base
+from loader.dependency_graph import Requirement
+
+_COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
+
+
+class ShowTree(base.Lister):
+    """Show what a package requires, as it would be chosen now.
+
+    A package that occurs again is marked by (*). For example::
+
+        $ openstack murano package tree org.example.wiki
+        $ openstack murano package tree --reverse org.example.db@1.2.0
+        $ openstack murano package tree org.example.wiki --why org.example.db
+        $ openstack murano package tree org.example.wiki -f svg > wiki.svg
+    """
+
+    @property
+    def formatter_namespace(self) -> str:
+        """The group of entry points of the formats."""
+        return "glare_murano.tree_formats"
+
+    @property
+    def formatter_default(self) -> str:
+        """The format without ``-f``."""
+        return "tree"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_package(parser)
+        kind = parser.add_mutually_exclusive_group()
+        kind.add_argument("--reverse", action="store_true", help="Show who requires the package.")
+        kind.add_argument(
+            "--why",
+            metavar="<name>",
+            help="Say who requires this package, and why newer versions were passed over.",
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        reference = parsed_args.package
+        if parsed_args.reverse:
+            package = self.repository.find(reference, [("status", "active")])[0]
+            graph = dependency_graph.dependents_of(self.repository, package)
+        else:
+            fqn, spec = self.repository.name_and_range(reference)
+            graph = dependency_graph.closure(self.catalog, fqn, spec)
+            if parsed_args.why:
+                graph = dependency_graph.paths_to(graph, parsed_args.why)
+            else:
+                graph = [dataclasses.replace(edge, passed_over="") for edge in graph]
+        return _COLUMNS, [dataclasses.astuple(edge) for edge in graph]
+
+
+class _Drawing(formatters.ListFormatter):
+    """A format that draws the rows of the command as a graph."""
+
+    def __init__(self, draw: Callable[[Sequence[Requirement]], str]) -> None:
+        self._draw = draw
+
+    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
+        pass
+
+    def emit_list(
+        self,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+        stdout: TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        if tuple(column_names) != _COLUMNS:
+            raise errors.LoaderError("a drawing needs all columns; leave out -c, or use -f table")
+        stdout.write(self._draw([Requirement(*row) for row in data]) + "\n")
+
+
+# The entry points of the formats.
+tree = functools.partial(_Drawing, drawings.tree)
+dot = functools.partial(_Drawing, drawings.dot)
+mermaid = functools.partial(_Drawing, drawings.mermaid)
+svg = functools.partial(_Drawing, drawings.svg)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands for the pins of environments: list, update."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from glare_murano import resolver
+from loader import environment_pins
+from loader.commands import base
+from loader.environment_pins import EnvironmentPins, Table
+
+_TIMEOUT = 3600.0
+
+
+class _EnvironmentCommand(base.Lister):
+    """A command for the pins of one environment."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "environment",
+            metavar="<environment>",
+            help="Id of an environment, or its name in the own project.",
+        )
+        return parser
+
+
+class ListPins(_EnvironmentCommand):
+    """List the versions of packages that an environment keeps.
+
+    For example::
+
+        $ openstack murano environment pins list production
+    """
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        pins = environment_pins.find(self.murano, parsed_args.environment).read()
+        return ("Name", "Versions"), [
+            (fqn, base.versions(resolver.newest_first(pins.table[fqn])))
+            for fqn in sorted(pins.table)
+        ]
+
+
+class UpdatePins(_EnvironmentCommand):
+    """Move an environment to other versions of packages, and deploy it.
+
+    The changes are shown first; a terminal asks before they are deployed. The preview finds
+    packages in Glare. For example::
+
+        $ openstack murano environment pins update production --dry-run
+        $ openstack murano environment pins update production org.example.db --wait
+        $ openstack murano environment pins update production org.example.db@1.2.0
+    """
+
+    _pins: EnvironmentPins
+    _table: Table
+    _has_changes: bool
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "packages",
+            nargs="*",
+            type=base.package_and_version,
+            metavar="<package>",
+            help="NAME for the newest version in range, or NAME@VERSION for this version, "
+            "several of which are pinned side by side. Without packages, all pinned packages "
+            "get the newest version in range.",
+        )
+        extent = parser.add_mutually_exclusive_group()
+        extent.add_argument("--dry-run", action="store_true", help="Only show the changes.")
+        extent.add_argument(
+            "--no-deploy",
+            action="store_true",
+            help="Leave the changes in a session of the environment, and show its id; nothing "
+            "changes before somebody deploys it.",
+        )
+        extent.add_argument(
+            "--wait", action="store_true", help="Wait for the end of the deployment."
+        )
+        parser.add_argument(
+            "--timeout",
+            type=float,
+            default=_TIMEOUT,
+            metavar="<seconds>",
+            help=f"The longest wait of --wait (default: {_TIMEOUT:g}).",
+        )
+        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self._pins = environment_pins.find(self.murano, parsed_args.environment)
+        self._table = environment_pins.table(parsed_args.packages, self._pins.read())
+        changes = self._pins.preview([self.catalog], self._table)
+        self._has_changes = bool(changes)
+        rows = [base.change_row(change) for change in changes]
+        if not (changes and parsed_args.no_deploy):
+            return base.CHANGE_COLUMNS, rows
+        session = self._pins.move(self._table)
+        return (*base.CHANGE_COLUMNS, "Session"), [(*row, session) for row in rows]
+
+    def finish(self, parsed_args: argparse.Namespace) -> None:
+        if not self._has_changes:
+            self.app.stderr.write("Nothing changes.\n")
+        elif not (parsed_args.dry_run or parsed_args.no_deploy):
+            if not parsed_args.yes:
+                self.confirm("Deploy these changes?")
+            self._deploy(parsed_args)
+
+    def _deploy(self, arguments: argparse.Namespace) -> None:
+        session = self._pins.move(self._table)
+        self._pins.deploy(session)
+        if not arguments.wait:
+            self.app.stderr.write(f"The deployment of the session {session} has begun.\n")
+            return
+        self.app.stderr.write(
+            f"Waiting for the deployment of the session {session}, {arguments.timeout:g} seconds "
+            f"at most.\n"
+        )
+        self.app.stderr.flush()
+        self._pins.wait(arguments.timeout)
+        self.app.stderr.write("Deployed.\n")

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The plug-in of the ``openstack`` command, which then finds ours by entry points."""
+
+import argparse
+
+# Read by the openstack command.
+API_NAME = "murano_packages"
+API_VERSION_OPTION = "os_murano_packages_api_version"
+API_VERSIONS = ("1",)
+DEFAULT_API_VERSION = "1"
+
+
+def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Return the parser of the global options as it is, since none of them is ours."""
+    return parser

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Copy packages from one Glare to another, all of them or none.
+
+Archives are copied byte by byte, so digests stay. After a failure the next attempt copies
+only what is missing.
+"""
+
+import dataclasses
+import hashlib
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from loader import concurrency, errors, local_packages, publishing, saving
+from loader.catalogs.base import Catalog
+from loader.local_packages import LocalPackage
+from loader.publishing import State, Step, UploadProgress
+from loader.references import PackageReference
+from loader.repository import Repository, StoredPackage, Visibility
+
+# Fields that a publisher may change.
+_FIELDS = ("display_name", "description", "tags", "categories", "keywords")
+
+
+@dataclasses.dataclass(frozen=True)
+class Copy:
+    """A package to be copied.
+
+    :param source: the package where it is copied from.
+    :param step: the step of its publication; None if the target has published the same archive.
+    :param present: the package in the target, if it has it.
+    """
+
+    source: StoredPackage
+    step: Step | None
+    present: StoredPackage | None
+
+    @property
+    def state(self) -> State:
+        """The state in the target before."""
+        return self.step.state if self.step else State.PUBLISHED
+
+
+def choose(
+    repository: Repository,
+    catalog: Catalog,
+    references: Iterable[PackageReference],
+    *,
+    closure: bool = False,
+) -> list[StoredPackage]:
+    """Return the packages that references mean: of each, the newest that can be loaded.
+
+    :param closure: whether to return all required packages as well.
+    :raises NotFound: if a package, or one that it requires, is missing.
+    :raises CatalogError: if Glare does not answer.
+    """
+    ids: dict[str, str] = {}
+    for reference in references:
+        release, required = saving.choose(catalog, *repository.name_and_range(reference))
+        ids |= {each.id: each.fqn for each in (required if closure else [release])}
+    named = {package.id: package for package in repository.named(set(ids.values()))}
+    missing = [f"{ids[i]} ({i})" for i in ids if i not in named]
+    if missing:
+        raise errors.NotFound(f"{', '.join(missing)} disappeared from {repository.name}; try again")
+    return [named[artifact_id] for artifact_id in ids]
+
+
+def plan(
+    source: Repository,
+    target: Repository,
+    catalog: Catalog,
+    packages: Sequence[StoredPackage],
+    visibility: Visibility,
+    folder: pathlib.Path,
+    report: Callable[[StoredPackage, int], object] = lambda *_: None,
+) -> list[Copy]:
+    """Download what the target does not have, and compare; nothing is changed.
+
+    :param catalog: the releases that the user of the target can load.
+    :param folder: an empty directory for the archives.
+    :param report: called after each piece of a download, from any thread.
+    :returns: a copy for each package; those that are published are first.
+    :raises PublishError: if the target has a version with other files, or lacks a
+        requirement; with all such problems.
+    :raises InvalidPackages: if the archives break rules.
+    :raises DigestMismatch: if an archive has another digest than the source says.
+    :raises CatalogError: if a Glare does not answer.
+    """
+    same = _same(target, packages, visibility)
+    waiting = [package for package in packages if package.id not in same]
+    copies = [Copy(p, None, same[p.id]) for p in packages if p.id in same]
+
+    def download(package: StoredPackage) -> LocalPackage:
+        place = f"{package} of {source.name}"
+        pieces = _checked(source, package, report)
+        return local_packages.receive(pieces, folder / f"{waiting.index(package)}.zip", place)
+
+    by_key = {package.key: package for package in waiting}
+    archives = list(concurrency.results(download, waiting))
+    publishing.find_requirements(archives, catalog, ())
+    for step in publishing.plan(target, archives, visibility):
+        package = by_key[step.package.key]
+        copies.append(Copy(package, step, step.stored))
+    return copies
+
+
+def copy(
+    target: Repository,
+    copies: Iterable[Copy],
+    visibility: Visibility,
+    progress: Callable[[UploadProgress], object] = lambda _: None,
+) -> None:
+    """Upload what is missing, publish all of it by one request, and yank what was yanked.
+
+    :raises PublishError: with the problems of all packages.
+    :raises CatalogError: if Glare refuses; then no package is published, and drafts stay.
+    """
+    copies = list(copies)
+    sources = {copy.source.key: copy.source for copy in copies}
+
+    def fields(package: LocalPackage) -> Mapping[str, Any]:
+        source = sources[package.key].fields
+        return {name: source[name] for name in _FIELDS if name in source}
+
+    steps = [copy.step for copy in copies if copy.step]
+    uploaded = publishing.upload(target, steps, fields, progress=progress)
+    if uploaded:
+        publishing.publish(target, uploaded, visibility)
+    stored = {copy.source.key: copy.present for copy in copies if copy.present}
+    stored |= {package.key: package for package in uploaded}
+    for copy in copies:
+        reason, package = copy.source.fields.get("yanked"), stored[copy.source.key]
+        if reason and package.fields.get("yanked") != reason:
+            target.change(package, yanked=reason)
+
+
+def _same(
+    target: Repository, packages: Iterable[StoredPackage], visibility: Visibility
+) -> dict[str, StoredPackage]:
+    """Return what the target has published with the same archive, by the id in the source."""
+    project = target.project()
+    digests = {(package.key, package.digest): package.id for package in packages}
+    return {
+        digests[found.key, found.digest]: found
+        for found in target.named({key.fqn for key, _ in digests}, [("status", "active")])
+        if (found.key, found.digest) in digests
+        and (found.visibility == "public" or (found.owner == project and visibility == "private"))
+    }
+
+
+def _checked(
+    source: Repository, package: StoredPackage, report: Callable[[StoredPackage, int], object]
+) -> Iterator[bytes]:
+    digest, size = hashlib.sha256(), 0
+    for piece in source.download(package):
+        digest.update(piece)
+        size += len(piece)
+        report(package, size)
+        yield piece
+    if digest.hexdigest() != package.digest:
+        raise errors.DigestMismatch(
+            f"the archive of {package} has the SHA-256 {digest.hexdigest()}, but {source.name} "
+            f"says {package.digest}; try again"
+        )

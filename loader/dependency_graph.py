@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Graphs of packages and their requirements: what a package needs, and who needs it."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from glare_murano.package import VersionSpec
+from glare_murano.resolver import Demand
+from glare_murano.wire import Query
+from loader import dependents, errors, resolution
+from loader.catalogs.base import Catalog
+from loader.repository import Repository, StoredPackage
+
+MISSING = "missing"
+EXTERNAL = "in the engine"
+
+
+@dataclasses.dataclass(frozen=True)
+class Requirement:
+    """An edge of a graph: a requirement, and the package that satisfies it.
+
+    As rows of a table, the edges are the whole graph.
+
+    :param fqn: the required package.
+    :param version: its version; ``missing`` if none is in the range, and for an extension
+        plug-in with ``in the engine`` behind it.
+    :param range: the range of versions.
+    :param required_by: the requiring package, as ``FQN version``; empty for a root.
+    :param passed_over: the newer versions that were not chosen, with the reasons.
+    """
+
+    fqn: str
+    version: str
+    range: str
+    required_by: str
+    passed_over: str = ""
+
+    @property
+    def package(self) -> str:
+        """The required package, as ``FQN version``."""
+        return f"{self.fqn} {self.version}"
+
+
+def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
+    """Return the graph of what the newest package in a range needs.
+
+    :raises NoSuchPackage: if no version is in the range.
+    :raises CatalogError: if the catalogue cannot be read.
+    """
+    resolved = resolution.resolve([catalog], Query(((fqn, spec),), why=True))
+    if resolved.find(fqn, spec) is None:
+        missing = resolved.find_missing(fqn, spec)
+        if missing is None:
+            raise errors.CatalogError(f"{catalog.name} did not say whether {fqn} {spec} exists")
+        raise resolved.error(missing, [catalog])
+    found = [
+        _edge(demand, str(choice.release.version), resolution.explain(choice))
+        for choice in resolved.chosen
+        for demand in choice.demands
+    ]
+    found += [_edge(missing.demand, MISSING) for missing in resolved.unsatisfied]
+    found += [_edge(e.demand, f"{e.version} {EXTERNAL}") for e in resolved.external]
+    return sorted(found, key=lambda edge: (edge.required_by, edge.fqn, edge.version))
+
+
+def _edge(demand: Demand, version: str, passed_over: str = "") -> Requirement:
+    requirer = str(demand.requirer or "")
+    return Requirement(demand.fqn, version, demand.spec.text, requirer, passed_over)
+
+
+def dependents_of(repository: Repository, package: StoredPackage) -> list[Requirement]:
+    """Return the graph of who needs a package, directly or through others.
+
+    An edge leads from the required package to the requiring one.
+
+    :raises CatalogError: if Glare does not answer.
+    """
+    found = [Requirement(package.fqn, str(package.version), "", "")]
+    waiting, seen = [package], {package.id}
+    while waiting:
+        required = waiting.pop(0)
+        for requirer in dependents.find(repository, required):
+            spec = dependents.required_range(requirer, required.fqn)
+            edge = Requirement(requirer.fqn, str(requirer.version), spec.text, str(required))
+            if edge not in found:
+                found.append(edge)
+            if requirer.id not in seen:
+                seen.add(requirer.id)
+                waiting.append(requirer)
+    return found
+
+
+def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
+    """Return the edges on the paths from the root to the versions of a package.
+
+    :raises NotFound: if the graph does not contain the package.
+    """
+    wanted = {edge.package for edge in graph if edge.fqn == fqn}
+    if not wanted:
+        raise errors.NotFound(f"{fqn} is not required; check the name")
+    waiting = list(wanted)
+    while waiting:
+        package = waiting.pop()
+        requirers = {edge.required_by for edge in graph if edge.package == package} - wanted
+        wanted |= requirers
+        waiting += requirers
+    return [edge for edge in graph if edge.package in wanted]
+
+
+def by_requirer(graph: Iterable[Requirement]) -> Mapping[str, Sequence[Requirement]]:
+    """Return the edges by the package they leave from; the roots by an empty string."""
+    found: dict[str, list[Requirement]] = {}
+    for edge in graph:
+        found.setdefault(edge.required_by, []).append(edge)
+    return found

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The packages in the repository that require another one."""
+
+from collections.abc import Iterator
+
+from glare_murano import wire
+from glare_murano.package import VersionSpec
+from loader.repository import Repository, StoredPackage
+
+
+def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
+    """Yield the active packages whose range upon a package contains its version.
+
+    :raises CatalogError: if Glare does not answer.
+    """
+    filters = [("requirements", package.fqn), ("status", "active")]
+    for requirer in repository.packages(filters):
+        if required_range(requirer, package.fqn).match(package.version):
+            yield requirer
+
+
+def required_range(requirer: StoredPackage, fqn: str) -> VersionSpec:
+    """Return the range of a requirement.
+
+    :raises Malformed: if Glare sends no valid range.
+    """
+    return wire.get(requirer.fields, "requirements", wire.ranges_from_json)[fqn]

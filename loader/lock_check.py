@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether the releases of a lock file are still in the catalogues, and whether newer ones are.
+
+Nothing is downloaded, and the file stays as it is.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from glare_murano import resolver
+from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
+from glare_murano.wire import Release
+from loader import errors
+from loader.catalogs.base import Catalog
+from loader.lockfile import Lock
+from loader.resolution import as_catalogs
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedRelease:
+    """A locked release, compared with the catalogues.
+
+    :param fault: why its archive cannot be fetched; empty if it can be.
+    :param yanked: why its owner has withdrawn it; empty if it was not yanked.
+    :param newer: the newest version that was not yanked, in any range; None if the locked
+        version is the newest.
+    """
+
+    release: Release
+    fault: str
+    yanked: str
+    newer: Version | None
+
+
+def check(lock: Lock, catalogs: Catalog | Iterable[Catalog]) -> list[CheckedRelease]:
+    """Compare all releases of a lock with catalogues.
+
+    >>> [(str(c.release), c.fault, c.newer) for c in check(lock, DirectoryCatalog("packages"))]
+    [('org.db 1.2.0', '', Version('2.0.0'))]
+
+    :raises CatalogError: if a catalogue cannot be read.
+    """
+    fqns = list(dict.fromkeys(release.fqn for release in lock.releases))
+    found: dict[PackageVersion, list[Release]] = collections.defaultdict(list)
+    for catalog in as_catalogs(catalogs):
+        for release in catalog.known(fqns):
+            found[release.key].append(release)
+    newest = resolver.newest_first
+    offered = {
+        fqn: newest(
+            key.version
+            for key, releases in found.items()
+            if key.fqn == fqn and not all(r.yanked for r in releases)
+        )
+        for fqn in fqns
+    }
+    return [_check(release, found[release.key], offered[release.fqn]) for release in lock.releases]
+
+
+def require_available(checked: Sequence[CheckedRelease]) -> None:
+    """Check that every locked archive can be fetched.
+
+    :raises LockError: if some cannot be.
+    """
+    if faulty := [c for c in checked if c.fault]:
+        names = errors.listed(f"{c.release} ({c.fault})" for c in faulty)
+        raise errors.LockError(
+            f"{len(faulty)} of {len(checked)} locked releases cannot be fetched: {names}; publish "
+            f"the locked archives again, or update these packages in the lock file"
+        )
+
+
+def _check(
+    locked: Release, candidates: Sequence[Release], offered: Sequence[Version]
+) -> CheckedRelease:
+    fault, yanked = "not found", ""
+    for release in candidates:
+        if release.digest == locked.digest:
+            fault, yanked = "", release.yanked
+            break
+        fault = f"another archive, {release.digest or 'without digest'}"
+    is_newer = offered and offered[0].precedence_key > locked.version.precedence_key
+    return CheckedRelease(locked, fault, yanked, offered[0] if is_newer else None)

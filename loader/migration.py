@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Migrate packages from a Murano API into Glare, with their owners and fields.
+
+The owner of an artifact is the project of the token that creates it. Therefore a package is
+uploaded within the scope of its project. Public packages are then published by the caller, who
+has to be an administrator. What is refused does not stop the rest, but for packages that
+require it. The next attempt migrates only what is missing.
+"""
+
+import dataclasses
+import enum
+import pathlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from glare_murano import wire
+from glare_murano.package import (
+    GlareMuranoError,
+    InvalidPackage,
+    Version,
+    VersionSpec,
+)
+from glare_murano.package.manifest import CORE_LIBRARY
+from loader import concurrency, errors, local_packages, publishing
+from loader.catalogs import murano
+from loader.catalogs.base import Catalog
+from loader.local_packages import LocalPackage
+from loader.publishing import PublishError, State, Step
+from loader.repository import Repository, StoredPackage, Visibility
+from loader.transport.adapter import ServiceAdapter
+
+# Called with a package, the number of bytes so far, and of all bytes.
+Report = Callable[[str, int, int], object]
+
+
+class Result(enum.StrEnum):
+    """What becomes of a package."""
+
+    READY = "would be migrated"
+    MIGRATED = "migrated"
+    SKIPPED = "skipped, was migrated before"
+    LEFT_OUT = "left out"
+    REFUSED = "refused"
+
+
+@dataclasses.dataclass(frozen=True)
+class SourcePackage:
+    """A package in a list of Murano's API.
+
+    :param owner: the id of its project.
+    :param fields: its mutable fields, by the names of Glare.
+    """
+
+    id: str
+    fqn: str
+    owner: str
+    is_public: bool
+    is_enabled: bool
+    fields: Mapping[str, Any]
+
+    @property
+    def visibility(self) -> Visibility:
+        """Its visibility in Glare."""
+        return "public" if self.is_public else "private"
+
+    def __str__(self) -> str:
+        return f"{self.fqn} of {self.owner}"
+
+
+@dataclasses.dataclass
+class Migration:
+    """A package of a migration.
+
+    :ivar archive: the downloaded package, if it is valid.
+    :ivar step: the step of its publication, for the result ``READY``.
+    :ivar reason: why it is left out or refused.
+    """
+
+    package: SourcePackage
+    result: Result = Result.READY
+    reason: str = ""
+    archive: LocalPackage | None = None
+    repository: Repository | None = None
+    step: Step | None = None
+
+    @property
+    def version(self) -> Version | None:
+        """Its version, which only the archive says."""
+        return self.archive.version if self.archive else None
+
+    def end(self, result: Result, reason: object = "") -> None:
+        """Set the result."""
+        self.result, self.reason = result, str(reason)
+
+
+def find(client: ServiceAdapter, *, all_projects: bool = False) -> Iterator[SourcePackage]:
+    """Yield the project's own packages and public ones, or those of all projects.
+
+    :param client: Murano's API.
+    :param all_projects: the packages of all projects, for an administrator.
+    :raises CatalogError: if Murano does not answer.
+    """
+    query = [("include_disabled", "true"), ("limit", str(murano.PAGE))]
+    if not all_projects:
+        query.append(("catalog", "true"))
+    for item in client.items(murano.PATH, "packages", query, murano.next_marker):
+        try:
+            yield _package(item)
+        except GlareMuranoError as error:
+            raise errors.CatalogError(
+                f"{client.name} sent an unknown form of a package: {error}"
+            ) from error
+
+
+def read(
+    client: ServiceAdapter,
+    packages: Iterable[SourcePackage],
+    folder: pathlib.Path,
+    report: Report = lambda *_: None,
+) -> list[Migration]:
+    """Download and check packages, several at once.
+
+    Invalid packages are refused, with all their problems. Packages that are disabled in Murano
+    are left out.
+
+    :param folder: an empty directory for the archives.
+    :param report: called after each download, from any thread.
+    :raises CatalogUnavailable: if Murano does not answer.
+    :raises OSError: if an archive cannot be written.
+    """
+    entries = [Migration(package) for package in packages]
+
+    def download(number: int) -> None:
+        entry = entries[number]
+        package = entry.package
+        if not package.is_enabled:
+            entry.end(Result.LEFT_OUT, "it is disabled in Murano; enable it there first")
+            return
+        label = f"the archive of package {package}"
+        pieces = client.download(murano.archive_path(package.id), label)
+        try:
+            archive = local_packages.receive(pieces, folder / f"{number}.zip", str(package))
+        except InvalidPackage as error:
+            entry.end(Result.REFUSED, "\n".join(map(str, error.problems)))
+        except errors.CatalogUnavailable:
+            raise
+        except errors.CatalogError as error:
+            entry.end(Result.REFUSED, error)
+        else:
+            entry.archive = archive
+            report(str(package), archive.size, archive.size)
+
+    list(concurrency.results(download, range(len(entries))))
+    return entries
+
+
+def compare(
+    entries: Iterable[Migration], repository: Repository, scope: Callable[[str], Repository]
+) -> None:
+    """Compare packages with those in Glare, each within the scope of its project.
+
+    :param repository: Glare, by the rights of the caller.
+    :param scope: returns Glare by the caller's rights within a project, given by its id.
+    :raises CatalogUnavailable: if a service does not answer.
+    """
+    ready = _ready(entries)
+    scopes = {owner: _scoped(scope, owner) for owner in {e.package.owner for e in ready}}
+    core = [str(package) for package in _active(repository, [CORE_LIBRARY]) if _is_public(package)]
+
+    def compare_one(entry: Migration) -> None:
+        found = scopes[entry.package.owner]
+        if isinstance(found, str):
+            entry.end(Result.REFUSED, found)
+            return
+        entry.repository = found
+        try:
+            (entry.step,) = publishing.plan(found, [_archive(entry)], entry.package.visibility)
+        except PublishError as error:
+            entry.end(Result.REFUSED, error)
+            return
+        stored = entry.step.stored
+        if entry.step.state is State.PUBLISHED:
+            is_own = stored is None or stored.owner == entry.package.owner
+            entry.end(Result.SKIPPED, "" if is_own else f"{stored} is public with the same files")
+        elif core and entry.package.fqn == CORE_LIBRARY:
+            reason = f"it belongs to the release of the engine, and Glare has {', '.join(core)}"
+            entry.end(Result.LEFT_OUT, reason)
+
+    list(concurrency.results(compare_one, ready))
+
+
+def check_requirements(
+    entries: Iterable[Migration], repository: Repository, catalog: Catalog
+) -> None:
+    """Refuse packages whose requirements neither the migration nor Glare satisfies.
+
+    :param repository: Glare, by the rights of the caller.
+    :raises CatalogError: if Glare does not answer.
+    """
+    entries = list(entries)
+    named: dict[str, list[Migration]] = {}
+    for entry in entries:
+        named.setdefault(entry.package.fqn, []).append(entry)
+    names = {fqn for entry in _ready(entries) for fqn, _ in _requirements(entry)}
+    stored = list(_active(repository, names))
+    for group in _groups(_ready(entries)):
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for entry in _ready(group):
+                problems = [
+                    _problem(fqn, spec, named.get(fqn, ()))
+                    for fqn, spec in _requirements(entry)
+                    if not any(_serves(other, entry, spec) for other in named.get(fqn, ()))
+                    and not any(
+                        package.fqn == fqn
+                        and spec.match(package.version)
+                        and (_is_public(package) or package.owner == entry.package.owner)
+                        for package in stored
+                    )
+                    and not publishing.is_external(catalog, fqn, spec)
+                ]
+                if problems:
+                    entry.end(Result.REFUSED, "\n".join(problems))
+                    is_changed = True
+
+
+def migrate(
+    entries: Iterable[Migration], repository: Repository, report: Report = lambda *_: None
+) -> None:
+    """Upload the packages that are ready, several at once, and publish them.
+
+    Required packages are published first, and packages that require each other together.
+
+    :param repository: Glare, by the rights of the caller, who publishes public packages.
+    :param report: called after each piece of an upload, from any thread.
+    :raises CatalogUnavailable: if Glare does not answer; drafts stay.
+    """
+    ready = _ready(entries)
+    drafts: dict[str, StoredPackage] = {}
+
+    def upload(entry: Migration) -> None:
+        if entry.step is None:
+            raise ValueError(f"{entry.package} was not compared")
+        owner, archive = entry.package.owner, entry.step.package
+        try:
+            drafts[entry.package.id] = publishing.upload_one(
+                _repository(entry),
+                entry.step,
+                entry.package.fields,
+                lambda p: report(f"{archive} of {owner}", p.sent, archive.size),
+            )
+        except errors.CatalogUnavailable:
+            raise
+        except errors.CatalogError as error:
+            entry.end(Result.REFUSED, error)
+
+    list(concurrency.results(upload, ready))
+    for group in filter(None, map(_ready, _groups(ready))):
+        # A group has one visibility, and a private one has one owner.
+        package = group[0].package
+        publisher = repository if package.is_public else _repository(group[0])
+        try:
+            publishing.publish(publisher, [drafts[e.package.id] for e in group], package.visibility)
+        except errors.CatalogUnavailable:
+            raise
+        except errors.CatalogError as error:
+            _end(group, Result.REFUSED, error)
+        else:
+            _end(group, Result.MIGRATED)
+
+
+def _package(item: Any) -> SourcePackage:
+    fields = {
+        "display_name": item.get("name") if isinstance(item, dict) else None,
+        "description": item.get("description") if isinstance(item, dict) else None,
+        "categories": wire.get(item, "categories", _strings),
+        "tags": wire.get(item, "tags", _strings),
+    }
+    return SourcePackage(
+        id=wire.get(item, "id", wire.string),
+        fqn=wire.get(item, "fully_qualified_name", wire.string),
+        owner=wire.get(item, "owner_id", wire.string),
+        is_public=item.get("is_public") is True,
+        is_enabled=item.get("enabled") is not False,
+        fields={name: value for name, value in fields.items() if value},
+    )
+
+
+def _strings(value: Any) -> list[str]:
+    return sorted(map(wire.string, wire.sequence(value)))
+
+
+def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
+    """Return Glare within the scope of a project, or why that is not possible."""
+    remedy = (
+        f"give your user a role in the project {owner} (openstack role add), and run the command "
+        f"again; or delete the package, if there is no such project any more"
+    )
+    try:
+        repository = scope(owner)
+        if (project := repository.project()) == owner:
+            return repository
+        return f"the credentials are those of the project {project}; {remedy}"
+    except errors.CatalogUnavailable:
+        raise
+    except errors.CatalogError as error:
+        return f"you cannot authenticate for its project: {error}; {remedy}"
+
+
+def _active(repository: Repository, names: Collection[str]) -> Iterator[StoredPackage]:
+    """Yield the active packages that are not yanked."""
+    for package in repository.named(names, [("status", "active")]):
+        if not package.fields.get("yanked"):
+            yield package
+
+
+def _is_public(package: StoredPackage) -> bool:
+    return package.visibility == "public"
+
+
+def _ready(entries: Iterable[Migration]) -> list[Migration]:
+    return [entry for entry in entries if entry.result is Result.READY]
+
+
+def _end(entries: Iterable[Migration], result: Result, reason: object = "") -> None:
+    for entry in entries:
+        entry.end(result, reason)
+
+
+def _repository(entry: Migration) -> Repository:
+    if entry.repository is None:
+        raise ValueError(f"{entry.package} was not compared")
+    return entry.repository
+
+
+def _archive(entry: Migration) -> LocalPackage:
+    if entry.archive is None:
+        raise ValueError(f"{entry.package} was not read")
+    return entry.archive
+
+
+def _requirements(entry: Migration) -> list[tuple[str, VersionSpec]]:
+    """Return the requirements on other packages, with that on the core library."""
+    requirements = _archive(entry).contents.requirements
+    return [(fqn, spec) for fqn, spec in requirements.items() if fqn != entry.package.fqn]
+
+
+def _serves(other: Migration, entry: Migration, spec: VersionSpec) -> bool:
+    """Check whether a package of the migration satisfies a requirement of another."""
+    is_visible = other.package.is_public or (
+        other.package.owner == entry.package.owner and not entry.package.is_public
+    )
+    is_left = other.result in (Result.READY, Result.SKIPPED)
+    return is_left and is_visible and other.version is not None and spec.match(other.version)
+
+
+def _problem(fqn: str, spec: VersionSpec, others: Sequence[Migration]) -> str:
+    refused = [f"{o.package} is {o.result}" for o in others if o.result is Result.REFUSED]
+    listed = errors.listed(str(other.version) for other in others if other.version)
+    found = "; ".join(refused) or f"Murano has: {listed}"
+    return (
+        f"it requires {fqn} in the range {spec}, which was not found in Glare ({found}); publish "
+        f"one that it can use, and run the command again"
+    )
+
+
+def _groups(entries: Sequence[Migration]) -> list[list[Migration]]:
+    """Return packages that require each other together, and required ones first."""
+    required = {
+        entry.package.id: [
+            other.package.id
+            for fqn, spec in _requirements(entry)
+            for other in entries
+            if other.package.fqn == fqn and _serves(other, entry, spec)
+        ]
+        for entry in entries
+    }
+    groups: dict[frozenset[str], list[Migration]] = {}
+    for entry in entries:
+        # Packages reach the same ones only if they require each other.
+        groups.setdefault(_reached(entry.package.id, required), []).append(entry)
+    return [groups[reached] for reached in sorted(groups, key=len)]
+
+
+def _reached(start: str, required: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    reached, waiting = {start}, [start]
+    while waiting:
+        following = set(required[waiting.pop()]) - reached
+        reached |= following
+        waiting += following
+    return frozenset(reached)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Searches in the repository, for people: by name, range, class, tag and so on."""
+
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from glare_murano.package import InvalidName, VersionSpec
+from glare_murano.package.errors import quoted
+from loader.repository import Repository, StoredPackage
+
+_PATTERN = re.compile(r"[A-Za-z0-9_.*-]{1,255}\Z")
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search for packages.
+
+    :param pattern: the name, in which ``*`` is any string, and ``@RANGE`` behind it.
+    :param filters: values of fields, by the fields of the artifact type.
+    :param subclass_of: a class whose direct or indirect subclasses the packages define.
+    :param yanked: whether to find yanked packages only, and not the others only.
+    :param all_versions: whether to find every version, and not only the newest.
+    :param sort: keys with directions, as in Glare's API.
+    """
+
+    pattern: str = ""
+    filters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    subclass_of: str | None = None
+    yanked: bool = False
+    all_versions: bool = False
+    sort: str = "name:asc,version:desc"
+
+    def run(self, repository: Repository) -> Iterator[StoredPackage]:
+        """Yield the found packages; pages are requested as needed.
+
+        :raises InvalidName: if the pattern is not valid.
+        :raises InvalidRange: if the range is not valid.
+        :raises CatalogError: if Glare refuses a filter, or does not answer.
+        """
+        name, separator, written = self.pattern.partition("@")
+        if not _PATTERN.match(name or "*"):
+            raise InvalidName(f"{quoted(name)} is not a name, or a part of one with *")
+        # An empty range means 0.x in a manifest, but hardly here.
+        spec = VersionSpec.of(written or "@") if separator else None
+        defining = repository.subclasses(self.subclass_of) if self.subclass_of else None
+        is_filtered = spec is not None or defining is not None
+        query = self._query(name)
+        if not self.all_versions and not is_filtered:
+            query.append(("version", "latest"))
+        found = (
+            package
+            for package in repository.packages(query, self.sort)
+            # In a filter of Glare, _ is any character as well.
+            if fnmatch.fnmatchcase(package.fqn, name or "*")
+            and (spec is None or spec.match(package.version))
+            and (defining is None or package.key in defining)
+        )
+        return found if self.all_versions or not is_filtered else iter(_newest(found))
+
+    def _query(self, name: str) -> list[tuple[str, str]]:
+        # Glare allows no operator for tags.
+        query = [(f, v if f == "tags" else f"eq:{v}") for f, v in self.filters.items()]
+        if "*" in name:
+            query.append(("name", f"like:{name.replace('*', '%')}"))
+        elif name:
+            query.append(("name", f"eq:{name}"))
+        if self.yanked:
+            query.append(("yanked", "neq:"))
+        elif "status" not in self.filters:
+            query += [("status", "active"), ("yanked", "")]
+        return query
+
+
+def _newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
+    """Return the newest version of each package, in the same order."""
+    found = list(packages)
+    newest: dict[str, StoredPackage] = {}
+    for package in found:
+        first = newest.setdefault(package.fqn, package)
+        if package.version.precedence_key > first.version.precedence_key:
+            newest[package.fqn] = package
+    return [package for package in found if newest[package.fqn] is package]

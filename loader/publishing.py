@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Publish packages of this host in Glare, all of them or none.
+
+Everything is checked first. Then the archives are uploaded as drafts, several at once, and
+one request publishes them, so that they may require each other. After a failure the drafts
+stay, and the next attempt uploads only what is missing.
+"""
+
+import dataclasses
+import enum
+import io
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from glare_murano import wire
+from glare_murano.package import Version, VersionSpec
+from loader import concurrency, errors
+from loader.catalogs.base import Catalog
+from loader.local_packages import LocalPackage, same_files
+from loader.repository import Repository, StoredPackage, Visibility
+
+_Key = tuple[str, Version]
+_ACTIVE = "active"
+
+
+class State(enum.StrEnum):
+    """What the repository has of a package that is to be published."""
+
+    MISSING = "missing"  # or a draft with another archive, or without one
+    UPLOADED = "uploaded"  # a draft with this archive
+    PRIVATE = "private"  # active, but not public
+    PUBLISHED = "published"
+
+
+class PublishError(errors.LoaderError):
+    """Packages cannot be published.
+
+    :ivar problems: all problems, a line each.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(problems))
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One package of a publication.
+
+    :param state: the state in the repository before.
+    :param stored: the package in the repository, if it has it.
+    """
+
+    package: LocalPackage
+    state: State
+    stored: StoredPackage | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class UploadProgress:
+    """The progress of an upload.
+
+    :param sent: the number of sent bytes, of ``package.size``.
+    """
+
+    package: LocalPackage
+    sent: int
+
+
+def plan(
+    repository: Repository, packages: Collection[LocalPackage], visibility: Visibility
+) -> list[Step]:
+    """Compare packages with those in the repository; nothing is changed.
+
+    :returns: a step for each package, required packages first.
+    :raises PublishError: if a version is published already with other files, or is
+        deactivated; with all such problems.
+    :raises CatalogError: if Glare does not answer.
+    """
+    stored = _stored(repository, packages)
+    problems: list[str] = []
+    steps = []
+    for package in _required_first(packages):
+        found = stored.get((package.fqn, package.version), ())
+        steps.append(_step(repository, package, found, visibility, problems))
+    if problems:
+        raise PublishError(problems)
+    return steps
+
+
+def find_requirements(
+    packages: Iterable[LocalPackage], catalog: Catalog, available: Iterable[LocalPackage]
+) -> list[LocalPackage]:
+    """Return the available packages that must be published beside other packages.
+
+    A requirement is satisfied by the packages themselves, the catalogue, an extension
+    plug-in that the servers list, or else the newest of the available packages.
+
+    :raises PublishError: with all requirements that nothing satisfies.
+    """
+    offered, present = _by_name(available), _by_name(packages)
+    found: list[LocalPackage] = []
+    problems: list[str] = []
+    waiting = list(packages)
+    while waiting:
+        wanted = list(_requirements(waiting))
+        known = _usable(catalog, {fqn for _, fqn, _ in wanted})
+        waiting = []
+        for package, fqn, spec in wanted:
+            versions = [*present.get(fqn, ()), *known.get(fqn, ())]
+            newest = spec.select(offered.get(fqn, ()))
+            if spec.select(versions) is not None:
+                continue
+            if newest is not None:
+                waiting.append(offered[fqn][newest])
+                present.setdefault(fqn, {})[newest] = offered[fqn][newest]
+            elif not is_external(catalog, fqn, spec):
+                listed = errors.listed(map(str, sorted(versions, reverse=True)))
+                problems.append(
+                    f"{package.place}: {package} requires {fqn} in the range {spec}, which was "
+                    f"not found in {catalog.name} (available: {listed}); publish it as well"
+                )
+        found += waiting
+    if problems:
+        raise PublishError(problems)
+    return found
+
+
+def check_unpublished(steps: Iterable[Step]) -> None:
+    """Check that no package is published already.
+
+    :raises PublishError: with all that are.
+    """
+    published = [step for step in steps if step.state is State.PUBLISHED]
+    if published:
+        raise PublishError(
+            [f"{s.package.place}: {s.package} is published already" for s in published]
+        )
+
+
+def upload(
+    repository: Repository,
+    steps: Sequence[Step],
+    fields: Callable[[LocalPackage], Mapping[str, Any]] = lambda _: {},
+    progress: Callable[[UploadProgress], object] = lambda _: None,
+) -> list[StoredPackage]:
+    """Upload the missing archives as drafts, several at once.
+
+    :param fields: returns fields to set in a package that is not published yet, such as
+        ``categories``.
+    :param progress: called after each piece, from any thread.
+    :returns: the packages of all steps that are not published yet.
+    :raises PublishError: with the problems of all packages; the others are uploaded.
+    """
+
+    def send(step: Step) -> StoredPackage | str:
+        try:
+            return upload_one(repository, step, fields(step.package), progress)
+        except errors.CatalogError as error:
+            return f"{step.package.place}: {error}"
+
+    waiting = [step for step in steps if step.state is not State.PUBLISHED]
+    results = list(concurrency.results(send, waiting))
+    if problems := [result for result in results if isinstance(result, str)]:
+        raise PublishError(problems)
+    return [result for result in results if not isinstance(result, str)]
+
+
+def upload_one(
+    repository: Repository,
+    step: Step,
+    values: Mapping[str, Any],
+    progress: Callable[[UploadProgress], object],
+) -> StoredPackage:
+    """Upload the archive of a package as a draft, and set fields.
+
+    :param progress: called after each piece.
+    :raises CatalogError: if Glare refuses the package.
+    """
+    package = step.package
+    stored = step.stored or repository.create(package.fqn, package.version)
+    if step.state is State.MISSING:
+        with open(package.archive, "rb", buffering=0) as file:
+            watched = _CountedFile(file, lambda sent: progress(UploadProgress(package, sent)))
+            stored = repository.upload(stored, io.BufferedReader(watched), package.size)
+    # Glare refuses an archive that contradicts fields which were set before.
+    changed = {name: value for name, value in values.items() if stored.fields.get(name) != value}
+    return repository.change(stored, **changed) if changed else stored
+
+
+def publish(
+    repository: Repository, packages: Sequence[StoredPackage], visibility: Visibility
+) -> None:
+    """Activate uploaded packages, and make them public.
+
+    A request carries 100 packages, and publishes all of them or none.
+
+    :param packages: required packages first.
+    :raises CatalogError: if Glare refuses; earlier requests stay valid.
+    """
+    for start in range(0, len(packages), wire.MAX_PUBLICATIONS):
+        repository.publish(packages[start : start + wire.MAX_PUBLICATIONS], visibility)
+
+
+def _stored(
+    repository: Repository, packages: Iterable[LocalPackage]
+) -> Mapping[_Key, Sequence[StoredPackage]]:
+    """Return what the repository has of each version, the project's own before others."""
+    project = repository.project()
+    found: dict[_Key, list[StoredPackage]] = {}
+    for stored in repository.named({package.fqn for package in packages}):
+        # An administrator also sees the private packages of other projects. The project is
+        # unknown if the token is used as it is.
+        if project in (None, stored.owner) or stored.visibility == "public":
+            found.setdefault((stored.fqn, stored.version), []).append(stored)
+    for same in found.values():
+        same.sort(key=lambda stored: stored.owner != project)
+    return found
+
+
+def _step(
+    repository: Repository,
+    package: LocalPackage,
+    stored: Sequence[StoredPackage],
+    visibility: Visibility,
+    problems: list[str],
+) -> Step:
+    for found in stored:
+        if found.status == "drafted" and found.digest != package.digest:
+            return Step(package, State.MISSING, found)
+        if found.status == "drafted":
+            return Step(package, State.UPLOADED, found)
+        if found.status != _ACTIVE:
+            problems.append(
+                f"{package.place}: {package} is {found.status} in {repository.name}; reactivate "
+                f"it, or publish another version"
+            )
+        elif not _is_same(repository, package, found):
+            if found.visibility != "public" or visibility == "public":
+                problems.append(
+                    f"{package.place}: {package} is published in {repository.name} with other "
+                    f"files (artifact {found.id}); a version never changes, so publish these "
+                    f"files as another version"
+                )
+                continue
+            # A private package comes before a public one of the same version.
+            return Step(package, State.MISSING)
+        is_public = found.visibility == "public" or visibility == "private"
+        return Step(package, State.PUBLISHED if is_public else State.PRIVATE, found)
+    return Step(package, State.MISSING)
+
+
+def _is_same(repository: Repository, package: LocalPackage, stored: StoredPackage) -> bool:
+    if stored.digest == package.digest:
+        return True
+    with tempfile.TemporaryFile() as file:
+        file.writelines(repository.download(stored))
+        file.flush()
+        return same_files(package, file)
+
+
+def _required_first(packages: Collection[LocalPackage]) -> Iterator[LocalPackage]:
+    """Yield each package after those it requires, but for dependency cycles."""
+    by_name = {fqn: list(found.values()) for fqn, found in _by_name(packages).items()}
+    seen: set[str] = set()
+    for root in by_name:
+        path = [(root, _requirements(by_name[root]))] if root not in seen else []
+        seen.add(root)
+        while path:
+            name, names = path[-1]
+            following = next((n for _, n, _ in names if n in by_name and n not in seen), None)
+            if following is None:
+                path.pop()
+                yield from by_name[name]
+            else:
+                seen.add(following)
+                path.append((following, _requirements(by_name[following])))
+
+
+def _by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPackage]]:
+    found: dict[str, dict[Version, LocalPackage]] = {}
+    for package in packages:
+        found.setdefault(package.fqn, {})[package.version] = package
+    return found
+
+
+def _requirements(
+    packages: Iterable[LocalPackage],
+) -> Iterator[tuple[LocalPackage, str, VersionSpec]]:
+    """Yield the requirements of packages on others."""
+    for package in packages:
+        for fqn, spec in package.contents.requirements.items():
+            if fqn != package.fqn:
+                yield package, fqn, spec
+
+
+def _usable(catalog: Catalog, fqns: Collection[str]) -> Mapping[str, list[Version]]:
+    found: dict[str, list[Version]] = {}
+    for release in catalog.known(fqns):
+        if not release.yanked:
+            found.setdefault(release.fqn, []).append(release.version)
+    return found
+
+
+def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
+    """Check whether the servers say that the engines provide a package.
+
+    :raises CatalogError: if Glare does not answer.
+    """
+    answer = catalog.resolve(wire.Query(((fqn, spec),)))
+    return answer is not None and bool(answer.external)
+
+
+class _CountedFile(io.RawIOBase):
+    """A file that reports how far it has been read."""
+
+    def __init__(self, file: IO[bytes], report: Callable[[int], object]) -> None:
+        self._file = file
+        self._report = report
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
+        self._report(self._file.tell())
+        return count

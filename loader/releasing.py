@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Make a release from the directory ``dev`` of a package.
+
+The layout is that of the specification "Murano versioning", "Developer impact": a tree with a
+directory for each released version, and ``dev``, in which versioning is off. The trees of other
+packages are beside it, called after them. Nothing is published here.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping
+
+from glare_murano.package import (
+    Archive,
+    InvalidPackage,
+    InvalidVersion,
+    Manifest,
+    Version,
+    VersionSpec,
+    parse_version,
+    read_contents,
+)
+from glare_murano.package.archive import Source
+from glare_murano.package.manifest import MANIFEST_FILE, with_ranges, with_version
+from glare_murano.package.safe_yaml import MAX_SIZE
+from loader import errors, local_packages
+from loader.catalogs.directory import DEV
+from loader.compatibility import Comparison, Requirements, Verdict, compare
+
+_UNVERSIONED = Version("0.0.0")
+_FIRST = Version("0.1.0")
+# What a requirement in dev is written as while versioning is off.
+_UNVERSIONED_RANGES = frozenset(map(VersionSpec.of, (None, "0.0", "0.0.0", "*")))
+
+
+class ReleaseError(errors.LoaderError, ValueError):
+    """A release cannot be made."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """A release that can be written.
+
+    :param directory: the directory of its version, which does not exist yet.
+    :param comparison: with the newest older release; None for the first one.
+    :param ranges: FQN -> range, of the requirements that got a range.
+    :param archive: a ZIP file of its files.
+    """
+
+    fqn: str
+    version: Version
+    directory: pathlib.Path
+    comparison: Comparison | None
+    ranges: Mapping[str, str]
+    archive: pathlib.Path
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the version is enough for the changes; None for the first release."""
+        if self.comparison is None:
+            return None
+        return dataclasses.replace(self.comparison.verdict, declared=self.version)
+
+
+def prepare(
+    tree: pathlib.Path,
+    folder: pathlib.Path,
+    version: Version | None = None,
+    requirements: Requirements | None = None,
+) -> Release:
+    """Prepare a release; the tree is not changed.
+
+    Without a version, it is the smallest that is enough for the changes since the newest release,
+    or the greater one that ``dev`` has. The first release has the version of ``dev``, or 0.1.0.
+
+    :param tree: the directory with ``dev`` and the released versions.
+    :param folder: an empty directory for files of the release.
+    :param requirements: returns required packages that are not beside the tree.
+    :raises ReleaseError: if there is nothing to release, the version is released already, or a
+        required package has no release.
+    :raises InvalidPackages: if ``dev`` breaks rules.
+    :raises InvalidPackage: if the release before it breaks rules.
+    :raises OSError: if a file cannot be read.
+    """
+    if not (tree / DEV / MANIFEST_FILE).is_file():
+        raise ReleaseError(
+            f"{tree / DEV} has no {MANIFEST_FILE}: a release is made from the directory {DEV} of a "
+            f"tree with a directory for each version"
+        )
+    # The directory may be "." or "..".
+    parent = pathlib.Path(os.path.abspath(tree)).parent  # noqa: PTH100
+    with Archive.open(tree / DEV) as archive:
+        with local_packages.named(tree / DEV):
+            manifest = read_contents(archive).manifest
+        ranges = _ranges(parent, manifest)
+        data = with_ranges(archive.read(MANIFEST_FILE, MAX_SIZE), ranges)
+        released = _released(tree)
+        if version in released:
+            raise ReleaseError(
+                f"{released[version]} is there already, and a released version never changes; "
+                f"choose another version"
+            )
+        before = max((each for each in released if version is None or each < version), default=None)
+        comparison = None
+        if before is not None:
+            unversioned = _pack(archive, with_version(data, before), folder / "unversioned.zip")
+            _check_changed(tree / DEV, released[before], unversioned)
+            comparison = compare(released[before], unversioned, _finder(parent, requirements))
+        version = version or _proposed(manifest, comparison)
+        data = with_version(data, version)
+        _check_edited(data, version, ranges, tree / DEV)
+        packed = _pack(archive, data, folder / "release.zip")
+    directory = tree / str(version)
+    return Release(manifest.full_name, version, directory, comparison, ranges, packed)
+
+
+def check_version(release: Release) -> None:
+    """Check that the version of a release is enough for its changes.
+
+    :raises ReleaseError: if it is not.
+    """
+    verdict = release.verdict
+    if verdict is not None and not verdict.is_enough:
+        raise ReleaseError(f"{verdict}, or --force")
+
+
+def write(release: Release) -> None:
+    """Write the directory of a release, as a whole or not at all.
+
+    :raises OSError: if it cannot be written, or exists.
+    """
+    with Archive.open(release.archive) as archive:
+        archive.unpack(release.directory)
+
+
+def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
+    """Return the released versions in a tree; none without a tree."""
+    found = {}
+    for path in tree.iterdir() if tree.is_dir() else ():
+        with contextlib.suppress(InvalidVersion):
+            if (path / MANIFEST_FILE).is_file():
+                found[parse_version(path.name)] = path
+    return found
+
+
+def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
+    """Return the ranges of requirements that have none, on packages whose trees are beside."""
+    found = {}
+    for fqn in manifest.document.get("Require") or ():
+        is_open = manifest.requirements[fqn] in _UNVERSIONED_RANGES
+        if fqn == manifest.full_name or not is_open:
+            continue
+        versions = _released(parent / fqn)
+        if versions:
+            found[fqn] = _compatible_range(max(versions))
+        elif (parent / fqn / DEV / MANIFEST_FILE).is_file():
+            raise ReleaseError(
+                f"{manifest.full_name} requires {fqn}, which has no release in {parent / fqn}; "
+                f"release it first, or write its range into {MANIFEST_FILE}"
+            )
+    return found
+
+
+def _compatible_range(version: Version) -> str:
+    """Return the range of versions that a version can be replaced by: ``>=1.4,<2`` for 1.4.2."""
+    start = f"{version.major}.{version.minor}"
+    if version.prerelease:
+        start = str(version)
+    end = str(version.major + 1) if version.major else f"0.{version.minor + 1}"
+    return f">={start},<{end}"
+
+
+def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
+    """Return a function that finds required packages beside the tree, or else elsewhere."""
+
+    def find(fqn: str, spec: VersionSpec) -> Source | None:
+        versions = _released(parent / fqn)
+        newest = spec.select(versions)
+        if newest is not None:
+            return versions[newest]
+        return requirements(fqn, spec) if requirements is not None else None
+
+    return find
+
+
+def _proposed(manifest: Manifest, comparison: Comparison | None) -> Version:
+    declared = manifest.version
+    if comparison is None:
+        return _FIRST if declared == _UNVERSIONED else declared
+    return max(declared, comparison.required_version(comparison.old_version))
+
+
+def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path) -> None:
+    if local_packages.repacked_digest(before) == local_packages.repacked_digest(packed):
+        raise ReleaseError(f"there is nothing to release: {dev} has the files of {before}")
+
+
+def _check_edited(
+    data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
+) -> None:
+    """Check that a manifest has what was written into it, in spite of anchors and the like."""
+    with contextlib.suppress(InvalidPackage):
+        edited = Manifest.parse(data)
+        written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}
+        if edited.version == version and edited.requirements.items() >= written.items():
+            return
+    raise ReleaseError(
+        f"Version and Require cannot be set in {dev / MANIFEST_FILE}; write them as plain strings, "
+        f"without anchors"
+    )
+
+
+def _pack(archive: Archive, manifest: bytes, target: pathlib.Path) -> pathlib.Path:
+    with open(target, "xb") as stream:
+        archive.pack(stream, {MANIFEST_FILE: manifest})
+    return target

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Save packages of a catalogue as ZIP files, for example for a cloud without network."""
+
+import hashlib
+import pathlib
+from collections.abc import Callable
+
+from glare_murano.package import VersionSpec
+from glare_murano.wire import Query, Release
+from loader import bundles, errors, resolution
+from loader.bundles import Entry
+from loader.catalogs.base import Catalog
+
+# Called with a release, and the number of bytes so far.
+Report = Callable[[Release, int], object]
+
+
+def choose(catalog: Catalog, fqn: str, spec: VersionSpec) -> tuple[Release, list[Release]]:
+    """Return the newest release in a range, and its whole closure.
+
+    :raises NoSuchPackage: if a package is missing.
+    :raises CatalogError: if the catalogue cannot be read.
+    """
+    resolved = resolution.resolve([catalog], Query(((fqn, spec),)))
+    missing = [resolved.error(each, [catalog]) for each in resolved.unsatisfied]
+    if missing:
+        raise errors.NoSuchPackage.combine(missing)
+    root = resolved.find(fqn, spec)
+    if root is None:
+        raise errors.NotFound(f"package {fqn} {spec} was not found in {catalog.name}")
+    return root.release, [choice.release for choice in resolved.chosen]
+
+
+def file_name(release: Release) -> str:
+    """Return the name of a release's ZIP file; names and versions have no slashes."""
+    return f"{release.fqn}.{release.version}.zip"
+
+
+def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report) -> None:
+    """Save the archive of a release, and check its digest.
+
+    :raises FileExistsError: if there is a file already.
+    :raises DigestMismatch: if the archive has another digest; then there is no file.
+    :raises CatalogError: if the download fails.
+    :raises OSError: if the file cannot be written.
+    """
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open(path, "xb") as file:
+            for piece in catalog.fetch(release):
+                digest.update(piece)
+                size += len(piece)
+                file.write(piece)
+                report(release, size)
+        if release.digest and digest.hexdigest() != release.digest:
+            raise errors.DigestMismatch(
+                f"the archive of {release} has the SHA-256 {digest.hexdigest()}, but "
+                f"{catalog.name} says {release.digest}; try again"
+            )
+    except FileExistsError:
+        raise
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def save_bundle(
+    catalog: Catalog, releases: list[Release], folder: pathlib.Path, report: Report
+) -> pathlib.Path:
+    """Save releases in a directory, with a bundle that lists them.
+
+    Releases that are there already, with the right digest, are not downloaded again.
+
+    :returns: the path of the bundle, which is written last.
+    :raises LoaderError: as in ``save``.
+    :raises OSError: if a file cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for release in releases:
+        path = folder / file_name(release)
+        if not _has_digest(path, release.digest):
+            path.unlink(missing_ok=True)
+            save(catalog, release, path, report)
+    bundle = folder / "packages.bundle"
+    bundles.write(
+        bundle,
+        [Entry(r.fqn, str(r.version), file_name(r), r.digest) for r in releases],
+    )
+    return bundle
+
+
+def _has_digest(path: pathlib.Path, digest: str) -> bool:
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest

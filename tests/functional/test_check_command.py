@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack murano package init``, ``check`` and ``build``: before packages are published."""
+
+import hashlib
+import json
+import pathlib
+import shlex
+
+import pytest
+import yaml
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
+    return packages.write(tmp_path / "dev", packages.files(packages.manifest(name)))
+
+
+def test_every_problem_is_shown_in_every_format(
+    openstack: OpenStack, place: pathlib.Path, name: str
+) -> None:
+    valid = openstack.ok("package", "check", place.parent)
+    assert (valid.out, valid.err) == ("", "packages: 1, errors: 0, warnings: 0\n")
+    (place / "Classes/Thing.yaml").write_text(f"Name: {name}.Other\n")
+    failed = openstack.run("package", "check", place, place / "missing")
+    assert failed.code == 1
+    assert "[class-missing]" in failed.out
+    assert "Classes/Thing.yaml: error: does not define class" in failed.out
+    assert "missing: error: No such file or directory [package-unreadable]" in failed.out
+    assert failed.err == "packages: 2, errors: 2, warnings: 0\n"
+    sarif = openstack.run("package", "check", place, "--format", "sarif")
+    assert (sarif.code, len(sarif.json()["runs"][0]["results"])) == (1, 1)
+    github = openstack.run("package", "check", place, "--format", "github")
+    assert github.out.startswith(f"::error file={place}/Classes/")
+    (place / "Classes/\x1b.yaml").write_text("")
+    for form in ("text", "github", "sarif"):
+        escaped = openstack.run("package", "check", place, "--format", form)
+        assert "[path-characters]" in escaped.out or form != "text"
+        assert "\x1b" not in escaped.out
+    nothing = openstack.run("package", "check", place / "Classes")
+    assert (nothing.code, "there is no package" in nothing.out) == (1, True)
+
+
+def test_a_version_is_checked_against_a_release(
+    openstack: OpenStack, glare: Client, place: pathlib.Path, name: str
+) -> None:
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    # The method inherited now comes from a package that the cloud or a directory has.
+    library = f"{name}.library"
+    moved = f"Name: {library}.Base\nMethods:\n  version:\n    Body:\n      Return: 1\n"
+    manifest = packages.manifest(library, "1.0.0", Classes={f"{library}.Base": "Base.yaml"})
+    base = packages.files(manifest) | {"Classes/Base.yaml": moved.encode()}
+    manifest = packages.manifest(name, "1.1.0", Require={library: "1"})
+    code = f"Name: {name}.Thing\nExtends: {library}.Base\n".encode()
+    packages.write(place, packages.files(manifest) | {"Classes/Thing.yaml": code})
+    failed = openstack.run("package", "check", place, "--against", name)
+    assert failed.code == 1
+    assert "version 1.1.0 is not enough" in failed.out
+    assert "method version was removed" in failed.out
+    required = packages.write(place.parent / "required" / library, base).parent
+    openstack.ok("package", "check", place, "--against", f"{name}@1", "--path", required)
+    glare.publish(library, "1.0.0", packages.zipped(base))
+    openstack.ok("package", "check", place, "--against", f"{name}@1")
+
+
+@pytest.mark.parametrize(
+    ("against", "code", "message"),
+    [("org.missing", 3, "org.missing"), ("./missing", 1, "missing"), ("a@b@c", 2, "range")],
+)
+def test_a_wrong_release_is_reported(
+    openstack: OpenStack, place: pathlib.Path, against: str, code: int, message: str
+) -> None:
+    result = openstack.run("package", "check", place, "--against", against)
+    assert result.code == code
+    assert message in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_release_is_compared_with_one_package(openstack: OpenStack, place: pathlib.Path) -> None:
+    result = openstack.run("package", "check", place, place, "--against", place)
+    assert result.code == 1
+    assert "--against needs the path of one package, and there are 2" in result.err
+
+
+def test_the_hook_of_pre_commit_runs_the_command(
+    openstack: OpenStack, place: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert {"id", "name", "language"} <= hook.keys()
+    program, group, *command = shlex.split(hook["entry"])
+    assert (program, group) == ("openstack", "murano")
+    monkeypatch.chdir(place.parent)
+    assert openstack.ok(*command, *hook["args"]).err.startswith("packages: 1,")
+
+
+def test_an_archive_is_built_and_published(
+    openstack: OpenStack, place: pathlib.Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place.parent)
+    shown = openstack.json("package", "build", place)
+    archive = place.parent / f"{name}.1.0.0.zip"
+    assert shown == {
+        "name": name,
+        "version": "1.0.0",
+        "file": archive.name,
+        "size": archive.stat().st_size,
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+    }
+    openstack.ok("package", "publish", archive)
+    rows = json.loads(openstack.ok("package", "publish", place, "-f", "json").out)
+    assert rows[0]["Result"] == "skipped, was published before"
+    for arguments in ([place, "--file", place / "x.zip"], ["missing"], [place.parent]):
+        result = openstack.run("package", "build", *arguments)
+        assert result.code == 1
+        assert result.err
+        assert "Traceback" not in result.err
+
+
+def test_a_new_package_is_begun_and_published(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun = openstack.ok("package", "init", name)
+    assert f"{name}/manifest.yaml" in begun.out.splitlines()
+    assert f"openstack murano package check {name}\n" in begun.err
+    openstack.ok("package", "check", name)
+    openstack.ok("package", "publish", name)
+    assert openstack.json("package", "show", name)["type"] == "Application"
+    for arguments in ([name], ["wiki"], [name, "--directory", f"{name}/manifest.yaml"]):
+        refused = openstack.run("package", "init", *arguments)
+        assert refused.code in (1, 2)
+        assert refused.err
+        assert "Traceback" not in refused.err

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What all commands have in common: exit codes, references, safe output."""
+
+import pathlib
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from tests import packages, processes
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+
+@pytest.fixture
+def published(glare: Client, name: str) -> dict[str, str]:
+    """Versions of a package, with their ids."""
+    return {
+        version: glare.publish(name, version, packages.package(name, version))["id"]
+        for version in ("1.0.0", "1.10.0", "1.9.0", "2.0.0")
+    }
+
+
+def test_a_name_means_the_newest_version_and_a_range_the_newest_in_it(
+    openstack: OpenStack, name: str, published: dict[str, str]
+) -> None:
+    for reference, version in (
+        (name, "2.0.0"),
+        (f"{name}@1", "1.10.0"),
+        (f"{name}@>=1,<1.10", "1.9.0"),
+        (f"{name}@1.0.0", "1.0.0"),
+        (published["1.9.0"], "1.9.0"),
+    ):
+        shown = openstack.json("package", "show", reference)
+        assert (shown["version"], shown["id"]) == (version, published[version])
+
+
+def test_versions_are_listed_with_the_newest_first(
+    openstack: OpenStack, name: str, published: dict[str, str]
+) -> None:
+    listed = openstack.ok("package", "versions", name, "-f", "value", "-c", "Version")
+    assert listed.out.split() == ["2.0.0", "1.10.0", "1.9.0", "1.0.0"]
+
+
+@pytest.mark.usefixtures("published")
+def test_exit_codes_tell_the_kinds_of_failures_apart(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path
+) -> None:
+    missing = openstack.run("package", "show", f"{name}@>=3")
+    assert missing.code == 3
+    assert f"package {name}@>=3 was not found" in missing.err
+    assert "(available: 2.0.0, 1.10.0, 1.9.0, 1.0.0)" in missing.err
+
+    misused = openstack.run("package", "show", f"{name}@x")
+    assert misused.code == 2
+    assert "'x' is not a valid range of versions" in misused.err
+
+    closed = f"http://127.0.0.1:{processes.free_port()}"
+    unreachable = OpenStack(tmp_path, closed, "user:project:member").run("package", "show", name)
+    assert unreachable.code == 4
+    assert closed in unreachable.err
+    assert "Traceback" not in missing.err + misused.err + unreachable.err
+
+
+def test_an_unknown_id_is_not_found(openstack: OpenStack) -> None:
+    unknown = openstack.run("package", "show", uuid.uuid4())
+    assert unknown.code == 3
+
+
+def test_a_private_package_of_another_project_is_not_found(
+    tmp_path: pathlib.Path,
+    as_user: Callable[[str], Client],
+    name: str,
+    published: dict[str, str],
+) -> None:
+    other = as_user("another")
+    openstack = OpenStack(tmp_path, other.url, other.token)
+    for reference in (name, published["2.0.0"]):
+        assert openstack.run("package", "show", reference).code == 3
+
+
+def test_control_characters_do_not_reach_a_terminal(
+    openstack: OpenStack, glare: Client, name: str, published: dict[str, str]
+) -> None:
+    hostile = "a\x1b[2J\nb"
+    assert glare.set(published["2.0.0"], "description", hostile).status_code == 200
+    assert openstack.json("package", "show", name)["description"] == hostile
+    table = openstack.ok("package", "show", name).out
+    assert "\x1b" not in table
+    assert r"a\x1b[2J" in table
+    plain = openstack.ok("package", "show", name, "-f", "value", "-c", "description").out
+    assert plain == "a\\x1b[2J\\nb\n"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack murano package list``: searches of people."""
+
+from typing import Any
+
+import pytest
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+
+@pytest.fixture
+def published(glare: Client, project: str) -> str:
+    """The beginning of the names of two packages, one with three versions."""
+    start = f"org.{project}"
+    for version in ("1.0.0", "1.10.0", "1.9.0"):
+        content = packages.files(packages.manifest(f"{start}.db", version, Tags=["store"]))
+        content["Classes/Thing.yaml"] = f"Name: {start}.db.Thing\n".encode()
+        glare.publish(f"{start}.db", version, packages.zipped(content))
+    content = packages.files(packages.manifest(f"{start}.wiki", Require={f"{start}.db": "1"}))
+    content["Classes/Thing.yaml"] = (
+        f"Name: {start}.wiki.Thing\nExtends: {start}.db.Thing\n".encode()
+    )
+    glare.publish(f"{start}.wiki", "1.0.0", packages.zipped(content))
+    return start
+
+
+def _listed(openstack: OpenStack, *arguments: str) -> list[tuple[str, str]]:
+    rows: list[dict[str, Any]] = openstack.json("package", "list", *arguments)
+    return [(row["Name"], row["Version"]) for row in rows]
+
+
+def test_the_newest_version_of_each_package_is_listed(openstack: OpenStack, published: str) -> None:
+    both = [(f"{published}.db", "1.10.0"), (f"{published}.wiki", "1.0.0")]
+    assert _listed(openstack, f"{published}.*") == both
+    versions = _listed(openstack, f"{published}.*", "--all-versions")
+    assert [v for _, v in versions] == ["1.10.0", "1.9.0", "1.0.0", "1.0.0"]
+    assert _listed(openstack, f"{published}.*", "--sort", "name:desc") == both[::-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["{0}.db@<1.10"], [("db", "1.9.0")]),
+        (["{0}.db@<1.10", "--all-versions"], [("db", "1.9.0"), ("db", "1.0.0")]),
+        (["--class", "{0}.db.Thing"], [("db", "1.10.0")]),
+        (["--subclass-of", "{0}.db.Thing"], [("wiki", "1.0.0")]),
+        (["--requirement", "{0}.db"], [("wiki", "1.0.0")]),
+        (["{0}.*", "--tag", "store"], [("db", "1.10.0")]),
+        (["{0}.*", "--type", "Library"], [("db", "1.10.0"), ("wiki", "1.0.0")]),
+        (["{0}.*", "--status", "drafted"], []),
+        (["{0}.*", "--yanked"], []),
+    ],
+)
+def test_filters(
+    openstack: OpenStack, published: str, arguments: list[str], found: list[tuple[str, str]]
+) -> None:
+    listed = _listed(openstack, *(argument.format(published) for argument in arguments))
+    assert listed == [(f"{published}.{name}", version) for name, version in found]
+
+
+def test_yanked_packages_are_listed_only_on_request(openstack: OpenStack, published: str) -> None:
+    openstack.ok("package", "yank", f"{published}.db@1.10.0", "--reason", "loses data")
+    assert _listed(openstack, f"{published}.db") == [(f"{published}.db", "1.9.0")]
+    assert _listed(openstack, f"{published}.db", "--yanked") == [(f"{published}.db", "1.10.0")]
+
+
+def test_more_than_a_page_is_listed(
+    openstack: OpenStack, published: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.repository._PAGE", 2)
+    assert len(_listed(openstack, f"{published}.*", "--all-versions")) == 4
+
+
+@pytest.mark.parametrize("pattern", ["a b", "org.db@", "org.db@x", "a,b"])
+def test_an_invalid_pattern_is_misused(openstack: OpenStack, pattern: str) -> None:
+    assert openstack.run("package", "list", pattern).code == 2
+
+
+def test_classes_are_listed_with_their_base_classes(openstack: OpenStack, published: str) -> None:
+    rows = openstack.json("class", "list", f"{published}.*")
+    db, wiki = f"{published}.db", f"{published}.wiki"
+    assert rows == [
+        {"Class": f"{db}.Thing", "Extends": [], "Package": db, "Version": "1.10.0"},
+        {"Class": f"{wiki}.Thing", "Extends": [f"{db}.Thing"], "Package": wiki, "Version": "1.0.0"},
+    ]
+
+
+def test_all_definitions_of_a_class_are_shown(openstack: OpenStack, published: str) -> None:
+    rows = openstack.json("class", "show", f"{published}.db.Thing")
+    assert [row["Version"] for row in rows] == ["1.10.0", "1.9.0", "1.0.0"]
+    assert openstack.run("class", "show", f"{published}.db.None").code == 3

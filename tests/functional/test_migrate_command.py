@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack murano migrate``: the packages of the real murano-api, into the real Glare.
+
+The credentials for another project need Keystone: see ``tests/integration/test_cloud.py``.
+"""
+
+import json
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from loader import migration
+from loader.catalogs import murano as murano_catalog
+from loader.catalogs.glare import GlareCatalog
+from loader.counters import Counters
+from loader.migration import Migration, Result
+from loader.repository import Repository
+from loader.transport.adapter import ServiceAdapter
+from tests import packages
+from tests.functional import murano_api
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+_PATCH = {"Content-Type": "application/murano-packages-json-patch"}
+
+
+@pytest.fixture(scope="module")
+def murano_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with murano_api.running(tmp_path_factory.mktemp("murano")) as found:
+        yield found
+
+
+Upload = Callable[..., str]
+
+
+@pytest.fixture
+def upload(murano_url: str, project: str) -> Iterator[Upload]:
+    """Upload a package to Murano, and return its id; the packages are deleted at the end."""
+    headers = {"X-Auth-Token": "admin:admin:admin"}
+    sent: list[str] = []
+
+    def send(
+        name: str,
+        version: str | None = "1.0.0",
+        owner: str = project,
+        public: bool = False,
+        metadata: Any = None,
+        **keys: Any,
+    ) -> str:
+        answer = requests.post(
+            murano_url + murano_api.PACKAGES,
+            headers={"X-Auth-Token": f"user:{owner}:admin"},
+            files={
+                "file": ("p.zip", packages.package(name, version, **keys)),
+                "__metadata__": (None, json.dumps({"is_public": public, **(metadata or {})})),
+            },
+            timeout=60,
+        )
+        assert answer.status_code == 200, answer.text
+        sent.append(str(answer.json()["id"]))
+        return sent[-1]
+
+    yield send
+    for reference in sent:
+        requests.delete(
+            f"{murano_url}{murano_api.PACKAGES}/{reference}", headers=headers, timeout=60
+        )
+
+
+@pytest.fixture
+def openstack(tmp_path: pathlib.Path, glare: Client, murano_url: str) -> OpenStack:
+    command = OpenStack(tmp_path, glare.url, glare.token)
+    place = {"application_catalog_endpoint_override": murano_url}
+    command.add_cloud("test", glare.url, glare.token, **place)
+    return command
+
+
+@pytest.fixture
+def migrate(
+    murano_url: str, admin: Client, tmp_path: pathlib.Path
+) -> Callable[[], list[Migration]]:
+    """Migrates the packages of all projects as an administrator, with a role in each project."""
+    numbers = iter(range(9))
+
+    def run() -> list[Migration]:
+        folder = tmp_path / f"archives{next(numbers)}"
+        folder.mkdir()
+        client = _murano(murano_url, admin)
+        entries = migration.read(client, migration.find(client, all_projects=True), folder)
+        repository = _repository(admin)
+        migration.compare(
+            entries,
+            repository,
+            lambda owner: _repository(Client(admin.url, f"admin:{owner}:member")),
+        )
+        catalog = GlareCatalog(admin.session(), project_id="admin", endpoint=admin.url)
+        migration.check_requirements(entries, repository, catalog)
+        migration.migrate(entries, repository)
+        return entries
+
+    return run
+
+
+def _murano(url: str, user: Client) -> ServiceAdapter:
+    more = {"service_type": "application-catalog", "endpoint_override": url}
+    return ServiceAdapter(user.session(), "Murano's API", Counters(), 3, 60, 1000, **more)
+
+
+def _repository(user: Client) -> Repository:
+    return Repository(user.session(), project_id=user.token.split(":")[1], endpoint=user.url)
+
+
+def _results(entries: list[Migration]) -> dict[tuple[str, str], tuple[str, str]]:
+    return {(e.package.fqn, e.package.owner): (e.result.value, e.reason) for e in entries}
+
+
+def _found(user: Client, name: str, owner: str) -> Any:
+    answer = user.request("GET", "", params={"name": name, "owner": owner})
+    (found,) = answer.json()["artifacts"]
+    return found
+
+
+def test_own_packages_are_migrated_with_their_fields_and_the_second_run_does_nothing(
+    openstack: OpenStack, glare: Client, upload: Upload, name: str, project: str
+) -> None:
+    upload(f"{name}.app", "1.2.0", Require={name: ">=0", f"{name}.other": 0})
+    # They require each other.
+    upload(f"{name}.other", None, Require={f"{name}.app": 1})
+    metadata = {"categories": ["Web"], "tags": ["mine"], "name": "Mine"}
+    upload(name, None, metadata=metadata)
+    upload(f"{name}.foreign", owner="another")
+
+    dry = openstack.json("migrate", "--dry-run")
+    assert {row["Result"] for row in dry} == {"would be migrated"}
+    assert glare.names(owner=project) == []
+    rows = openstack.json("migrate")
+
+    mine = {"Owner": project, "Visibility": "private", "Result": "migrated", "Reason": ""}
+    assert rows == [
+        {"Name": name, "Version": "0.0.0", **mine},
+        {"Name": f"{name}.app", "Version": "1.2.0", **mine},
+        {"Name": f"{name}.other", "Version": "0.0.0", **mine},
+    ]
+    found = _found(glare, name, project)
+    assert (found["status"], found["visibility"]) == ("active", "private")
+    assert (found["categories"], found["tags"]) == (["Web"], ["mine"])
+    again = openstack.ok("migrate")
+    assert again.out.count("skipped, was migrated before") == 3
+    assert "uploaded" not in again.err
+
+
+def test_invalid_packages_and_those_that_require_them_do_not_stop_the_rest(
+    openstack: OpenStack, glare: Client, upload: Upload, name: str, project: str
+) -> None:
+    upload(f"{name}.old", Require={"org.db": ">>1"}, Version="1.x")
+    upload(f"{name}.user", Require={f"{name}.old": 1})
+    upload(f"{name}.lost", Require={f"{name}.nowhere": 1})
+    upload(f"{name}.good")
+
+    result = openstack.run("migrate", "-f", "json")
+
+    assert result.code == 1
+    rows = {row["Name"]: row for row in result.json()}
+    assert rows[f"{name}.good"]["Result"] == "migrated"
+    for part, reasons in {
+        "old": ("Version, line", ">>1"),
+        "user": (f"it requires {name}.old in the range 1", f"{name}.old of {project} is refused"),
+        "lost": (f"it requires {name}.nowhere in the range 1",),
+    }.items():
+        assert rows[f"{name}.{part}"]["Result"] == "refused"
+        for reason in reasons:
+            assert reason in rows[f"{name}.{part}"]["Reason"]
+    assert glare.names(owner=project) == [(f"{name}.good", "1.0.0")]
+
+
+def test_packages_of_all_projects_keep_owner_and_visibility(
+    migrate: Callable[[], list[Migration]], admin: Client, upload: Upload, name: str, project: str
+) -> None:
+    shared, app = f"{name}.shared", f"{name}.app"
+    upload(shared, "1.0.0", owner=f"a{project}", public=True)
+    # It shadows the public one.
+    upload(shared, "2.0.0", owner=f"b{project}")
+    for letter in "ab":
+        upload(app, "1.0.0", owner=f"{letter}{project}", Author=letter, Require={shared: ">=1"})
+    # They require each other, so neither can become public before the other.
+    one, two = f"{name}.one", f"{name}.two"
+    upload(one, owner=f"a{project}", public=True, Require={two: 1})
+    upload(two, owner=f"b{project}", public=True, Require={one: 1})
+    # A public package cannot use a private one, which only its project has.
+    upload(f"{name}.public", owner=f"b{project}", public=True, Require={shared: 2})
+
+    results = _results(migrate())
+
+    result, reason = results.pop((f"{name}.public", f"b{project}"))
+    assert (result, f"requires {shared} in the range 2" in reason) == ("refused", True)
+    assert set(results.values()) == {("migrated", "")}
+    for (fqn, owner), visibility, version in (
+        ((shared, f"a{project}"), "public", "1.0.0"),
+        ((shared, f"b{project}"), "private", "2.0.0"),
+        ((one, f"a{project}"), "public", "1.0.0"),
+        ((two, f"b{project}"), "public", "1.0.0"),
+        ((app, f"a{project}"), "private", "1.0.0"),
+        ((app, f"b{project}"), "private", "1.0.0"),
+    ):
+        found = _found(admin, fqn, owner)
+        assert (found["status"], found["visibility"]) == ("active", visibility)
+        assert found["version"] == version
+    assert {result for result, _ in _results(migrate()).values()} == {Result.SKIPPED, "refused"}
+
+
+def test_disabled_packages_and_the_core_library_are_left_out(
+    migrate: Callable[[], list[Migration]],
+    murano_url: str,
+    upload: Upload,
+    name: str,
+    project: str,
+) -> None:
+    reference = upload(name)
+    requests.patch(
+        f"{murano_url}{murano_api.PACKAGES}/{reference}",
+        data=json.dumps([{"op": "replace", "path": "/enabled", "value": False}]),
+        headers={"X-Auth-Token": f"user:{project}:admin", **_PATCH},
+        timeout=60,
+    ).raise_for_status()
+    upload("io.murano", None, owner="admin", public=True)
+
+    results = _results(migrate())
+
+    assert results[name, project] == ("left out", "it is disabled in Murano; enable it there first")
+    result, reason = results["io.murano", "admin"]
+    assert result == "left out"
+    assert "Glare has io.murano 0.0.1" in reason
+
+
+def test_a_stopped_migration_goes_on(
+    migrate: Callable[[], list[Migration]],
+    upload: Upload,
+    admin: Client,
+    name: str,
+    project: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    upload(name)
+    upload(f"{name}.app", Require={name: 1})
+    with monkeypatch.context() as patch:
+        # As Ctrl-C between the uploads and the publications.
+        patch.setattr(migration.publishing, "publish", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            migrate()
+    assert len(admin.names(owner=project, status="drafted")) == 2
+
+    assert set(_results(migrate()).values()) == {("migrated", "")}
+    assert len(admin.names(owner=project, status="active")) == 2
+
+
+def _stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_project_without_a_role_is_reported_and_public_ones_need_an_administrator(
+    openstack: OpenStack, admin: Client, upload: Upload, name: str, project: str
+) -> None:
+    upload(name, owner=project, public=True)
+    upload(f"{name}.foreign", owner=f"a{project}", public=True)
+
+    result = openstack.run("migrate", "-f", "json")
+
+    assert result.code == 1
+    reasons = {row["Name"]: row["Reason"] for row in result.json()}
+    assert "the policy artifact:publish forbids it" in reasons[name]
+    assert f"give your user a role in the project a{project}" in reasons[f"{name}.foreign"]
+
+
+def test_all_pages_are_read(
+    murano_url: str, admin: Client, upload: Upload, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(murano_catalog, "PAGE", 1)
+    for number in range(3):
+        upload(f"{name}{number}")
+    found = migration.find(_murano(murano_url, admin), all_projects=True)
+    assert len(list(found)) == 3

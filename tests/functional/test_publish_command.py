@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack murano package publish``: everything checked first, all published or nothing."""
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+
+@pytest.fixture
+def source(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+    """Writes the directory of a package."""
+
+    def write(name: str, version: str, **keys: Any) -> pathlib.Path:
+        folder = tmp_path / "sources" / name / version
+        folder.mkdir(parents=True)
+        return packages.write(folder, packages.files(packages.manifest(name, version, **keys)))
+
+    return write
+
+
+@pytest.fixture
+def sources(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "sources"
+
+
+def _results(openstack: OpenStack, *arguments: object) -> dict[tuple[str, str], str]:
+    rows = openstack.json("package", "publish", *arguments)
+    return {(row["Name"], row["Version"]): row["Result"] for row in rows}
+
+
+def test_a_tree_of_versions_is_published_and_the_second_run_skips_all(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    sources: pathlib.Path,
+) -> None:
+    other = f"{name}2"
+    # They require each other, so neither could be published before the other.
+    source(name, "1.0.0", Require={other: "1"})
+    source(name, "1.1.0", Require={other: "1"})
+    source(other, "1.0.0", Require={name: ">=1"})
+    source(name, "dev")
+    first = _results(openstack, sources)
+    assert first == dict.fromkeys([(name, "1.0.0"), (name, "1.1.0"), (other, "1.0.0")], "published")
+    assert glare.names(name=f"in:{name},{other}", status="active") == sorted(first)
+    second = _results(openstack, sources)
+    assert set(second.values()) == {"skipped, was published before"}
+    failed = openstack.run("package", "publish", sources, "--if-exists", "fail")
+    assert failed.code == 1
+    assert failed.err.count("is published already") == 3
+
+
+def test_all_errors_are_reported_before_anything_is_sent(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    sources: pathlib.Path,
+) -> None:
+    source(name, "1.0.0")
+    source(name, "1.1.0", Type="Nonsense")
+    (sources / "broken.zip").write_bytes(b"no archive")
+    result = openstack.run("package", "publish", sources, sources / "missing")
+    assert result.code == 1
+    for problem in ("1.1.0: Type, line", "broken.zip: archive", "missing: No such file"):
+        assert problem in result.err, result.err
+    assert glare.names(name=name) == []
+
+
+def test_a_published_version_never_changes(
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    folder = source(name, "1.0.0")
+    openstack.ok("package", "publish", folder)
+    (folder / "Resources").mkdir()
+    (folder / "Resources" / "new.txt").write_text("new")
+    result = openstack.run("package", "publish", folder)
+    assert result.code == 1
+    assert f"{name} 1.0.0 is published in" in result.err
+    assert "publish these files as another version" in result.err
+
+
+def test_an_archive_of_another_tool_with_the_same_files_is_the_same_version(
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    folder = source(name, "1.0.0")
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    assert _results(openstack, folder) == {(name, "1.0.0"): "skipped, was published before"}
+
+
+def test_a_dry_run_changes_nothing(
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    folder = source(name, "1.0.0")
+    results = _results(openstack, folder, "--dry-run")
+    assert results == {(name, "1.0.0"): "would be uploaded and published"}
+    assert glare.names(name=name) == []
+
+
+def test_missing_requirements_are_named_before_the_upload_or_taken_from_a_directory(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    sources: pathlib.Path,
+) -> None:
+    library = f"{name}.library"
+    folder = source(name, "1.0.0", Require={library: ">=1,<2"})
+    for version in ("1.0.0", "1.2.0", "2.0.0"):
+        source(library, version)
+    missing = openstack.run("package", "publish", folder)
+    assert missing.code == 1
+    assert f"{name} 1.0.0 requires {library} in the range >=1,<2" in missing.err
+    assert glare.names(name=name) == []
+    results = _results(openstack, folder, "--with-requirements", sources / library)
+    assert set(results) == {(name, "1.0.0"), (library, "1.2.0")}
+
+
+def test_a_refused_publication_keeps_drafts_and_the_next_run_goes_on(
+    tmp_path: pathlib.Path,
+    openstack: OpenStack,
+    glare: Client,
+    admin: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+) -> None:
+    folder = source(name, "1.0.0")
+    # Only administrators may publish for every project.
+    refused = openstack.run("package", "publish", "--public", folder)
+    assert refused.code == 1
+    assert f"{name} 1.0.0: the policy artifact:publish forbids it" in refused.err
+    assert "Uploaded packages stay as drafts" in refused.err
+    assert glare.names(name=name, status="drafted") == [(name, "1.0.0")]
+    assert _results(openstack, folder) == {(name, "1.0.0"): "published, was uploaded before"}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_packages_are_published_as_another_version(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    tmp_path: pathlib.Path,
+    is_packed: bool,
+) -> None:
+    path = source(name, "0.0.0")
+    if is_packed:
+        path = tmp_path / "package.zip"
+        path.write_bytes(packages.package(name, None))
+    published = {(name, "0.16.0"): "published"}
+    assert _results(openstack, path, "--as-version", "0.16") == published
+    assert openstack.json("package", "show", name)["version"] == "0.16.0"
+    skipped = {(name, "0.16.0"): "skipped, was published before"}
+    assert _results(openstack, path, "--as-version", "0.16.0") == skipped
+    assert glare.names(name=name) == [(name, "0.16.0")]
+
+
+def test_changed_files_are_refused_under_a_published_version(
+    openstack: OpenStack, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    path = source(name, "0.0.0")
+    openstack.ok("package", "publish", path, "--as-version", "0.16.0")
+    (path / "Classes/Thing.yaml").write_text(f"Name: {name}.Thing\n")
+    result = openstack.run("package", "publish", path, "--as-version", "0.16.0")
+    assert result.code == 1
+    assert f"{name} 0.16.0 is published in Glare at" in result.err
+    assert "with other files" in result.err
+    assert openstack.run("package", "publish", path, "--as-version", "new").code == 2
+    assert _results(openstack, path, "--as-version", "0.16.1") == {(name, "0.16.1"): "published"}
+
+
+def test_categories_are_set(
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    openstack.ok(
+        "package", "publish", source(name, "1.0.0"), "--category", "Web", "--category", "Text"
+    )
+    assert openstack.json("package", "show", name)["categories"] == ["Web", "Text"]
+
+
+def _bundle(tmp_path: pathlib.Path, name: str, url: str, digest: str = "") -> pathlib.Path:
+    path = tmp_path / "packages.bundle"
+    entry = {"Name": name, "Version": "1.0.0", "Url": url, "Sha256": digest}
+    path.write_text(json.dumps({"Packages": [entry]}))
+    return path
+
+
+def test_a_bundle_file_is_published_and_its_digests_are_checked(
+    openstack: OpenStack, tmp_path: pathlib.Path, name: str
+) -> None:
+    archive = packages.package(name, "1.0.0")
+    (tmp_path / "package.zip").write_bytes(archive)
+    digest = hashlib.sha256(archive).hexdigest()
+    wrong = openstack.run("package", "publish", _bundle(tmp_path, name, "package.zip", "0" * 64))
+    assert wrong.code == 1
+    assert digest in wrong.err
+    results = _results(openstack, _bundle(tmp_path, name, "package.zip", digest))
+    assert results == {(name, "1.0.0"): "published"}
+
+
+def test_a_bundle_does_not_read_outside_its_directory(
+    openstack: OpenStack, tmp_path: pathlib.Path, name: str
+) -> None:
+    for url in ("../package.zip", "/etc/passwd", "file:///etc/passwd", "%2e%2e/package.zip"):
+        result = openstack.run("package", "publish", _bundle(tmp_path, name, url))
+        assert result.code == 1
+        assert "is not below the directory of the bundle" in result.err

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack murano package save``: ZIP files, and bundles for another cloud."""
+
+import hashlib
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+
+def test_an_archive_is_saved_under_its_name(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    archive = packages.package(name, "1.2.0")
+    glare.publish(name, "1.2.0", archive)
+    monkeypatch.chdir(tmp_path)
+    result = openstack.ok("package", "save", f"{name}@1")
+    assert result.out == f"{name}.1.2.0.zip\n"
+    assert (tmp_path / f"{name}.1.2.0.zip").read_bytes() == archive
+    assert result.err == f"saved {name} 1.2.0\n"
+
+
+def test_no_file_is_replaced(
+    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))
+    target = tmp_path / "package.zip"
+    target.write_text("precious")
+    assert openstack.run("package", "save", name, "--file", target).code == 1
+    assert target.read_text() == "precious"
+
+
+def test_a_bundle_of_a_closure_is_published_in_another_cloud(
+    openstack: OpenStack,
+    glare: Client,
+    as_user: Callable[[str], Client],
+    name: str,
+    tmp_path: pathlib.Path,
+) -> None:
+    library = f"{name}.library"
+    glare.publish(library, "1.0.0", packages.package(library, "1.0.0"))
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0", Require={library: "1"}))
+    folder = tmp_path / "bundle"
+    openstack.ok("package", "save", name, "--closure", "--file", folder)
+    other = as_user("other")
+    (tmp_path / "other").mkdir()
+    cloud = OpenStack(tmp_path / "other", other.url, other.token)
+    cloud.ok("package", "publish", folder / "packages.bundle")
+    assert other.names(name=f"in:{name},{library}", owner="other") == [
+        (name, "1.0.0"),
+        (library, "1.0.0"),
+    ]
+
+
+def test_a_bundle_is_completed_by_the_next_run(
+    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    archive = packages.package(name, "1.0.0")
+    glare.publish(name, "1.0.0", archive)
+    openstack.ok("package", "save", name, "--closure", "--file", tmp_path / "bundle")
+    saved = tmp_path / "bundle" / f"{name}.1.0.0.zip"
+    saved.write_bytes(b"half")
+    again = openstack.ok("package", "save", name, "--closure", "--file", tmp_path / "bundle")
+    assert hashlib.sha256(saved.read_bytes()).digest() == hashlib.sha256(archive).digest()
+    assert again.err == f"saved {name} 1.0.0\n"
+
+
+def test_a_missing_requirement_is_reported(
+    openstack: OpenStack, glare: Client, admin: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    library = f"{name}.library"
+    created = glare.publish(library, "1.0.0", packages.package(library, "1.0.0"))
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0", Require={library: "1"}))
+    assert admin.set(created["id"], "yanked", "loses data").status_code == 200
+    result = openstack.run("package", "save", name, "--closure", "--file", tmp_path / "bundle")
+    assert result.code == 3
+    assert library in result.err

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack murano package tree``: what a package requires, and who requires it."""
+
+import pytest
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.conftest import CORE, CORE_VERSION
+from tests.functional.openstack_command import OpenStack
+
+
+@pytest.fixture
+def library(glare: Client, name: str) -> str:
+    """A library in two versions, of which the package requires the older one."""
+    library = f"{name}.library"
+    for version in ("1.0.0", "2.0.0"):
+        glare.publish(library, version, packages.package(library, version))
+    archive = packages.package(name, "1.0.0", Require={library: "<2"})
+    glare.publish(name, "1.0.0", archive)
+    return library
+
+
+def test_the_closure_is_a_tree(openstack: OpenStack, name: str, library: str) -> None:
+    core = f"{CORE} {CORE_VERSION}  [0]"
+    assert openstack.ok("package", "tree", name).out.splitlines() == [
+        f"{name} 1.0.0  [*]",
+        f"├── {core}",
+        f"└── {library} 1.0.0  [<2]",
+        f"    └── {core}",
+    ]
+
+
+def test_dependents_are_a_tree(openstack: OpenStack, name: str, library: str) -> None:
+    shown = openstack.ok("package", "tree", "--reverse", f"{library}@1").out
+    assert shown.splitlines() == [f"{library} 1.0.0", f"└── {name} 1.0.0  [<2]"]
+    newest = openstack.ok("package", "tree", "--reverse", library).out
+    assert newest.splitlines() == [f"{library} 2.0.0"]
+
+
+def test_a_package_is_shown_with_what_requires_it(
+    openstack: OpenStack, name: str, library: str
+) -> None:
+    assert openstack.json("package", "show", f"{library}@1")["required_by"] == [f"{name} 1.0.0"]
+    newest = openstack.json("package", "show", library)
+    assert newest["required_by"] == []
+    assert newest["requirements"] == {CORE: "0", library: "2"}
+
+
+def test_a_choice_is_explained(openstack: OpenStack, name: str, library: str) -> None:
+    shown = openstack.ok("package", "tree", name, "--why", library).out
+    assert shown.splitlines() == [
+        f"{name} 1.0.0  [*]",
+        f"└── {library} 1.0.0  [<2]",
+        f"    passed over: 2.0.0 excluded by <2 of {name} 1.0.0",
+    ]
+
+
+def test_every_format_shows_the_same_edges(openstack: OpenStack, name: str, library: str) -> None:
+    edges = {(row["Name"], row["Required By"]) for row in openstack.json("package", "tree", name)}
+    assert (library, f"{name} 1.0.0") in edges
+    for drawing in ("dot", "mermaid", "svg", "table", "csv", "value", "yaml"):
+        drawn = openstack.ok("package", "tree", name, "-f", drawing).out
+        assert drawn.count(f"{library} 1.0.0") or drawn.count(library) >= 1, drawing
+    refused = openstack.run("package", "tree", name, "-f", "dot", "-c", "Name")
+    assert refused.code == 1
+    assert "leave out -c" in refused.err
+
+
+def test_what_is_missing_is_shown(openstack: OpenStack, glare: Client, name: str) -> None:
+    missing = openstack.run("package", "tree", name)
+    assert missing.code == 3
+    assert f"package {name} in the range" in missing.err
