@@ -3,7 +3,7 @@
 """Settings of all tests, and a process of their own for the integration tests."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import hypothesis
 import pytest
@@ -44,6 +44,18 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(effort.FULL_SECONDS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test of services that is skipped: a missing service is an error."""
+    report = yield
+    if report.skipped and item.get_closest_marker("services"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.name} was skipped, but tests of services must run"
+    return report
 
 
 def pytest_terminal_summary(

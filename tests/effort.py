@@ -20,17 +20,27 @@ def choose(sample: int, full: int) -> int:
 
 
 # Examples of properties of version ranges, of files, and of requirement graphs.
-RANGES = choose(1000, 20_000)
-FILES = choose(300, 5000)
-GRAPHS = choose(100, 1000)
+RANGES = choose(400, 20_000)
+FILES = choose(150, 5000)
+GRAPHS = choose(50, 1000)
+# Random edits of real packages that are classified, and those for each property.
+EDITS = choose(60, 500)
+EDIT_PROPERTIES = choose(10, 100)
+# Random catalogues to compare planning with its rule.
+CATALOGUES = choose(150, 10_000)
 
 # Examples of requests to a running Glare, and of closures of packages in one.
-REQUESTS = choose(100, 1500)
-CLOSURES = choose(20, 200)
+REQUESTS = choose(50, 1500)
+CLOSURES = choose(10, 200)
 
 # Sequences of operations on a cache, and processes that are killed while they fill one.
-RUNS = choose(50, 500)
-KILLS = choose(32, 500)
+RUNS = choose(25, 500)
+KILLS = choose(16, 500)
+
+# Rounds of each race between two API processes, and API processes that are killed.
+RACES = choose(10, 200)
+PUBLICATIONS = choose(3, 50)
+SERVER_KILLS = choose(5, 50)
 
 # Limit for each of the full tests; for a sample, pyproject.toml has it.
 FULL_SECONDS = 1800 * _TIMES

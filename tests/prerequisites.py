@@ -11,12 +11,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
-import sqlalchemy
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 CACHE = pathlib.Path(__file__).parents[1] / ".cache"
-CORE_LIBRARY = CACHE / "murano-16.0.0" / "meta"
+MURANO = CACHE / "murano-16.0.0"
+CORE_LIBRARY = MURANO / "meta"
 SWIFT = CACHE / "swift" / "bin"
 
 # Of the databases that every server has.
@@ -51,12 +55,12 @@ def program(name: str, package: str) -> str:
     return str(path)
 
 
-def mariadb() -> sqlalchemy.engine.Engine:
+def mariadb() -> "sqlalchemy.engine.Engine":
     """Return an engine that can create databases in MariaDB."""
     return _database("MariaDB", _MARIADB, "mariadb-server")
 
 
-def postgresql() -> sqlalchemy.engine.Engine:
+def postgresql() -> "sqlalchemy.engine.Engine":
     """Return an engine that can create databases in PostgreSQL."""
     return _database("PostgreSQL", _POSTGRESQL, "postgresql")
 
@@ -78,7 +82,10 @@ def rabbitmq() -> None:
     rabbitmqctl("list_vhosts")
 
 
-def _database(name: str, url: str, package: str) -> sqlalchemy.engine.Engine:
+def _database(name: str, url: str, package: str) -> "sqlalchemy.engine.Engine":
+    # Not for the tests that run without it.
+    import sqlalchemy
+
     engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
     problem = ""
     try:
@@ -105,5 +112,5 @@ def _reason(check: Callable[[], object]) -> str:
 
 
 if __name__ == "__main__":
-    reasons = map(_reason, (mariadb, postgresql, rabbitmq))
+    reasons = map(_reason, (mariadb, postgresql, rabbitmq, swift, core_library))
     sys.exit("\n".join(filter(None, reasons)) or None)

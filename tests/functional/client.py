@@ -19,9 +19,14 @@ from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAP
 ARTIFACTS = "/artifacts/murano"
 ARCHIVES = "/murano/v1/archives"
 DEPENDENCIES = "/murano/v1/dependencies"
+PUBLICATIONS = "/murano/v1/publications"
 SUBCLASSES = "/murano/v1/subclasses"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
+
+
+# Method, depth of the path and status: the first answer of each is validated.
+_validated_kinds: set[tuple[str, int, int]] = set()
 
 
 class Client:
@@ -39,7 +44,12 @@ class Client:
         return ksa_session.Session(auth=token_endpoint.Token(self.url, self.token))
 
     def request(self, method: str, path: str, **kwargs: Any) -> requests.Response:
-        return self._http.request(method, f"{self._artifacts}{path}", timeout=60, **kwargs)
+        answer = self._http.request(method, f"{self._artifacts}{path}", timeout=60, **kwargs)
+        kind = method, path.partition("?")[0].count("/"), answer.status_code
+        if self._artifacts.endswith(ARTIFACTS) and kind not in _validated_kinds:
+            _validated(answer)
+            _validated_kinds.add(kind)
+        return answer
 
     def create(self, name: str, version: str | None = "1.0.0", **fields: Any) -> requests.Response:
         sent = {"name": name, "version": version, **fields}
@@ -58,6 +68,10 @@ class Client:
     def batch(self, ids: list[str]) -> requests.Response:
         """Ask for the archives of artifacts in one answer."""
         return self.post(ARCHIVES, {"artifacts": ids})
+
+    def publish_all(self, ids: list[str], visibility: str, **body: Any) -> requests.Response:
+        """Activate several artifacts, and make them public, all or none."""
+        return self.post(PUBLICATIONS, {"ids": ids, "visibility": visibility, **body})
 
     def post(self, path: str, body: Any) -> requests.Response:
         """Send a request to a path beside Glare's own API."""
@@ -80,6 +94,13 @@ class Client:
         answer = self.request("GET", "", params={**filters, "limit": "100"})
         assert answer.status_code == 200, answer.text
         return sorted((found["name"], found["version"]) for found in answer.json()["artifacts"])
+
+    def draft(self, name: str, version: str, data: bytes) -> str:
+        """Create and upload a package; return the id of its artifact."""
+        artifact_id: str = self.create(name, version).json()["id"]
+        answer = self.upload(artifact_id, data)
+        assert answer.status_code == 200, answer.text
+        return artifact_id
 
     def publish(self, name: str, version: str, data: bytes, public: bool = False) -> Any:
         """Create, upload, activate, and publish it if ``public``; return the artifact."""

@@ -6,7 +6,7 @@ import itertools
 import pathlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from glare.common import policy as glare_policy
@@ -18,6 +18,9 @@ from glare_murano.glare import server
 from tests import packages
 from tests.functional.client import Client, Wire
 from tests.waits import waits
+
+if TYPE_CHECKING:
+    from tests.functional.openstack_command import OpenStack
 
 __all__ = ["waits"]
 
@@ -117,3 +120,12 @@ def wire(glare: Client) -> Iterator[Wire]:
 def admin(glare_url: str) -> Client:
     """A client of an administrator of another project."""
     return Client(glare_url, server.TOKEN)
+
+
+@pytest.fixture
+def openstack(tmp_path: pathlib.Path, glare: Client) -> "OpenStack":
+    """The command ``openstack`` as a member of the test's project."""
+    # Its import takes long, and most tests do without it.
+    from tests.functional.openstack_command import OpenStack
+
+    return OpenStack(tmp_path, glare.url, glare.token)

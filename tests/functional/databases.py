@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
-from tests import prerequisites, processes
+from tests import prerequisites
+from tests.functional import installation
 
-_MARIADB_TABLES = processes.ROOT / "doc" / "source" / "install" / "mariadb.sql"
+_MARIADB_TABLES = installation.ETC / "mariadb.sql"
 
 
 @contextlib.contextmanager

@@ -72,17 +72,37 @@ class Keystone:
         """The options by which a service authenticates those who ask it."""
         return _MIDDLEWARE.format(url=self.url)
 
-    def session(self) -> session.Session:
-        """A session of the administrator, in a project of the name ``admin``."""
-        auth = identity.V3Password(
-            self.url,
-            username="admin",
-            password=PASSWORD,
-            project_name="admin",
-            user_domain_id="default",
-            project_domain_id="default",
-        )
-        return session.Session(auth=auth)
+    def credentials(self, user: str = "admin") -> dict[str, str]:
+        """The credentials of a user, in the project of the same name."""
+        return {
+            "auth_url": self.url,
+            "username": user,
+            "password": PASSWORD,
+            "project_name": user,
+            "user_domain_id": "default",
+            "project_domain_id": "default",
+        }
+
+    def session(self, user: str = "admin") -> session.Session:
+        """A session of a user, in the project of the same name."""
+        return session.Session(auth=identity.V3Password(**self.credentials(user)))
+
+    def add_project(self, name: str) -> None:
+        """Create a project, and a user of the same name as its member."""
+        keystone = client.Client(session=self.session())
+        project = keystone.projects.create(name, domain="default")
+        user = keystone.users.create(name, domain="default", password=PASSWORD)
+        (role,) = keystone.roles.list(name="member")
+        keystone.roles.grant(role, user=user, project=project)
+
+    def add_member(self, user: str, project: str) -> str:
+        """Make a user a member of a project, and return the id of the project."""
+        keystone = client.Client(session=self.session())
+        (found,) = keystone.projects.list(name=project)
+        (member,) = keystone.users.list(name=user)
+        (role,) = keystone.roles.list(name="member")
+        keystone.roles.grant(role, user=member, project=found)
+        return str(found.id)
 
     def add_service(self, name: str, service_type: str, url: str) -> None:
         """Put a service into the catalogue that new tokens come with."""
@@ -107,7 +127,8 @@ def running(folder: pathlib.Path) -> Iterator[Keystone]:
     run(*manage, "fernet_setup", "--keystone-user", user, "--keystone-group", user)
     run(
         *(*manage, "bootstrap", "--bootstrap-password", PASSWORD),
-        *("--bootstrap-public-url", url, "--bootstrap-region-id", _REGION),
+        *("--bootstrap-public-url", url, "--bootstrap-internal-url", url),
+        *("--bootstrap-region-id", _REGION),
     )
     command = (BIN / "python", "-W", "ignore", "-c", _SERVER, port)
     environment = {"OS_KEYSTONE_CONFIG_FILES": str(conf)}

@@ -193,3 +193,58 @@ def secured(port: int, certificate: pathlib.Path, key: pathlib.Path) -> Iterator
     server = _Secure(port, context)
     with _running(server):
         yield server.port
+
+
+class _Trickling(_Server):
+    """Forwards answers of a port byte by byte, after their beginning."""
+
+    def __init__(self, port: int, beginning: int) -> None:
+        class Connection(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with socket.create_connection(("127.0.0.1", port)) as other:
+                    threading.Thread(target=_copy, args=(self.request, other), daemon=True).start()
+                    self._trickle(other)
+
+            def _trickle(self, source: socket.socket) -> None:
+                sent = 0
+                with contextlib.suppress(OSError):
+                    while data := source.recv(max(beginning - sent, 1)):
+                        self.request.sendall(data)
+                        sent += len(data)
+                        threading.Event().wait(0.01 if sent >= beginning else 0)
+
+        super().__init__(("127.0.0.1", 0), Connection)
+
+
+@contextlib.contextmanager
+def trickling(port: int, beginning: int) -> Iterator[int]:
+    """Serve a port of this host very slowly, after some bytes; yields the slow port."""
+    server = _Trickling(port, beginning)
+    with _running(server):
+        yield server.port
+
+
+class _Stalling(_Server):
+    """Forwards connections to a port, until a client has sent many bytes on one."""
+
+    def __init__(self, port: int, limit: int) -> None:
+        class Connection(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with socket.create_connection(("127.0.0.1", port)) as other:
+                    threading.Thread(target=_copy, args=(other, self.request), daemon=True).start()
+                    sent = 0
+                    while sent < limit and (data := self.request.recv(65536)):
+                        other.sendall(data)
+                        sent += len(data)
+                    if sent >= limit:
+                        threading.Event().wait(60)
+
+        super().__init__(("127.0.0.1", 0), Connection)
+
+
+@contextlib.contextmanager
+def stalling(port: int, limit: int) -> Iterator[int]:
+    """Serve a port of this host, until a connection has sent many bytes; yields the port."""
+    server = _Stalling(port, limit)
+    with _running(server):
+        yield server.port

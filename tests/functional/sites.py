@@ -44,7 +44,7 @@ connection = {connection}
 policy_file = {etc}/policy.yaml
 
 [paste_deploy]
-config_file = {etc}/glare-paste.ini
+config_file = {folder}/glare-paste.ini
 """
 
 
@@ -64,6 +64,23 @@ class Site:
     def client(self, project: str, process: int = 0, role: str = "member") -> Client:
         """A client of somebody in a project, at one of the API processes."""
         return Client(self.urls[process % len(self.urls)], f"user:{project}:{role}")
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """The directory with its configuration and log."""
+        return self.spool.parent
+
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``glare-murano-manage`` beside the API processes."""
+        command = (*_PYTHON, "glare_murano.glare.manage")
+        conf = self.folder / "glare.conf"
+        return subprocess.run(
+            [*command, "--config-file", conf, *arguments],
+            cwd=processes.ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     def leftovers(self) -> dict[str, set[str]]:
         """Return remains of requests by kind, without empty kinds; an idle site has none."""
@@ -96,24 +113,45 @@ class Site:
 
 @contextlib.contextmanager
 def of_processes(
-    folder: pathlib.Path, connection: str, store: stores.Store, number: int = 2
+    folder: pathlib.Path, connection: str, store: stores.Store, number: int = 2, options: str = ""
 ) -> Iterator[Site]:
-    """A number of ``glare-api`` over one database and one store."""
+    """A number of ``glare-api`` over one database and one store.
+
+    :param options: more sections of ``glare.conf``.
+    """
     (folder / "glare.conf").write_text(
         _CONF.format(folder=folder, etc=server.ETC, connection=connection, store=store.options)
+        + options
     )
+    (folder / "glare-paste.ini").write_text(server.trusting_paste())
     command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
     subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
     databases.settle(connection)
     with contextlib.ExitStack() as stack:
-        urls = [stack.enter_context(_api(folder, index)) for index in range(number)]
+        urls = [stack.enter_context(api(folder, f"api{index}")) for index in range(number)]
         yield stack.enter_context(_site(folder, urls, connection, store))
 
 
 @contextlib.contextmanager
-def _api(folder: pathlib.Path, index: int) -> Iterator[str]:
+def shared(kind: str, folder: pathlib.Path) -> Iterator[Site]:
+    """The development server, or two API processes over a database that can be shared."""
+    if kind == "development":
+        with development(folder) as site:
+            yield site
+    else:
+        with (
+            getattr(databases, kind)(folder) as connection,
+            stores.files(folder) as store,
+            of_processes(folder, connection, store) as site,
+        ):
+            yield site
+
+
+@contextlib.contextmanager
+def api(folder: pathlib.Path, name: str) -> Iterator[str]:
+    """An API process of a site, which is killed at the end; give its URL."""
     port = processes.free_port()
-    own = folder / f"api{index}.conf"
+    own = folder / f"{name}.conf"
     own.write_text(f"[DEFAULT]\nbind_port = {port}\n")
     command = (*_PYTHON, "glare.cmd.api", "--config-file", folder / "glare.conf")
     with _listening((*command, "--config-file", own), folder, port) as url:

@@ -14,10 +14,12 @@ class Store:
 
     :param options: those of the group ``[glance_store]``.
     :param contents: returns the URLs of all stored blobs.
+    :param put: stores an object under a name.
     """
 
     options: str
     contents: Callable[[], set[str]]
+    put: Callable[[str], object]
 
 
 @contextlib.contextmanager
@@ -28,4 +30,5 @@ def files(folder: pathlib.Path) -> Iterator[Store]:
     yield Store(
         f"default_store = file\nstores = file\nfilesystem_store_datadir = {blobs}",
         lambda: {f"file://{path}" for path in blobs.iterdir()},
+        lambda name: (blobs / name).touch(),
     )

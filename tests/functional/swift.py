@@ -93,7 +93,11 @@ def swift(folder: pathlib.Path) -> Iterator[stores.Store]:
 
         account = folder / "swift-store.conf"
         account.write_text(_ACCOUNT.format(auth_url=identity.url, password=keystone.PASSWORD))
-        yield stores.Store(_STORE.format(account=account, container=_CONTAINER), contents)
+        yield stores.Store(
+            _STORE.format(account=account, container=_CONTAINER),
+            contents,
+            lambda name: connection.put_object(_CONTAINER, name, b"content"),
+        )
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from oslo_policy import policy as oslo_policy
 
 import loader
 from glare_murano import wire
+from glare_murano.glare import request_state
 from glare_murano.glare.api import archives, middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
@@ -321,6 +322,7 @@ def test_what_is_gone_while_a_batch_is_sent_is_left_out(
     # Each piece is sent by itself.
     monkeypatch.setattr(archives, "_CHUNK_SIZE", 1)
     context = RequestContext(user_id="user", project_id=project, roles=["member"])
+    request_state.of(context).is_filtered = True
     pieces = archives.stream(context, ids)
 
     sent = next(pieces)

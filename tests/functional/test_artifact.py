@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import json
 import pathlib
+import re
 import threading
 from collections.abc import Callable
 
@@ -72,11 +73,20 @@ def test_the_archive_comes_back_as_it_was_uploaded(glare: Client, name: str) -> 
     assert glare.request("GET", f"/{artifact['id']}/archive").content == data
 
 
-def test_a_version_left_out_means_zero_on_both_sides(glare: Client, name: str) -> None:
-    created = glare.create(name, None).json()
+def test_a_package_is_created_with_its_version(glare: Client, name: str) -> None:
+    refused = glare.create(name, None)
+    assert refused.status_code == 400
+    assert "version is missing: send the Version of the package's manifest" in message(refused)
 
-    assert created["version"] == "0.0.0"
+    created = glare.create(name, "0.0.0").json()
     assert glare.upload(created["id"], packages.package(name, None)).status_code == 200
+
+
+@pytest.mark.parametrize("wrong", ["no name", "a" * 141])
+def test_the_longest_name_is_in_the_message(glare: Client, wrong: str) -> None:
+    answer = glare.create(wrong)
+
+    assert (answer.status_code, "140" in message(answer)) == (400, True), answer.text
 
 
 @pytest.mark.parametrize(
@@ -234,8 +244,21 @@ def test_an_odd_name_or_version_is_refused_at_creation(
 
 def test_creation_reserves_name_and_version(glare: Client, name: str) -> None:
     assert glare.create(name, "1.0.0").status_code == 201
-    assert glare.create(name, "1.0.0").status_code == 409
+    again = glare.create(name, "1.0.0")
+    assert again.status_code == 409
+    assert "a private package of this name and version already; find it" in message(again)
     assert glare.create(name, "1.0.1").status_code == 201
+
+
+def test_a_name_and_version_is_public_once(glare: Client, admin: Client, name: str) -> None:
+    data = packages.package(name, "1.0.0")
+    admin.publish(name, "1.0.0", data, public=True)
+    own = glare.publish(name, "1.0.0", data)
+
+    again = admin.set(own["id"], "visibility", "public")
+
+    assert again.status_code == 409
+    assert "is public already; publish another version" in message(again)
 
 
 @pytest.mark.parametrize(("field", "value"), [("name", "org.test.stolen"), ("version", "9.0.0")])
@@ -518,9 +541,15 @@ def _shown_package(name: str, **files: bytes) -> bytes:
 def test_logos_and_form_are_taken_out_of_the_archive(glare: Client, name: str) -> None:
     artifact = glare.publish(name, "1.0.0", _shown_package(name))
 
-    for blob, content in (("logo", GIF), ("supplier_logo", PNG), ("ui_definition", FORM)):
+    for blob, content, content_type in (
+        ("logo", GIF, "image/gif"),
+        ("supplier_logo", PNG, "image/png"),
+        ("ui_definition", FORM, "application/x-yaml"),
+    ):
         assert artifact[blob]["sha256"] == hashlib.sha256(content).hexdigest()
-        assert glare.request("GET", f"/{artifact['id']}/{blob}").content == content
+        answer = glare.request("GET", f"/{artifact['id']}/{blob}")
+        assert answer.content == content
+        assert answer.headers["Content-Type"].startswith(content_type)
 
 
 def test_a_package_without_logos_and_form_has_none(glare: Client, name: str) -> None:
@@ -588,36 +617,78 @@ def _killed_upload(artifact_id: str, ago: datetime.timedelta) -> None:
         if archive is None:
             archive = models.ArtifactBlob(name="archive", external=False, artifact=artifact)
         archive.status, archive.size = "saving", 4711
-    _begun(artifact_id, ago)
+        session.add(models.ArtifactLock(id=f"murano-upload:{artifact_id}:killed"))
+    _renewed(artifact_id, ago)
 
 
-def _begun(artifact_id: str, ago: datetime.timedelta) -> None:
-    """Let the upload that goes on have begun some time ago."""
+def _renewed(artifact_id: str, ago: datetime.timedelta) -> None:
+    """Let the upload to an artifact have made its last progress some time ago."""
     session = database.get_session()
     with session.begin():
-        session.query(models.Artifact).filter_by(id=artifact_id).update(
-            {"updated_at": timeutils.utcnow() - ago}
+        leases = session.query(models.ArtifactLock).filter(
+            models.ArtifactLock.id.startswith(f"murano-upload:{artifact_id}:")
         )
+        renewed = {"acquired_at": timeutils.utcnow() - ago}
+        assert leases.update(renewed, synchronize_session=False) == 1
 
 
 _LONG_AGO = datetime.timedelta(hours=2)
 
 
-@pytest.mark.parametrize("ago", [datetime.timedelta(minutes=1), _LONG_AGO])
-def test_an_upload_expires(glare: Client, name: str, ago: datetime.timedelta) -> None:
+def test_an_upload_expires_when_it_makes_no_progress(glare: Client, name: str) -> None:
     artifact_id = _draft(glare, name)
-    _killed_upload(artifact_id, ago)
+    _killed_upload(artifact_id, datetime.timedelta(seconds=120))
 
-    answer = glare.upload(artifact_id, packages.package(name))
+    assert glare.upload(artifact_id, packages.package(name)).status_code == 200
+    assert glare.set(artifact_id, "status", "active").status_code == 200
 
-    assert answer.status_code == (200 if ago == _LONG_AGO else 409)
 
-
-def test_a_draft_whose_upload_was_killed_can_be_deleted(glare: Client, name: str) -> None:
+def test_a_draft_that_is_locked_by_an_upload_says_until_when(glare: Client, name: str) -> None:
     artifact_id = _draft(glare, name)
-    _killed_upload(artifact_id, _LONG_AGO)
+    _killed_upload(artifact_id, datetime.timedelta(seconds=30))
+    end = timeutils.utcnow() + datetime.timedelta(seconds=60)
 
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
+    for answer in (
+        glare.upload(artifact_id, packages.package(name)),
+        glare.set(artifact_id, "status", "active"),
+    ):
+        assert answer.status_code == 409
+        said = re.search(r"expires at (\S+Z);", message(answer))
+        assert said
+        ends = datetime.datetime.strptime(said[1], "%Y-%m-%dT%H:%M:%SZ")
+        assert abs(ends - end) < datetime.timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("by", ["glare", "admin"])
+def test_a_draft_whose_upload_was_killed_can_be_deleted_at_once(
+    glare: Client, name: str, by: str, request: pytest.FixtureRequest
+) -> None:
+    artifact_id = _draft(glare, name)
+    _killed_upload(artifact_id, datetime.timedelta())
+
+    assert request.getfixturevalue(by).request("DELETE", f"/{artifact_id}").status_code == 204
+    assert _draft(glare, name) != artifact_id
+
+
+def test_an_upload_is_ended_when_its_artifact_is_deleted(
+    glare: Client, name: str, state_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion comes before the archive is stored."""
+    artifact_id = _draft(glare, name)
+    stored = set((state_dir / "blobs").iterdir())
+    save = store_api.save_blob_to_store
+
+    def delete_and_save(*args: object, **kwargs: object) -> object:
+        other = Client(glare.url, glare.token)
+        assert other.request("DELETE", f"/{artifact_id}").status_code in (204, 404)
+        return save(*args, **kwargs)
+
+    monkeypatch.setattr(store_api, "save_blob_to_store", delete_and_save)
+    answer = glare.upload(artifact_id, _shown_package(name))
+
+    assert answer.status_code == 404
+    assert glare.request("GET", f"/{artifact_id}").status_code == 404
+    assert set((state_dir / "blobs").iterdir()) == stored
 
 
 def test_a_killed_second_upload_leaves_the_first_archive(glare: Client, name: str) -> None:
@@ -660,7 +731,7 @@ def test_an_expired_upload_changes_nothing_when_it_ends(
             other = packages.package(name, Author="Somebody else")
             late = executor.submit(slow.upload, artifact_id, other)
             assert arrived.wait(30)
-        _begun(artifact_id, _LONG_AGO)
+        _renewed(artifact_id, _LONG_AGO)
         assert glare.upload(artifact_id, data).status_code == 200
         assert glare.set(artifact_id, "status", "active").status_code == 200
         active = glare.show(artifact_id)

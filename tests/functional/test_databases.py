@@ -2,11 +2,15 @@
 
 """The API gives the same answers over every database that Glare runs on."""
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from glare.db.sqlalchemy import api as database
+from glare.db.sqlalchemy import models
+from oslo_utils import timeutils
 from sqlalchemy import orm
 
 from glare_murano.glare.db import queries
@@ -87,6 +91,9 @@ def test_versions_are_found_and_sorted_as_semver_orders_them(glare: Client, name
     assert _versions(glare, documented) == ["1.10.0", "1.2.0", "1.0.0"]
     assert _versions(glare, f"{documented}&limit=1") == ["1.10.0"]
     assert _versions(glare, f"name={name}&version=latest") == ["2.0.0"]
+    assert _versions(glare, f"name={name}&version=latest&version=lte:2.0.0-rc.1") == ["2.0.0-rc.1"]
+    stable = f"name={name}&version=latest&version=stable&version=lte:2.0.0-rc.1"
+    assert _versions(glare, stable) == ["1.10.0"]
     assert _versions(glare, f"name={name}&version=1.0.0-ALPHA") == ["1.0.0-ALPHA"]
     assert _versions(
         glare, f"name={name}&version=gt:1.0.0-beta.2&version=lt:1.0.0&sort=version:asc"
@@ -133,6 +140,32 @@ def test_names_that_differ_in_case_are_two_packages(glare: Client, name: str) ->
         assert answer["unsatisfied"] == []
 
 
+def test_an_id_in_another_case_is_no_way_to_a_draft(site: Site, glare: Client, name: str) -> None:
+    draft = glare.draft(name, "1.0.0", packages.package(name))
+
+    assert glare.resolve(package=draft.upper()).status_code == 404
+
+    assert glare.upload(draft, packages.package(name, Author="Another")).status_code == 200
+    archive = glare.set(draft, "status", "active").json()["archive"]
+    releases = glare.resolve(requirements={name: "1"}).json()["releases"]
+    assert archive["sha256"] in [release["sha256"] for release in releases]
+
+
+def test_an_id_in_another_case_ends_no_running_upload(site: Site, glare: Client, name: str) -> None:
+    draft = glare.create(name).json()["id"]
+    mark = {"id": str(uuid.uuid4()), "name": "archive", "external": False, "status": "saving"}
+    mark |= {"artifact_id": draft, "content_type": "application/octet-stream"}
+    lease = {"id": f"murano-upload:{draft}:{uuid.uuid4()}", "acquired_at": timeutils.utcnow()}
+    with site.database.begin() as connection:
+        connection.execute(sa.insert(models.ArtifactBlob).values(mark))
+        connection.execute(sa.insert(models.ArtifactLock).values(lease))
+
+    glare.request("GET", f"/{draft.upper()}")
+
+    assert glare.show(draft)["archive"]["status"] == "saving"
+    assert glare.request("DELETE", f"/{draft}").status_code == 204
+
+
 def test_a_closure_is_planned(glare: Client, name: str) -> None:
     for version in ("1.0.0", "1.1.0", "2.0.0-rc.1"):
         _publish(glare, f"{name}.db", version)
@@ -146,6 +179,16 @@ def test_a_closure_is_planned(glare: Client, name: str) -> None:
     found = {(release["name"], release["version"]) for release in answer["releases"]}
     assert {(name, "1.0.0"), (f"{name}.db", "1.1.0")} <= found
     assert len(found) == 3
+
+
+def test_a_yanked_package_is_listed_and_not_chosen(glare: Client, name: str) -> None:
+    ids = [_publish(glare, name, version)["id"] for version in ("1.0.0", "1.1.0")]
+
+    for reason, chosen, yanked in (("ä" * 255, "1.0.0", [(name, "1.1.0")]), ("", "1.1.0", [])):
+        assert glare.set(ids[1], "yanked", reason).json()["yanked"] == reason
+        releases = glare.resolve(requirements={name: "1"}).json()["releases"]
+        assert [release["version"] for release in releases if release["name"] == name] == [chosen]
+        assert glare.names(name=name, yanked="neq:") == yanked
 
 
 def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
@@ -196,6 +239,7 @@ def test_what_some_database_cannot_hold_is_refused(
     for answer in (
         glare.upload(artifact_id, _unstorable_manifest(name, text)),
         glare.set(artifact_id, "display_name", text),
+        glare.set(artifact_id, "yanked", text),
         glare.set(artifact_id, "tags", [text]),
         glare.set(artifact_id, "metadata", {text: "value"}),
         glare.create(f"{name}.other", description=text),

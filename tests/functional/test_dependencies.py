@@ -106,6 +106,27 @@ def test_pre_releases_count_by_default(glare: Client, publish: Callable[..., Any
     assert without["org.db"] == ["1.0.0"]
 
 
+def test_a_pre_release_that_is_not_wanted_serves_a_pin_and_its_exact_range(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    for version in ("1.0.0", "1.1.0-rc.1"):
+        publish("org.db", version)
+    publish("org.wiki", org__db="==1.1.0-rc.1")
+    publish("org.shop", org__db="1")
+    both = {"org.wiki": "1", "org.shop": "1"}
+    thing = {"class": "org.db.Thing"}
+
+    def versions(**query: Any) -> list[str]:
+        return _closure(glare, prereleases=False, **query)["org.db"]
+
+    assert versions(requirements=both) == ["1.1.0-rc.1", "1.0.0"]
+    assert versions(requirements={"org.shop": "1"}, pins={"org.db": ["1.1.0-rc.1"]}) == [
+        "1.1.0-rc.1"
+    ]
+    assert versions(objects=[{**thing, "version": "1"}]) == ["1.0.0"]
+    assert versions(objects=[{**thing, "version": "1.1.0-rc.1"}]) == ["1.1.0-rc.1"]
+
+
 def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
     glare: Client, publish: Callable[..., Any]
 ) -> None:
@@ -120,6 +141,58 @@ def test_objects_ask_for_their_classes_in_the_range_of_their_headers(
     assert missing["class"] == "org.db.Thing"
     assert missing["range"] == "0"
     assert missing["available"] == ["org.db 2.0.0", "org.db 1.2.0", "org.db 1.0.0"]
+
+
+def test_the_range_of_an_object_joins_those_upon_its_package(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    for version in ("1.0.0", "1.2.0", "1.3.0"):
+        publish("org.db", version)
+    other = packages.package("org.db", "1.4.0", Classes={"org.db.Other": "Thing.yaml"})
+    glare.publish("org.db", "1.4.0", other)
+    publish("org.wiki", org__db="<1.3")
+
+    def versions(thing: str, **more: Any) -> list[str]:
+        return _closure(glare, objects=[{"class": thing, "version": "1"}], **more)["org.db"]
+
+    assert versions("org.db.Thing") == ["1.3.0"]
+    assert versions("org.db.Thing", requirements={"org.wiki": "1"}) == ["1.2.0"]
+    # Another version defines this class alone.
+    assert versions("org.db.Other", requirements={"org.wiki": "1"}) == ["1.4.0", "1.2.0"]
+
+
+def test_the_answer_says_why_newer_versions_were_passed_over(
+    glare: Client, publish: Callable[..., Any]
+) -> None:
+    for version in ("1.0.0", "1.2.0", "2.0.0"):
+        publish("org.db", version)
+    publish("org.wiki", org__db="<1.2")
+
+    def reasons(**query: Any) -> Any:
+        releases = glare.resolve(requirements={"org.wiki": "1"}, **query).json()["releases"]
+        return {release["name"]: release.get("why") for release in releases}
+
+    assert reasons(why=True) == {
+        "io.murano": {"kept": [], "passed_over": []},
+        "org.wiki": {"kept": [], "passed_over": []},
+        "org.db": {
+            "kept": [],
+            "passed_over": [
+                {
+                    "versions": ["2.0.0", "1.2.0"],
+                    "reason": "range",
+                    "requirements": [
+                        {
+                            "name": "org.db",
+                            "range": "<1.2",
+                            "requirer": {"name": "org.wiki", "version": "1.0.0"},
+                        }
+                    ],
+                }
+            ],
+        },
+    }
+    assert set(reasons().values()) == {None}
 
 
 def test_a_draft_is_asked_about_by_its_id(
@@ -229,12 +302,31 @@ def test_the_project_own_package_comes_before_a_public_one(
     assert [r["id"] for r in releases if r["name"] == name] == [own["id"]]
 
 
+def test_an_object_gets_a_release_that_defines_its_class(
+    glare: Client, admin: Client, name: str
+) -> None:
+    """Although the project's own package, which lacks the class, hides a public one."""
+    thing, extra = f"{name}.Thing", f"{name}.Extra"
+    both = {"Classes": {thing: "Thing.yaml", extra: "Extra.yaml"}}
+    for version in ("1.0.0", "1.1.0"):
+        admin.publish(name, version, packages.package(name, version, **both), public=True)
+    glare.publish(name, "1.1.0", packages.package(name, "1.1.0"))
+
+    def found(class_name: str) -> list[str]:
+        releases = glare.resolve(objects=[{"class": class_name, "version": "1"}]).json()["releases"]
+        return [release["version"] for release in releases if release["name"] == name]
+
+    assert found(extra) == ["1.0.0"]
+    assert found(thing) == ["1.1.0"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
         {"requirements": {"a": ">>1"}},
         {"requirements": {"a": 1}},
         {"requirements": {"x" * 900_000: 1}},
+        {"requirements": {"x" * 900_000: ">>1"}},
         {"requirements": []},
         {"pins": {"a": ["x"]}},
         {"pins": {"a": ["1.0.0"] * 101}},
@@ -252,6 +344,12 @@ def test_a_bad_query_is_refused(glare: Client, body: Any) -> None:
 
     assert answer.status_code == 400
     assert 0 < len(message(answer)) < 1000
+
+
+def test_an_invalid_range_is_reported_with_its_package(glare: Client) -> None:
+    answer = glare.resolve(requirements={"org.one": "1", "org.two": "two"})
+
+    assert message(answer).startswith("requirements: org.two: 'two' is not a valid range")
 
 
 def test_without_a_token_nothing_is_answered(glare_url: str) -> None:
@@ -281,6 +379,25 @@ def test_a_release_is_the_artifact_that_is_chosen_in_the_end(
     assert chosen["class_definitions"] == [f"{both}.Thing"]
 
 
+def test_a_plan_past_its_time_is_refused_with_the_place_where_it_stopped(
+    glare: Client, chain: str, set_option: Callable[[str, object], None]
+) -> None:
+    set_option("plan_seconds", 0.001)
+
+    refusal = glare.resolve(requirements={chain: "1"})
+
+    assert refusal.status_code == 400
+    stopped = re.search(r"planning stopped at package (\S+), after 0.001 s", message(refusal))
+    assert stopped
+    assert stopped[1] == "io.murano" or stopped[1].startswith(chain)
+    objects = [{"class": f"{chain}.Thing", "version": f"77.{number}.0"} for number in range(1000)]
+    refusal = glare.resolve(objects=objects)
+    assert refusal.status_code == 400
+    assert f"planning stopped at class {chain}.Thing, after 0.001 s" in message(refusal)
+    set_option("plan_seconds", 60)
+    assert glare.resolve(requirements={chain: "1"}, objects=objects).status_code == 200
+
+
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
     source._cache.clear()
@@ -302,7 +419,7 @@ def test_the_statements_grow_with_the_depth_alone(
     narrow = len(_statements(glare, requirements={"org.narrow": "1"}))
 
     assert len(_statements(glare, requirements={"org.wide": "1"})) == narrow
-    assert len(_statements(glare, requirements={"org.deep": "1"})) == narrow + 2
+    assert len(_statements(glare, requirements={"org.deep": "1"})) == narrow + 3
 
 
 def test_the_statements_do_not_grow_with_the_choices_that_change(
@@ -374,10 +491,10 @@ def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..
     publish("org.wide", **{f"org__leaf{number}": "1" for number in range(12)})
     plans = statements.plans(_statements(glare, requirements={"org.wide": "1"}))
 
-    # Versions, archives, and what these say.
-    assert len(plans) == 2 * 3
+    # Versions, those that are yanked, which are few, archives, and what these say.
+    assert len(plans) == 2 * 4
     for plan in plans:
-        assert re.search("_name_and_version|_artifact_id ", plan), plan
+        assert re.search("_name_and_version|_artifact_id |_properties_name ", plan), plan
 
 
 def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any]) -> None:

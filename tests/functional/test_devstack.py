@@ -13,12 +13,10 @@ import getpass
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +24,7 @@ from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy
 
+from glare_murano.glare import server
 from tests import packages, prerequisites
 from tests.functional.client import Client
 
@@ -96,6 +95,7 @@ function is_service_enabled { [[ ",$ENABLED_SERVICES," == *",$1,"* ]]; }
 function get_python_exec_prefix { echo "$DATA_DIR/venv/bin"; }
 function setup_develop { record setup_develop "$@"; }
 function wait_for_service { record wait_for_service "$@"; }
+function configure_keystone_authtoken_middleware { record "$FUNCNAME" "$@"; }
 function run_process {
     record run_process "$@"
     if is_service_enabled "$1" && [[ ! -e "$TOP_DIR/running/$1" ]]; then
@@ -187,17 +187,16 @@ MAKE_VENV = """\
 #!/bin/bash
 echo "venv $3" >> "{top}/calls"
 mkdir -p "$3/bin"
-printf '#!/bin/bash\\nexec "{python}" "$@"\\n' > "$3/bin/python3"
 printf '#!/bin/bash\\necho "pip $*" >> "{top}/calls"\\n' > "$3/bin/pip"
-chmod +x "$3/bin/python3" "$3/bin/pip"
+cp "{top}/path/openstack" "$3/bin"
+chmod +x "$3/bin/pip"
 """
 
 TOKEN = "admin:admin:admin"
-OPENSTACK = f"""\
+OPENSTACK = """\
 #!/bin/bash
-echo "openstack $*" >> "{{top}}/calls"
-echo "{TOKEN}"
-echo admin
+echo "openstack $*" >> "{top}/calls"
+OS_CLIENT_CONFIG_FILE={top}/clouds.yaml exec {python} -m openstackclient.shell "$@"
 """
 
 
@@ -273,7 +272,7 @@ class Host:
 def _host(top: pathlib.Path) -> Host:
     for folder in ("running", "path", "murano"):
         (top / folder).mkdir()
-    (top / "glare.conf").write_text("[paste_deploy]\nflavor = keystone\n")
+    (top / "glare.conf").write_text("[paste_deploy]\n")
     (top / "murano.conf").write_text("[engine]\nengine_workers = 2\n")
     (top / "glare-paste.ini").write_text(STOCK_PASTE)
     (top / "ini.py").write_text(INI)
@@ -326,30 +325,16 @@ class TestStack:
             "tosca_templates,images,murano",
         }
 
-    def test_the_pipelines_lose_what_no_library_offers_and_gain_our_filter(
-        self, host: Host
-    ) -> None:
-        paste = host.glare["paste_deploy"]["config_file"]
+    def test_glare_has_the_documented_pipeline_with_keystone(self, host: Host) -> None:
+        paste = host.top / "etc/glare/glare-murano-paste.ini"
+        assert host.glare["paste_deploy"]["config_file"] == str(paste)
         assert host.glare["paste_deploy"]["flavor"] == "keystone"
-        assert host.conf(paste) == {
-            "pipeline:glare-api": {
-                "pipeline": "cors requestid faultwrapper murano-validation http_proxy_to_wsgi "
-                "trustedauth murano glarev1api"
-            },
-            "pipeline:glare-api-keystone": {
-                "pipeline": "cors requestid faultwrapper murano-validation authtoken context "
-                "murano glarev1api"
-            },
-            "filter:healthcheck": {"paste.filter_factory": "oslo_middleware:Healthcheck.factory"},
-            "filter:requestid": {"paste.filter_factory": "oslo_middleware:RequestId.factory"},
-            "filter:murano-validation": {
-                "paste.filter_factory": "glare_murano.glare.api.validation:ValidationFilter.factory"
-            },
-            "filter:murano": {
-                "paste.filter_factory": "glare_murano.glare.api.middleware:MuranoFilter.factory"
-            },
-        }
+        assert paste.read_text() == (server.ETC / "glare-paste.ini").read_text()
         assert (host.top / "etc/glare/glare-paste.ini").read_text() == STOCK_PASTE
+        configured = (
+            f"configure_keystone_authtoken_middleware {host.top}/etc/glare/glare.conf glare"
+        )
+        assert configured in host.calls
 
     def test_the_engine_takes_packages_from_glare(self, host: Host) -> None:
         cache = host.top / "data/glare-murano/packages"
@@ -376,7 +361,7 @@ class TestStack:
 
     def test_the_environment_is_made_once_and_renewed(self, host: Host) -> None:
         root = PLUGIN.parent
-        pip = f"pip install -c {root}/constraints.txt -e {root}[glare,engine] PyMySQL"
+        pip = f"pip install -c {root}/constraints.txt -e {root}[glare,cli,engine] PyMySQL"
         made = [call for call in host.calls if call.startswith(("venv", "pip", "setup"))]
         assert made[0] == f"venv {host.venv}"
         assert set(made[1:]) == {pip}
@@ -466,13 +451,13 @@ def test_local_conf_is_obeyed(host: Host) -> None:
     assert [call.split(" -e ")[0] for call in host.calls if call.startswith("pip")] == [
         "pip install -c /constraints"
     ]
-    assert any(call.endswith("[glare,engine] psycopg2 systemd-python") for call in host.calls)
+    assert any(call.endswith("[glare,cli,engine] psycopg2 systemd-python") for call in host.calls)
     assert not (host.top / "tempest.conf").exists()
 
 
 def test_devstacks_own_python_is_used_on_request(host: Host) -> None:
     host.run(*STACK, GLARE_MURANO_VENV="")
-    assert f"setup_develop {PLUGIN.parent} glare,engine" in host.calls
+    assert f"setup_develop {PLUGIN.parent} glare,cli,engine" in host.calls
     devstack = host.top / "data/venv/bin"
     assert host.running["murano-engine"].startswith(f"{devstack}/murano-glare-engine ")
     assert host.running["glare"].startswith(f"{devstack}/glare-api ")
@@ -486,7 +471,7 @@ def test_nothing_is_installed_offline(host: Host) -> None:
 
 def test_a_host_with_glare_only(host: Host) -> None:
     host.run(*STACK, plugins="glare our")
-    assert any("[glare] " in call for call in host.calls)
+    assert any("[glare,cli] " in call for call in host.calls)
     assert list(host.running) == ["glare"]
     host.run("unstack", "clean", plugins="glare our")
 
@@ -601,19 +586,12 @@ def glare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.terminate()
 
 
-def _ask(url: str, method: str, path: str, body: Any = None, kind: str = "json") -> Any:
+def _found(url: str, name: str) -> list[tuple[str, str, str]]:
     request = urllib.request.Request(
-        f"{url}/artifacts/murano{path}",
-        method=method,
-        headers={"X-Auth-Token": TOKEN, "Content-Type": f"application/{kind}"},
-        data=None if body is None else json.dumps(body).encode(),
+        f"{url}/artifacts/murano?name={name}&sort=version:asc", headers={"X-Auth-Token": TOKEN}
     )
     with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
-
-
-def _found(url: str, name: str) -> list[tuple[str, str, str]]:
-    artifacts = _ask(url, "GET", f"?name={name}&sort=version:asc")["artifacts"]
+        artifacts = json.load(answer)["artifacts"]
     return [(found["version"], found["status"], found["visibility"]) for found in artifacts]
 
 
@@ -628,84 +606,52 @@ def _package(folder: pathlib.Path, name: str, version: str) -> str:
 
 
 class TestPublishing:
-    @pytest.fixture(scope="class", autouse=True)
-    def _curl(self) -> None:
-        """Check that there is curl, which DevStack has as well."""
-        prerequisites.program("curl", "curl")
-
     def stack(self, host: Host, glare: str, folders: str, *, fails: bool = False) -> str:
+        cloud = {
+            "auth_type": "admin_token",
+            "auth": {"endpoint": glare, "token": TOKEN},
+            "artifact_endpoint_override": glare,
+        }
+        (host.top / "clouds.yaml").write_text(json.dumps({"clouds": {"devstack-admin": cloud}}))
         return host.run(*STACK, fails=fails, GLARE_MURANO_URL=glare, GLARE_MURANO_PUBLISH=folders)
 
-    def test_the_core_library_is_published_once(self, host: Host, glare: str) -> None:
+    def test_the_core_library_is_published_before_the_engine_starts(
+        self, host: Host, glare: str
+    ) -> None:
         for name in ("io.murano", "io.murano.applications"):
-            _package(host.top / "murano/meta" / name, name, "0.2")
+            _package(host.top / "murano/meta" / name, name, "0.0.0")
         # No GLARE_MURANO_PUBLISH: the default of settings.
         script = host.top / "stack.sh"
         script.write_text("unset GLARE_MURANO_PUBLISH\n" + script.read_text())
-        for _ in range(2):
-            self.stack(host, glare, "")
+        self.stack(host, glare, "")
         for name in ("io.murano", "io.murano.applications"):
-            found = [artifact for artifact in _found(glare, name) if artifact[0] == "0.2.0"]
-            assert found == [("0.2.0", "active", "public")]
-
-    def test_it_is_published_before_the_engine_starts(self, host: Host, glare: str) -> None:
-        self.stack(host, glare, _package(host.top / "a", "org.order", "1.0.0"))
-        assert [call.split()[0] for call in host.calls[-4:]] == [
+            assert ("0.16.0", "active", "public") in _found(glare, name)
+            assert "0.0.0" not in [version for version, *_ in _found(glare, name)]
+        assert [call.split()[0] for call in host.calls[-5:]] == [
             "wait_for_service",
+            "openstack",
             "openstack",
             "stop_process",
             "run_process",
         ]
 
-    def test_a_new_version_joins_the_old_one(self, host: Host, glare: str) -> None:
-        self.stack(host, glare, _package(host.top / "a", "org.versions", "1.0.0"))
-        self.stack(host, glare, _package(host.top / "b", "org.versions", "1.1.0-rc.1+b.2"))
-        assert _found(glare, "org.versions") == [
-            ("1.0.0", "active", "public"),
-            ("1.1.0-rc.1+b.2", "active", "public"),
-        ]
+    def test_several_core_libraries_are_published_and_never_changed(
+        self, host: Host, glare: str
+    ) -> None:
+        name = "org.core"
+        folder = _package(host.top / "core", name, "0.0.0")
+        self.stack(host, glare, f"0.15.0={folder},{folder}")
+        found = [(version, "active", "public") for version in ("0.0.0", "0.15.0")]
+        assert _found(glare, name) == found
 
-    def test_a_draft_is_made_anew(self, host: Host, glare: str) -> None:
-        folder = _package(host.top / "a", "org.draft", "1.0.0")
-        _ask(glare, "POST", "", {"name": "org.draft", "version": "1.0.0"})
-        self.stack(host, glare, folder)
-        assert _found(glare, "org.draft") == [("1.0.0", "active", "public")]
-
-    def test_what_is_private_becomes_public(self, host: Host, glare: str) -> None:
-        folder = _package(host.top / "a", "org.half", "1.0.0")
-        draft = _ask(glare, "POST", "", {"name": "org.half", "version": "1.0.0"})
-        archive = shutil.make_archive(str(host.top / "half"), "zip", folder)
-        upload = urllib.request.Request(
-            f"{glare}/artifacts/murano/{draft['id']}/archive",
-            method="PUT",
-            headers={"X-Auth-Token": TOKEN, "Content-Type": "application/octet-stream"},
-            data=pathlib.Path(archive).read_bytes(),
-        )
-        urllib.request.urlopen(upload, timeout=30).close()
-        change = [{"op": "replace", "path": "/status", "value": "active"}]
-        _ask(glare, "PATCH", f"/{draft['id']}", change, "json-patch+json")
-        assert _found(glare, "org.half") == [("1.0.0", "active", "private")]
-        self.stack(host, glare, folder)
-        assert _found(glare, "org.half") == [("1.0.0", "active", "public")]
-
-    def test_a_refusal_stops_stack_with_glare_s_words(self, host: Host, glare: str) -> None:
-        name = "org." + "n" * 200
-        folder = _package(host.top / "a", name, "1.0.0")
-        written = self.stack(host, glare, folder, fails=True)
-        assert "died: Glare did not accept GET /artifacts/murano: " in written
-        assert "String length must be less than" in written
-        assert "Traceback" not in written
-        assert not any("murano-glare-engine" in call for call in host.calls)
-
-    def test_a_folder_that_is_no_package_stops_stack(self, host: Host, glare: str) -> None:
-        (host.top / "empty").mkdir()
-        written = self.stack(host, glare, str(host.top / "empty"), fails=True)
-        assert "manifest.yaml" in written
-
-    def test_the_token_is_not_logged(self, host: Host, glare: str) -> None:
-        written = self.stack(host, glare, _package(host.top / "a", "org.token", "1.0.0"))
-        assert "run_process murano-engine" in written, "bash's trace must be on again"
-        assert TOKEN not in written
+        (host.top / "core/Classes/Thing.yaml").write_text(f"Name: {name}.Thing\n# changed\n")
+        before = len(host.calls)
+        written = self.stack(host, glare, f"0.15.0={folder}", fails=True)
+        assert f"{name} 0.15.0 is published in Glare at" in written
+        assert "with other files" in written
+        assert f"died: {folder} was not published in Glare" in written
+        assert not any("murano-glare-engine" in call for call in host.calls[before:])
+        assert _found(glare, name) == found
 
 
 def test_the_sample_names_only_settings_that_exist() -> None:

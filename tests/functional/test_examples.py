@@ -24,7 +24,10 @@ def _blocks(document: pathlib.Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "documents",
-    [[ROOT / "README.rst"], [USER / "loader.rst", USER / "resolution.rst"]],
+    [
+        [ROOT / "README.rst"],
+        [USER / f"{name}.rst" for name in ("loader", "lockfiles", "resolution")],
+    ],
     ids=["readme", "loader"],
 )
 def test_the_python_examples_run(

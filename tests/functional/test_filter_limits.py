@@ -9,7 +9,7 @@ import pytest
 
 from glare_murano.package import VersionSpec, parse_version
 from tests import packages
-from tests.functional.client import Client, Wire, message
+from tests.functional.client import ARTIFACTS, Client, Wire, message
 
 Query = list[tuple[str, str]]
 
@@ -80,6 +80,9 @@ DBS = ["db 1.0.0", "db 1.2.0", "db 2.0.0-rc.1"]
         ("version=gt:3", []),
         ("name=org.found.db&version=in:1.0.0,1.2", ["db 1.0.0", "db 1.2.0"]),
         ("name=org.found.db&version=latest", ["db 2.0.0-rc.1"]),
+        ("name=org.found.db&version=stable", ["db 1.0.0", "db 1.2.0"]),
+        ("name=org.found.db&version=stable&version=gte:1.1", ["db 1.2.0"]),
+        ("name=org.found.db&version=stable&version=latest", ["db 1.2.0"]),
         ("name=org.lost&version=latest", []),
         ("class_definitions=org.found.wiki.Thing", ["wiki 1.0.0"]),
         ("class_definitions=org.found.wiki", []),
@@ -89,7 +92,12 @@ DBS = ["db 1.0.0", "db 1.2.0", "db 2.0.0-rc.1"]
         ),
         ("inherits=org.found.Base", [*DBS, "others 1.0.0", "shop 1.0.0", "wiki 1.0.0"]),
         ("inherits=io.murano.Application", []),
-        ("requirements=org.found.db", [*DBS, "wiki 1.0.0"]),
+        # Not the package itself, which requires itself.
+        ("requirements=org.found.db", ["wiki 1.0.0"]),
+        ("requirements=in:org.found.db,org.found.wiki", ["wiki 1.0.0"]),
+        ("requirements=org.found.db&requirements=io.murano", ["wiki 1.0.0"]),
+        ("requirements=or:org.found.db&keywords=or:web", ["shop 1.0.0", "wiki 1.0.0"]),
+        ("requirements=io.murano&keywords=web&tags=sql", ["shop 1.0.0"]),
         ("requirements=org.found.db&type=Application", ["wiki 1.0.0"]),
         ("requirements=org.found.wiki&type=Library", []),
         ("tags=store", DBS),
@@ -229,23 +237,37 @@ def test_versions_are_sorted_as_semver_sorts_them(reader: Client, versions: list
 
 
 @pytest.mark.parametrize("order", ["name:asc,version:desc", "version:asc", "created_at:desc"])
-def test_pages_go_on_from_a_marker(reader: Client, versions: list[str], order: str) -> None:
+def test_the_link_next_leads_to_all_pages_of_both_bounds(
+    reader: Client, versions: list[str], order: str
+) -> None:
     query = [("name", "org.found.versions"), ("version", "gte:1.0.0"), ("version", "lt:1.3.0-0")]
     query.append(("sort", order))
     whole = _found(reader, query)
 
     paged: list[str] = []
-    marker: Query = []
+    answer = reader.request("GET", "", params=[*query, ("limit", "4")]).json()
     while True:
-        answer = reader.request("GET", "", params=[*query, *marker, ("limit", "4")]).json()
-        page = answer["artifacts"]
-        if not page:
+        paged += [f"versions {one['version']}" for one in answer["artifacts"]]
+        if "next" not in answer:
             break
-        paged += [f"versions {one['version']}" for one in page]
-        marker = [("marker", page[-1]["id"])]
+        answer = reader.request("GET", answer["next"].removeprefix(ARTIFACTS)).json()
 
     assert len(whole) > 8
     assert paged == whole
+
+
+def test_the_newest_stable_active_version_is_found(glare: Client, name: str) -> None:
+    for version in ("1.9.0", "1.10.0", "1.11.0-rc.1"):
+        glare.publish(name, version, packages.package(name, version))
+    glare.create(name, "1.12.0")
+    query = [("name", name), ("version", "latest")]
+
+    def found(*more: tuple[str, str]) -> list[str]:
+        return [one.removeprefix(f"{name} ") for one in _found(glare, [*query, *more])]
+
+    assert found() == ["1.12.0"]
+    assert found(("status", "active")) == ["1.11.0-rc.1"]
+    assert found(("status", "active"), ("version", "stable")) == ["1.10.0"]
 
 
 def test_a_marker_that_is_none_is_refused(reader: Client) -> None:

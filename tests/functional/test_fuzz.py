@@ -226,7 +226,21 @@ FILTER_VALUES = st.one_of(
     TEXTS,
     RANGES,
     st.sampled_from(
-        ["latest", "active", "public", "odd", '"a,b",c', '"', '\\"', "%", "%%%", "a,b", ",", "abc"]
+        [
+            "latest",
+            "stable",
+            "active",
+            "public",
+            "odd",
+            '"a,b",c',
+            '"',
+            '\\"',
+            "%",
+            "%%%",
+            "a,b",
+            ",",
+            "abc",
+        ]
     ),
     st.sampled_from(["2020-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "2020-13-01", "0"]),
 )
@@ -277,7 +291,21 @@ def test_filters(wire: Wire, marker: str, query: str, method: str) -> None:
 
 
 @fuzz
-@given(query=st.one_of(TEXTS.map(lambda name: f"class={_quoted(name)}"), FILTERS, RAW))
+@given(
+    query=st.lists(
+        st.one_of(
+            st.builds(
+                lambda name, value: f"{name}={_quoted(value)}",
+                st.sampled_from(["class", "class", "package", "version", "limit", "marker"]),
+                st.one_of(TEXTS, RANGES, NUMBERS.map(str)),
+            ),
+            FILTERS,
+            RAW,
+        ),
+        max_size=4,
+    ).map("&".join)
+)
+@example(query="class=io.murano.Thing&package=io.murano&version=*&limit=1&marker=a")
 def test_queries_for_subclasses(wire: Wire, query: str) -> None:
     _check(wire.send("GET", f"{SUBCLASSES}?{query}"))
 

@@ -9,7 +9,10 @@ import sys
 import textwrap
 from typing import Any
 
+import pytest
+
 from tests import packages, processes
+from tests.functional import proxy as proxies
 from tests.functional.client import Client
 from tests.functional.conftest import CORE, CORE_VERSION
 
@@ -84,9 +87,9 @@ def _closures(glare: Client, name: str) -> tuple[dict[str, list[str]], list[byte
     return closures, archives
 
 
-def _run(*arguments: object) -> Any:
+def _run(program: str, *arguments: object) -> Any:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(_PROGRAM), *map(str, arguments)],
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), *map(str, arguments)],
         cwd=processes.ROOT,
         capture_output=True,
         text=True,
@@ -102,7 +105,7 @@ def test_green_threads_load_closures_at_once_and_fetch_each_archive_once(
     closures, archives = _closures(glare, name)
 
     deployments, lasted, frequency = _run(
-        glare.url, glare.token, project, tmp_path / "cache", THREADS, *closures
+        _PROGRAM, glare.url, glare.token, project, tmp_path / "cache", THREADS, *closures
     )
 
     for number, deployment in enumerate(deployments):
@@ -121,3 +124,82 @@ def test_green_threads_load_closures_at_once_and_fetch_each_archive_once(
     # Each counts what it took itself, waits included, so that all together take longer.
     assert all(0 < each["seconds"] <= each["lasted"] <= lasted for each in deployments)
     assert sum(deployment["seconds"] for deployment in deployments) > 2 * lasted
+
+
+_TRICKLE = """
+    import sys
+    if sys.argv[1] == "green":
+        import eventlet
+        eventlet.monkey_patch()
+    import json, time
+    from keystoneauth1 import session, token_endpoint
+    import loader
+    from loader.catalogs.glare import GlareCatalog
+
+    url, token, certificate = sys.argv[2:]
+    auth = token_endpoint.Token(url, token)
+    session = session.Session(auth, verify=certificate, timeout=20)
+    catalog = GlareCatalog(session, project_id="p", endpoint=url, request_timeout=0.5)
+    start = time.monotonic()
+    try:
+        list(catalog.known(["io.murano"]))
+    except loader.CatalogUnavailable as error:
+        print(json.dumps([str(error), time.monotonic() - start]))
+"""
+
+
+@pytest.mark.parametrize("threads", ["green", "native"])
+# The handshake takes about 1,500 bytes.
+@pytest.mark.parametrize("beginning", [0, 1600], ids=["handshake", "answer"])
+def test_a_connection_that_trickles_within_tls_ends_at_the_deadline(
+    glare: Client, threads: str, beginning: int, tmp_path: pathlib.Path
+) -> None:
+    certificate, key = proxies.certificate(tmp_path)
+    glare_port = int(glare.url.rpartition(":")[2])
+    with (
+        proxies.secured(glare_port, certificate, key) as port,
+        proxies.trickling(port, beginning) as slow,
+    ):
+        message, seconds = _run(
+            _TRICKLE, threads, f"https://127.0.0.1:{slow}", glare.token, certificate
+        )
+
+    assert message.endswith("not complete within 0.5 seconds")
+    assert seconds < 3
+
+
+_DESCRIBE = """
+    import eventlet
+    eventlet.monkey_patch()
+    import json, sys
+    from glare_murano.package import Archive, read_contents
+    from glare_murano.package.sandbox import Sandbox
+
+    ticks = 0
+
+    def tick():
+        global ticks
+        while True:
+            eventlet.sleep(0.01)
+            ticks += 1
+
+    def describe(path):
+        with Archive.open(path) as archive:
+            return [each.name for each in read_contents(archive, Sandbox().describe).classes]
+
+    eventlet.spawn(tick)
+    # More than run at once.
+    found = list(eventlet.GreenPool(6).imap(describe, sys.argv[1:] * 6))
+    print(json.dumps([found, ticks]))
+"""
+
+
+def test_green_threads_run_while_package_types_describe_packages(tmp_path: pathlib.Path) -> None:
+    content = packages.manifest("org.hot", Format="Heat.HOT/1", Type="Application", Classes=None)
+    files = {**packages.files(content), "template.yaml": b"resources: {}\n"}
+    (tmp_path / "hot.zip").write_bytes(packages.zipped(files))
+
+    found, ticks = _run(_DESCRIBE, tmp_path / "hot.zip")
+
+    assert found == [["org.hot"]] * 6
+    assert ticks > 10

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests import packages, processes
-from tests.functional import databases, sites, stores
+from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
@@ -34,18 +34,8 @@ CLIENTS = 50
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    """One development server, or two API processes over a database that can be shared."""
-    folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "development":
-        with sites.development(folder) as site:
-            yield site
-    else:
-        with (
-            getattr(databases, request.param)(folder) as connection,
-            stores.files(folder) as store,
-            sites.of_processes(folder, connection, store) as site,
-        ):
-            yield site
+    with sites.shared(request.param, tmp_path_factory.mktemp(request.param)) as site:
+        yield site
 
 
 def _together(work: Callable[[int], Any]) -> list[Any]:

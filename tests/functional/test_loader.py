@@ -18,6 +18,7 @@ from loader.catalogs import glare as glare_catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
+from tests.functional import other_process
 from tests.functional.client import Client
 
 Publish = Callable[..., None]
@@ -138,6 +139,29 @@ def test_another_projects_private_package_is_out_of_reach_even_for_an_administra
         catalog = _catalog(admin, project)
         assert list(catalog.releases_defining(f"{name}.Thing")) == []
         assert list(catalog.releases(name)) == list(catalog.known([name])) == []
+
+
+def test_the_error_for_a_private_package_says_what_the_caller_may_see(
+    glare: Client,
+    as_user: Callable[[str], Client],
+    name: str,
+    publish: Publish,
+    tmp_path: pathlib.Path,
+) -> None:
+    publish("1.0.0")
+    catalog = _catalog(as_user("stranger"), "stranger")
+    messages = []
+    with loader.PackageLoader(catalog, tmp_path) as package_loader:
+        for fqn in (name, f"{name}.missing"):
+            with pytest.raises(loader.NoSuchPackage) as refused:
+                package_loader.load_package(fqn, "1")
+            messages.append(str(refused.value).replace(fqn, "NAME"))
+
+    assert messages[0] == messages[1]
+    assert messages[0].endswith(
+        "(available: none); check the name; or publish a version in the range, or have one that "
+        "is private to another project made public; or change the range"
+    )
 
 
 def test_all_versions_of_several_packages_take_one_request(
@@ -310,15 +334,6 @@ def test_a_pinned_version_is_used_although_there_is_a_newer_one(
     assert pins.dump() == {name: ["1.0.0", "2.0.0"]}
 
 
-def _load_in_another_process(url: str, token: str, folder: str, name: str) -> tuple[int, int]:
-    client = Client(url, token)
-    package_loader = loader.PackageLoader(
-        [_catalog(client, client.token.split(":")[1])], loader.Cache(folder)
-    )
-    package_loader.load_package(name, VersionSpec.of("1"))
-    return package_loader.counters.downloads, package_loader.counters.hits
-
-
 def test_an_archive_is_fetched_once_and_found_by_the_next_process(
     glare: Client, name: str, publish: Publish, tmp_path: pathlib.Path
 ) -> None:
@@ -326,9 +341,9 @@ def test_an_archive_is_fetched_once_and_found_by_the_next_process(
     arguments = (glare.url, glare.token, str(tmp_path / "cache"), name)
 
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        first = pool.apply(_load_in_another_process, arguments)
+        first = pool.apply(other_process.load, arguments)
     with multiprocessing.get_context("spawn").Pool(4) as pool:
-        later = pool.starmap(_load_in_another_process, [arguments] * 4)
+        later = pool.starmap(other_process.load, [arguments] * 4)
 
     # The package, and the core library, which it requires.
     assert first == (2, 0)
@@ -342,7 +357,7 @@ def test_processes_that_load_at_once_fetch_once(
     arguments = (glare.url, glare.token, str(tmp_path / "cache"), name)
 
     with multiprocessing.get_context("spawn").Pool(6) as pool:
-        costs = pool.starmap(_load_in_another_process, [arguments] * 6)
+        costs = pool.starmap(other_process.load, [arguments] * 6)
 
     assert sum(downloads for downloads, _ in costs) == 2
 
@@ -387,22 +402,13 @@ def test_nothing_is_unpacked_before_files_are_needed(
     assert (package_loader.counters.downloads, package_loader.counters.hits) == (3, 0)
 
 
-def _unpack_in_another_process(url: str, token: str, folder: str, name: str) -> tuple[str, int]:
-    client = Client(url, token)
-    package_loader = loader.PackageLoader(
-        [_catalog(client, client.token.split(":")[1])], loader.Cache(folder)
-    )
-    script = package_loader.load_package(name, VersionSpec.of("1")).get_resource("script.sh")
-    return pathlib.Path(script).read_text(), pathlib.Path(script).stat().st_ino
-
-
 def test_processes_that_unpack_at_once_get_the_same_files(
     glare: Client, rich: str, tmp_path: pathlib.Path
 ) -> None:
     arguments = (glare.url, glare.token, str(tmp_path / "cache"), rich)
 
     with multiprocessing.get_context("spawn").Pool(4) as pool:
-        found = pool.starmap(_unpack_in_another_process, [arguments] * 8)
+        found = pool.starmap(other_process.unpack, [arguments] * 8)
 
     assert len(set(found)) == 1
     assert found[0][0] == rich

@@ -2,17 +2,20 @@
 
 """Lock files of closures in the real Glare."""
 
+import dataclasses
 import pathlib
 import stat
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
 
 import loader
 from glare_murano.package import VersionSpec
+from loader import config
 from loader.catalogs.glare import GlareCatalog
-from tests import packages
+from tests import configuration, packages
 from tests.functional.client import Client
 
 Publish = Callable[..., None]
@@ -115,6 +118,52 @@ def test_another_archive_in_the_place_of_a_locked_one_is_refused(
         assert word in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "reported"),
+    [
+        (
+            {"requirements": {"org.db": VersionSpec.of(">=1")}},
+            "requirements: io.murano none, but the package has 0;",
+        ),
+        (
+            {"requirements": _ranges(db=">=1") | {"io.murano": VersionSpec.of("0")}},
+            "requirements: org.db >=1, but the package has 1;",
+        ),
+        (
+            {"classes": frozenset(["org.wiki.Other", "org.wiki.Thing"])},
+            "class_definitions org.wiki.Other, but the package has none;",
+        ),
+        ({"classes": frozenset()}, "class_definitions none, but the package has org.wiki.Thing;"),
+    ],
+)
+def test_a_package_that_is_not_as_locked_is_refused(
+    publish: Publish,
+    catalog: GlareCatalog,
+    tmp_path: pathlib.Path,
+    changes: dict[str, Any],
+    reported: str,
+) -> None:
+    publish("org.db")
+    publish("org.wiki", org__db="1")
+    lock = loader.Lock.create([catalog], _ranges(wiki="1"))
+    *others, wiki = lock.releases
+    loader.Lock(lock.requirements, (*others, dataclasses.replace(wiki, **changes))).save(
+        tmp_path / "lock"
+    )
+    locked = loader.LockedCatalog(loader.Lock.load(tmp_path / "lock"), catalog)
+
+    with loader.PackageLoader(locked, tmp_path / "cache") as package_loader:
+        with pytest.raises(loader.LockError) as refusal:
+            package_loader.load_package("org.wiki")
+        assert package_loader.load_package("org.db", "1").full_name == "org.db"
+        assert package_loader.counters.requests > 0
+
+    assert str(refusal.value) == (
+        f"org.wiki 1.0.0 of the lock file cannot be loaded: org.wiki 1.0.0 is locked with "
+        f"{reported} create the lock file again"
+    )
+
+
 def test_update_takes_the_newest_of_one_package_or_of_all(
     publish: Publish, catalog: GlareCatalog
 ) -> None:
@@ -212,12 +261,10 @@ _BAD = {
     "a list": b"- a\n",
     "nothing": b"",
     "another form": b"form: 2\nrequirements: {}\nreleases: []\n",
-    "no packages": b"form: 1\nrequirements: {}\n",
-    "no range": b"form: 1\nrequirements: {a: '>>1'}\nreleases: []\n",
-    "no digest": b"form: 1\nrequirements: {}\nreleases: [{name: a, version: 1.0.0, sha256: x, "
-    b"requirements: {}, class_definitions: []}]\n",
-    "a path for a digest": b"form: 1\nrequirements: {}\nreleases: [{name: a, version: 1.0.0, "
-    b"sha256: ../../etc, requirements: {}, class_definitions: []}]\n",
+    "no packages": b"form: 1\ncount: 0\nrequirements: {}\n",
+    "no range": b"form: 1\ncount: 0\nrequirements: {a: '>>1'}\nreleases: []\n",
+    "a path for a digest": b"form: 1\ncount: 1\nrequirements: {}\nreleases: [{name: a, "
+    b"version: 1.0.0, sha256: ../../etc, requirements: {}, class_definitions: []}]\n",
     "an object": b"!!python/object/apply:os.system ['true']\n",
     "growing YAML": b"a: &a [x, x]\nb: &b [*a, *a]\nform: 3\nrequirements: *b\n",
     "lists in lists": b"[" * 1_000_000,
@@ -225,8 +272,6 @@ _BAD = {
     "aliases that double": b"a: &a [x, x]\n"
     + b"".join(b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122))
     + b"form: *z\nrequirements: {}\nreleases: []\n",
-    "a word for a size": b"form: 1\nrequirements: {}\nreleases: [{name: a, version: 1.0.0, "
-    b"sha256: " + b"0" * 64 + b", size: large, requirements: {}, class_definitions: []}]\n",
     "no UTF-8": b"\xff\xfe\xff",
 }
 
@@ -257,3 +302,23 @@ def test_the_mode_of_the_file_follows_the_umask(tmp_path: pathlib.Path) -> None:
 
     mode = stat.S_IMODE((tmp_path / "lock").stat().st_mode)
     assert mode == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+
+
+def test_an_engine_refuses_a_lock_with_a_private_package(
+    publish: Publish, catalog: GlareCatalog, tmp_path: pathlib.Path
+) -> None:
+    publish("org.mine", "1.2.0")
+    path = tmp_path / "lock"
+    loader.Lock.create(catalog, {"org.mine": "1"}).save(path)
+    conf = configuration.read(
+        tmp_path / "loader.conf",
+        {
+            "engine": {"packages_cache": tmp_path / "cache"},
+            "glare": {"auth_type": "none", "endpoint": "http://127.0.0.1:9"},
+            "package_loader": {"lock_file": path},
+        },
+    )
+
+    with pytest.raises(loader.LockError, match=r"lock_file = .*: org\.mine 1\.2\.0.*: private to"):
+        config.package_loader(conf)
+    assert loader.LockedCatalog(loader.Lock.load(path), catalog).releases("org.mine")

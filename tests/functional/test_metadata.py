@@ -43,8 +43,8 @@ def test_what_was_read_is_not_read_again(glare: Client, name: str) -> None:
 
     assert found_each_time[0] == found_each_time[1]
     assert len(found_each_time[0]) == 3
-    # Versions are read each time: those of the application, and of its requirements.
-    assert counts == [4, 2]
+    # Versions and yanks are read each time: of the application, and of its requirements.
+    assert counts == [6, 4]
 
 
 @pytest.mark.parametrize("status", ["active", "deactivated"])

@@ -199,7 +199,7 @@ def test_all_pages_are_read(
     upload: Upload,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(murano_catalog, "_PAGE", 1)
+    monkeypatch.setattr(murano_catalog, "PAGE", 1)
     for owner in ("one", "two"):
         fqn = f"{name}.{owner}"
         upload("1.0.0", project, FullName=fqn, Classes={f"{fqn}.Thing": "Thing.yaml"})

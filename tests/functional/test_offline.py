@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import loader
+from glare_murano import wire
 from glare_murano.package import Archive, VersionSpec, read_manifest
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
@@ -103,6 +104,28 @@ def test_an_unreachable_catalogue_is_queried_again_only_for_missing_records(
     catalog._client.endpoint_override = glare.url
     assert load("org.wiki", "1") == "1.0.0"
     assert load("org.log", "1") == "1.1.0"
+
+
+def test_each_record_is_read_once(
+    project_loaders: _Switched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project_loaders.loader().load_all("org.wiki")
+    project_loaders.loader().load_package("org.db", "1.1")
+    project_loaders.go_down()
+    read = []
+    from_json = wire.release_from_json
+    monkeypatch.setattr(wire, "release_from_json", lambda c: read.append(c) or from_json(c))
+    package_loader = project_loaders.loader()
+
+    package_loader.load_all("org.wiki")
+    package_loader.load_package("org.db", "1.1")
+
+    assert sorted(f"{content['name']} {content['version']}" for content in read) == [
+        "io.murano 0.0.1",
+        "org.db 1.0.0",
+        "org.db 1.1.0",
+        "org.wiki 1.0.0",
+    ]
 
 
 def test_a_requirement_without_a_record_is_queried(

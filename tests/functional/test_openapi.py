@@ -2,8 +2,8 @@
 
 """The API's document and the real answers: that neither says what the other does not.
 
-Every answer that ``Client.resolve`` and ``Client.query`` get in these tests is held
-against the document; here is that this would notice, and that the rest agrees.
+A ``Client`` holds its answers in these tests against the document, for artifacts the first
+of each status; here is that this would notice, and that the rest agrees.
 """
 
 from typing import Any
@@ -11,9 +11,13 @@ from typing import Any
 import openapi_core.exceptions
 import pytest
 import requests
+from glare.api.v1 import router
+from glare.common import wsgi
+from keystoneauth1 import discover, session
 from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
-from glare_murano.glare.api import archives, dependencies, middleware
+from glare_murano.glare.api import archives, dependencies, middleware, publications
+from glare_murano.glare.artifact import MuranoPackageArtifact
 from tests import packages
 from tests.functional.client import DOCUMENT, Client
 
@@ -25,7 +29,12 @@ def _without_prose(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"), [("Batch", archives.SCHEMA), ("Query", dependencies.SCHEMA)]
+    ("name", "schema"),
+    [
+        ("Batch", archives.SCHEMA),
+        ("Publication", publications.SCHEMA),
+        ("Query", dependencies.SCHEMA),
+    ],
 )
 def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:
     documented = DOCUMENT.spec["components"]["schemas"][name].read_value()
@@ -33,11 +42,29 @@ def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema
     assert _without_prose(documented) == schema
 
 
-def test_the_document_tells_every_path_and_its_method() -> None:
+def test_the_document_tells_every_path_and_its_method(application: Any) -> None:
     paths = DOCUMENT.spec["paths"].read_value()
+    glare = {
+        (route.routepath.replace("{type_name}", "murano").replace("{blob_path:.*?}", "{blob}"), *m)
+        for route in router.API(wsgi.APIMapper()).map.matchlist
+        if (m := route.conditions and route.conditions["method"])
+    }
+    ours = {(path, method) for path, (method, _) in middleware.ROUTES.items()}
+    versions = {("/murano", "GET"), ("/murano/v1", "GET")}
 
-    documented = {path: [method.upper() for method in item] for path, item in paths.items()}
-    assert documented == {path: [method] for path, (method, _) in middleware.ROUTES.items()}
+    documented = {
+        (path, method.upper())
+        for path, item in paths.items()
+        for method in set(item) - {"parameters"}
+    }
+    below = {each for each in glare if each[0].startswith("/artifacts/murano")}
+    assert documented == below | ours | versions
+
+
+def test_the_document_tells_every_field() -> None:
+    documented = DOCUMENT.spec["components"]["schemas"]["Artifact"]["properties"].read_value()
+
+    assert set(documented) == set(MuranoPackageArtifact.fields)
 
 
 @pytest.mark.parametrize("field", ["sha256", "required_by", "visibility"])
@@ -59,9 +86,16 @@ def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, fie
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
+        ("PUT", "/artifacts/murano", {}, 405),
+        ("GET", "/artifacts/murano", {"X-Auth-Token": ""}, 401),
+        ("GET", "/artifacts/murano", {"OpenStack-API-Version": "artifact 9.9"}, 406),
+        ("PATCH", "/artifacts/murano/id", {"Content-Type": "text/plain"}, 415),
+        ("DELETE", "/artifacts/murano/id/archive", {}, 404),
+        ("POST", "/murano", {}, 405),
         ("GET", "/murano/v1/dependencies", {}, 405),
         ("POST", "/murano/v1/subclasses", {}, 405),
         ("GET", "/murano/v1/archives", {}, 405),
+        ("GET", "/murano/v1/publications", {}, 405),
         ("POST", "/murano/v1/archives", {"X-Auth-Token": ""}, 401),
         ("POST", "/murano/v1/dependencies", {"X-Auth-Token": ""}, 401),
         ("GET", "/murano/v1/subclasses?class=a.B", {"X-Auth-Token": ""}, 401),
@@ -76,7 +110,17 @@ def test_refusals_are_as_documented(
 
     assert answer.status_code == status
     # By the method that the path does answer, which is all that is documented.
-    answer.request.method = answer.headers.get("Allow", method)
+    answer.request.method = answer.headers.get("Allow", method).split(",")[0]
     DOCUMENT.validate_response(
         RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(answer)
     )
+
+
+def test_the_versions_are_discovered_without_a_token(glare: Client) -> None:
+    found = discover.Discover(session.Session(), f"{glare.url}/murano").data_for("1")
+
+    assert found is not None
+    assert (found["url"], found["version"]) == (f"{glare.url}/murano/v1/", (1, 0))
+    assert (found["min_microversion"], found["max_microversion"]) == ((1, 0), (1, 0))
+    assert requests.get(found["url"], timeout=60).json()["version"]["id"] == "v1"
+    assert requests.post(found["url"], timeout=60).status_code == 405

@@ -62,6 +62,7 @@ def _shown(resolved: resolution.Resolution) -> object:
                     choice.release.classes,
                     dict(choice.release.requirements),
                     choice.demands,
+                    choice.why,
                 )
                 for version, choice in versions.items()
             }
@@ -85,6 +86,7 @@ def _shown(resolved: resolution.Resolution) -> object:
         st.sampled_from(NAMES), st.lists(st.sampled_from(VERSIONS), max_size=2), max_size=3
     ),
     copied=st.sets(st.sampled_from(NAMES)),
+    prereleases=st.booleans(),
 )
 def test_both_ways_give_the_same_result(
     as_user: Callable[[str], Client],
@@ -94,6 +96,7 @@ def test_both_ways_give_the_same_result(
     classes: Mapping[str, str],
     pins: Mapping[str, list[str]],
     copied: Collection[str],
+    prereleases: bool,
 ) -> None:
     project = f"resolution{next(_counter)}"
     client = as_user(project)
@@ -103,6 +106,8 @@ def test_both_ways_give_the_same_result(
         tuple((fqn, VersionSpec.of(text)) for fqn, text in roots.items()),
         tuple((f"{fqn}.Main", VersionSpec.of(text)) for fqn, text in classes.items()),
         {fqn: [Version(text) for text in texts] for fqn, texts in pins.items()},
+        prereleases=prereleases,
+        why=True,
     )
 
     at_once = resolution.resolve([catalog], query)

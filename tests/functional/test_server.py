@@ -163,7 +163,7 @@ def test_a_port_that_is_none_is_refused(tmp_path: pathlib.Path, port: str) -> No
     )
 
     assert finished.returncode == 2
-    assert "--port" in finished.stderr
+    assert f"--port: {port!r} is not a number from 0 to 65535" in finished.stderr
     assert "Traceback" not in finished.stderr
 
 

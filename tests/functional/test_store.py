@@ -2,6 +2,7 @@
 
 """Several API processes over one database and one object store."""
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -74,3 +75,22 @@ def test_of_a_refused_archive_nothing_is_stored(site: Site, name: str) -> None:
 
     assert site.store.contents() == before
     assert site.leftovers() == {}
+
+
+def test_objects_that_no_row_names_are_swept(site: Site, name: str) -> None:
+    """A segment without its object is what a killed process leaves."""
+    client = site.client("project")
+    data = _package(name)
+    artifact_id = client.publish(name, "1.0.0", data)["id"]
+    orphan = str(uuid.uuid4())
+    for suffix in ("", "-00001"):
+        site.store.put(orphan + suffix)
+    site.store.put("README")
+
+    swept = site.manage("sweep")
+
+    assert (swept.returncode, swept.stderr) == (0, "")
+    assert len(swept.stdout.splitlines()) == 2
+    assert f"Deleted blob swift+config://murano/glare/{orphan}:" in swept.stdout
+    assert client.request("GET", f"/{artifact_id}/archive").content == data
+    assert site.leftovers() == {"stored, but not named": {"swift+config://murano/glare/README"}}

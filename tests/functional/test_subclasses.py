@@ -2,42 +2,61 @@
 
 """All subclasses of a class, from the real Glare."""
 
+import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import requests
 
 from tests import packages
 from tests.functional.client import SUBCLASSES, Client, message
 
 
-def _subclasses(client: Client, class_name: str) -> dict[str, Any]:
+def _subclasses(client: Client, class_name: str, **parameters: str) -> dict[str, Any]:
     """Class -> its description."""
-    answer = client.query(SUBCLASSES, {"class": class_name})
+    answer = client.query(SUBCLASSES, {"class": class_name, **parameters})
     assert answer.status_code == 200, answer.text
     assert answer.json()["class"] == class_name
     return {subclass.pop("class"): subclass for subclass in answer.json()["subclasses"]}
 
 
 def _publish(
-    client: Client, name: str, version: str, extends: dict[str, str], public: bool = False
+    client: Client,
+    name: str,
+    version: str,
+    extends: dict[str, str],
+    require: dict[str, str] | None = None,
+    public: bool = False,
 ) -> None:
-    """A package whose classes extend others: class -> its base."""
+    """A package whose classes extend others: class -> its base.
+
+    :param require: by default any version of the packages of the bases.
+    """
     classes = {f"{name}.{subclass}": f"{subclass}.yaml" for subclass in extends}
-    files = packages.files(packages.manifest(name, version, Classes=classes))
+    if require is None:
+        require = {base.rpartition(".")[0]: "*" for base in extends.values()}
+        require.pop(name, None)
+    manifest = packages.manifest(name, version, Classes=classes, Require=require)
+    files = packages.files(manifest)
     for subclass, base in extends.items():
         text = f"Name: {name}.{subclass}\nExtends: {base}\n"
         files[f"Classes/{subclass}.yaml"] = text.encode()
     client.publish(name, version, packages.zipped(files), public)
 
 
-def test_subclasses_are_found_through_any_number_of_packages(glare: Client, name: str) -> None:
-    base = f"{name}.Base"
+@pytest.fixture
+def base(glare: Client, name: str) -> str:
+    """A class in two versions of a package."""
+    for version in ("1.0.0", "2.0.0"):
+        _publish(glare, name, version, {"Base": "io.murano.Thing"})
+    return f"{name}.Base"
+
+
+def test_subclasses_are_found_through_any_number_of_packages(glare: Client, base: str) -> None:
     _publish(glare, "org.a", "1.0.0", {"Store": base})
     _publish(glare, "org.a", "1.1.0", {"Store": base, "Other": "org.a.Store"})
     _publish(glare, "org.b", "1.0.0", {"Db": "org.a.Store"})
-    _publish(glare, "org.c", "1.0.0-rc.1", {"Cluster": "org.b.Db", "Unrelated": f"{name}.Else"})
+    _publish(glare, "org.c", "1.0.0-rc.1", {"Cluster": "org.b.Db", "Unrelated": "io.murano.Thing"})
 
     assert _subclasses(glare, base) == {
         "org.a.Store": {"extends": [base], "packages": {"org.a": ["1.1.0", "1.0.0"]}},
@@ -49,17 +68,63 @@ def test_subclasses_are_found_through_any_number_of_packages(glare: Client, name
     assert glare.names(inherits=base) == [("org.a", "1.0.0"), ("org.a", "1.1.0")]
 
 
-def test_a_class_without_subclasses_has_none(glare: Client, name: str) -> None:
-    assert _subclasses(glare, f"{name}.Base") == {}
-    assert glare.names(inherits=f"{name}.Base") == []
+def test_a_class_without_subclasses_has_none(glare: Client, base: str) -> None:
+    assert _subclasses(glare, base) == {}
+    assert _subclasses(glare, f"{base}.Unknown") == {}
 
 
-def test_classes_that_inherit_from_each_other_end(glare: Client, name: str) -> None:
-    _publish(glare, "org.a", "1.0.0", {"One": f"{name}.Base"})
+def test_a_base_counts_only_in_the_versions_that_a_package_requires(
+    glare: Client, name: str, base: str
+) -> None:
+    _publish(glare, "org.old", "1.0.0", {"Old": base}, {name: "1"})
+    _publish(glare, "org.new", "1.0.0", {"New": base}, {name: ">=2"})
+    _publish(glare, "org.new", "1.1.0", {"New": base}, {name: "*"})
+    # It extends Old in a version that does not exist, and a class of what it does not require.
+    _publish(glare, "org.old", "2.0.0", {"Other": "io.murano.Thing"}, {})
+    _publish(glare, "org.far", "1.0.0", {"Far": "org.old.Old"}, {"org.old": "2"})
+    _publish(glare, "org.lone", "1.0.0", {"Lone": base}, {})
+
+    def found(**parameters: str) -> dict[str, Any]:
+        return {
+            subclass.rpartition(".")[2]: each["packages"][subclass.rpartition(".")[0]]
+            for subclass, each in _subclasses(glare, base, **parameters).items()
+        }
+
+    assert found() == {"Old": ["1.0.0"], "New": ["1.1.0", "1.0.0"]}
+    assert found(version="1.0.0") == {"Old": ["1.0.0"], "New": ["1.1.0"]}
+    assert found(version=">=2,<3", package=name) == {"New": ["1.1.0", "1.0.0"]}
+    assert found(version="3") == found(package="org.old") == {}
+
+
+def test_a_page_says_where_it_ends_and_leads_to_the_next(glare: Client, base: str) -> None:
+    _publish(glare, "org.a", "1.0.0", {f"C{number}": base for number in range(5)})
+
+    answer = glare.query(SUBCLASSES, {"class": base, "version": "1", "limit": "2"}).json()
+    pages = [answer["subclasses"]]
+    while "next" in answer:
+        path, _, query = answer["next"].partition("?")
+        answer = glare.query(path, dict(urllib.parse.parse_qsl(query))).json()
+        pages.append(answer["subclasses"])
+
+    assert [[each["class"] for each in page] for page in pages] == [
+        ["org.a.C0", "org.a.C1"],
+        ["org.a.C2", "org.a.C3"],
+        ["org.a.C4"],
+    ]
+    assert set(_subclasses(glare, base, marker="org.a.C3")) == {"org.a.C4"}
+
+
+def test_classes_that_inherit_from_each_other_end(glare: Client, base: str) -> None:
+    _publish(glare, "org.a", "1.0.0", {"One": base})
+    two = glare.create("org.b", "1.0.0").json()["id"]
+    files = packages.files(packages.manifest("org.b", Classes={"org.b.Two": "Two.yaml"}))
+    files["manifest.yaml"] += b"Require: {org.a: '*'}\n"
+    files["Classes/Two.yaml"] = b"Name: org.b.Two\nExtends: org.a.One\n"
+    assert glare.upload(two, packages.zipped(files)).status_code == 200
     _publish(glare, "org.a", "2.0.0", {"One": "org.b.Two"})
-    _publish(glare, "org.b", "1.0.0", {"Two": "org.a.One"})
+    assert glare.set(two, "status", "active").status_code == 200
 
-    assert set(_subclasses(glare, f"{name}.Base")) == {"org.a.One", "org.b.Two"}
+    assert set(_subclasses(glare, base)) == {"org.a.One", "org.b.Two"}
     # Each is a subclass of the other, and of itself through it.
     assert set(_subclasses(glare, "org.a.One")) == {"org.a.One", "org.b.Two"}
 
@@ -67,11 +132,12 @@ def test_classes_that_inherit_from_each_other_end(glare: Client, name: str) -> N
 def test_subclasses_are_what_a_list_call_would_show(
     glare: Client, admin: Client, as_user: Callable[[str], Client], name: str
 ) -> None:
-    base = f"{name}.Base"
+    base = f"{name}.base.Base"
+    _publish(admin, f"{name}.base", "1.0.0", {"Base": "io.murano.Thing"}, public=True)
     _publish(glare, "org.own", "1.0.0", {"Own": base})
     _publish(admin, name, "1.0.0", {"Public": base}, public=True)
     draft = glare.create("org.draft").json()["id"]
-    files = packages.files(packages.manifest("org.draft"))
+    files = packages.files(packages.manifest("org.draft", Require={f"{name}.base": "1"}))
     files["Classes/Thing.yaml"] = f"Name: org.draft.Thing\nExtends: {base}\n".encode()
     assert glare.upload(draft, packages.zipped(files)).status_code == 200
 
@@ -80,11 +146,32 @@ def test_subclasses_are_what_a_list_call_would_show(
     assert set(_subclasses(admin, base)) == {"org.own.Own", f"{name}.Public"}
 
 
+def test_a_list_past_its_time_is_refused_with_the_class_where_it_stopped(
+    glare: Client, name: str, set_option: Callable[[str, object], None]
+) -> None:
+    links = {f"C{number}": f"{name}.C{number - 1}" for number in range(1, 100)}
+    _publish(glare, name, "1.0.0", {"C0": "io.murano.Thing", **links})
+    assert glare.query(SUBCLASSES, {"class": f"{name}.C0"}).status_code == 200
+    set_option("plan_seconds", 0.001)
+
+    refusal = glare.query(SUBCLASSES, {"class": f"{name}.C0"})
+
+    assert refusal.status_code == 400
+    assert f"the subclasses of {name}.C0 stopped at class {name}.C" in message(refusal)
+    assert "after 0.001 seconds" in message(refusal)
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
         ({}, "'class' is a required property"),
         ({"class": ""}, "class: ''"),
+        ({"class": "a b"}, "class: 'a b' is not a valid name"),
+        ({"class": "a.B", "package": "a-b"}, "package: 'a-b' is not a valid name"),
+        ({"class": "a.B", "version": "one"}, "version: 'one' is not a valid range"),
+        ({"class": "a.B", "marker": "."}, "marker: '.' is not a valid name"),
+        ({"class": "a.B", "limit": "0"}, "limit: expected a number from 1 to 1000, found '0'"),
+        ({"class": "a.B", "limit": "many"}, "limit: expected a number from 1 to 1000"),
         ({"class": "a.B", "other": "1"}, "'other' was unexpected"),
         ({"class": ["a.B", "a.C"]}, "class: ['a.B', 'a.C'] is not of type 'string'"),
     ],
@@ -94,10 +181,3 @@ def test_a_bad_query_is_refused(glare: Client, parameters: dict[str, Any], words
 
     assert answer.status_code == 400
     assert words in message(answer)
-
-
-def test_only_get_is_answered(glare: Client) -> None:
-    headers = {"X-Auth-Token": glare.token}
-    answer = requests.post(glare.url + SUBCLASSES, headers=headers, timeout=60)
-
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET")

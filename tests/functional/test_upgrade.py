@@ -61,6 +61,7 @@ def test_artifacts_of_the_first_version_say_the_same(reader: Client) -> None:
         "inherits": {"org.first.core.Thing": "org.first.wiki.Thing"},
         "requirements": {"org.first.core": ">=0.1,<1", "io.murano": "0", "org.first.wiki": "1"},
         "supplier_logo": None,
+        "yanked": "",
     }
     assert {field: wiki[field] for field in expected} == expected
     assert sorted(wiki["tags"]) == ["pages", "wiki"]
@@ -106,4 +107,4 @@ def test_a_change_of_the_fields_takes_a_new_version() -> None:
 
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    assert (MuranoPackageArtifact.VERSION, digest) == ("1.2", "97e51ffa7c856f46")
+    assert (MuranoPackageArtifact.VERSION, digest) == ("1.3", "7e8cbbd99b643243")

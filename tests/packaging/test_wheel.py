@@ -22,11 +22,16 @@ ROOT = pathlib.Path(__file__).parents[2]
 WHEEL = os.environ.get("WHEEL", "")
 ENVIRONMENTS = ROOT / ".cache" / "wheel"
 SAMPLES = {
+    "glare-api.service",
+    "glare-murano-sweep.service",
+    "glare-murano-sweep.timer",
     "glare.conf",
     "glare-options.conf",
     "glare-paste.ini",
+    "mariadb.sql",
     "policy.yaml",
     "murano.conf",
+    "murano-glare-engine.service",
     "murano-options.conf",
 }
 # The distributions that an installation without an extra must not need.
@@ -158,7 +163,12 @@ def test_engine_prints_its_help(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "extra"), [("glare-murano-server", "glare"), ("murano-glare-engine", "engine")]
+    ("program", "extra"),
+    [
+        ("glare-murano-manage", "glare"),
+        ("glare-murano-server", "glare"),
+        ("murano-glare-engine", "engine"),
+    ],
 )
 def test_program_names_the_extra_that_is_missing(run: Run, program: str, extra: str) -> None:
     done = run("none", program, "--help")
@@ -207,35 +217,6 @@ def test_server_answers(run: Run) -> None:
         _check_glare(url)
 
 
-def test_server_answers_with_the_sample_files(run: Run) -> None:
-    settings = _sample("glare", "glare.conf").read_text()
-    # Without a flavor: the development server has no Keystone.
-    settings = settings.replace("\nflavor = keystone\n", "\n")
-    paste, policy = _sample("glare", "glare-paste.ini"), _sample("glare", "policy.yaml")
-    settings = settings.replace("/etc/glare/glare-paste.ini", str(paste))
-    local = run.directory / "local.conf"
-    local.write_text(f"{settings}\n[oslo_policy]\npolicy_file = {policy}\n")
-
-    with _server(run) as url:
-        _check_glare(url)
-
-
-def test_sample_pipelines_differ_in_authentication_only() -> None:
-    pipelines = _pipelines(_sample("glare", "glare-paste.ini"))
-    authentication = {
-        "-keystone": "authtoken context",
-        "-keycloak": "keycloak context",
-        "-noauth": "context",
-    }
-
-    development = pipelines.pop("pipeline:api")
-    assert " trustedauth murano " in development
-    assert pipelines == {
-        f"pipeline:api{flavor}": development.replace("trustedauth", filters)
-        for flavor, filters in authentication.items()
-    }
-
-
 @contextlib.contextmanager
 def _server(run: Run) -> Iterator[str]:
     """Run the installed development server, and give its URL."""
@@ -262,16 +243,6 @@ def _check_glare(url: str) -> None:
     assert artifacts.json()["artifacts"] == []
     for path in ("/healthcheck", "/metrics"):
         assert requests.get(url + path, timeout=START_SECONDS).status_code == 200
-
-
-def _pipelines(paste: pathlib.Path) -> dict[str, str]:
-    sections = configparser.ConfigParser()
-    sections.read(paste)
-    return {
-        name: " ".join(sections[name]["pipeline"].replace("\\", "").split())
-        for name in sections.sections()
-        if name.startswith("pipeline:")
-    }
 
 
 def _sample(extra: str, name: str) -> pathlib.Path:

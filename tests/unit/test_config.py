@@ -79,6 +79,10 @@ _MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
         {"glare": {"auth_section": "other"}, "other": {"auth_type": "password"}},
         r"set \[other\] auth_url",
     ),
+    *(
+        ({"package_loader": {"catalogs": names}}, rf"catalogs = {names}: there is no catalogue")
+        for names in ("", "directory")
+    ),
     ({"glare": {**_NONE, "tls_ciphers": "nonsense"}}, r"\[glare\] tls_ciphers"),
     *(
         (groups, rf"\[{group}\] {message}")
@@ -94,6 +98,7 @@ _MISTAKES: list[tuple[dict[str, dict[str, Any]], str]] = [
                 "keyfile: /no/such.pem .*No such file.*Name a",
             ),
             ({"certfile": "/"}, "certfile: / .*directory"),
+            ({"url": "glare.example.org:9494"}, "url = glare.example.org:9494: expected .*http://"),
             ({"timeout": "0"}, "timeout is 0, .*Set it"),
             ({"timeout": "-1.5"}, "timeout is -1.5, .*Set it"),
             ({"timeout": "nan"}, "timeout is nan, .*Set it"),
@@ -109,6 +114,15 @@ def test_a_mistake_is_reported_with_the_name_of_the_option(
 ) -> None:
     with pytest.raises(loader.CatalogError, match=words):
         config.package_loader(configured(**groups))
+
+
+@pytest.mark.parametrize("option", ["request_timeout", "lock_timeout", "plan_seconds"])
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+def test_a_limit_without_an_end_is_refused(
+    configured: Configured, option: str, seconds: str
+) -> None:
+    with pytest.raises(cfg.ConfigFileValueError, match=option):
+        config.package_loader(configured(glare=_NONE, package_loader={option: seconds}))
 
 
 def test_the_example_reports_a_mistake_in_one_line(
@@ -171,7 +185,7 @@ def test_options_reach_the_catalogues_and_the_fetcher(
         DEFAULT={"home_region": "here"},
         glare={**_NONE, **files, "endpoint_type": "internalURL"},
         murano={**files, "endpoint_type": "adminURL"},
-        package_loader={"catalogs": "glare,murano", "fetch_workers": 7},
+        package_loader={"catalogs": "glare,murano", "fetch_workers": 7, "plan_seconds": 9},
     )
 
     with config.package_loader(conf) as package_loader:
@@ -182,12 +196,14 @@ def test_options_reach_the_catalogues_and_the_fetcher(
     assert [own._client.region_name, other._client.region_name] == ["here", "here"]
     assert [own._client.session.cert, other._client.session.cert] == [pair] * 2
     assert inside._fetcher._workers == 7
+    assert inside._plan_seconds == 9
 
 
 def test_the_sample_has_each_option_that_is_read(configured: Configured) -> None:
     conf = configured(package_loader={"catalogs": "directory,glare,murano"})
     ksa_loading.register_auth_conf_options(conf, "glare")
     config.package_loader(conf, Scope(session=ksa_session.Session())).close()
+    options.register(conf, config.SERVICE_OPTIONS)
 
     read = {
         f"{group}.{name}"

@@ -25,7 +25,11 @@ sys.exit(importlib.import_module({entry_module!r}).{function}())
 
 @pytest.mark.parametrize(
     ("script", "module", "extra"),
-    [("murano-glare-engine", "murano", "engine"), ("glare-murano-server", "glare", "glare")],
+    [
+        ("murano-glare-engine", "murano", "engine"),
+        ("glare-murano-manage", "glare", "glare"),
+        ("glare-murano-server", "glare", "glare"),
+    ],
 )
 def test_a_script_names_the_extra_to_install(script: str, module: str, extra: str) -> None:
     setup = configparser.ConfigParser()

@@ -236,6 +236,18 @@ def test_a_wrong_name_is_refused(package_loader: loader.PackageLoader, name: Any
             method(name)
 
 
+def test_a_package_missing_in_a_directory_is_reported_with_its_remedy(
+    package_loader: loader.PackageLoader,
+) -> None:
+    with pytest.raises(loader.NoSuchPackage) as missing:
+        package_loader.load_package("org.nothing", "1")
+
+    assert str(missing.value).endswith(
+        "; check the name; or add a version in the range to the directory, unpacked or as a ZIP "
+        "file; or change the range"
+    )
+
+
 @pytest.mark.parametrize("wrong", [1, 1.1, None, Version("1.0.0"), "1..2", ["1"]])
 def test_a_wrong_range_is_refused(package_loader: loader.PackageLoader, wrong: Any) -> None:
     for call in (

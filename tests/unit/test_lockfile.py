@@ -2,6 +2,7 @@
 
 """Lock files of random closures, their reproduction and their updates."""
 
+import dataclasses
 import pathlib
 import random
 from collections.abc import Collection, Mapping
@@ -292,11 +293,12 @@ def test_a_release_without_an_archive_cannot_be_locked(tmp_path: pathlib.Path) -
     with pytest.raises(loader.LockError) as refusal:
         loader.Lock.create([archives, directories], ranges({"org.wiki": "1"}))
 
-    assert str(refusal.value).startswith(f"org.db 1.0.0 in {tmp_path / 'org.db'} has no ")
+    assert str(refusal.value).startswith(f"org.db 1.0.0 in {tmp_path / 'org.db'} is a ")
+    assert str(refusal.value).endswith("; replace the directory by a ZIP file of its content")
     locked = loader.Lock.create(
         [archives, catalog({"org.db": {"1.0.0": {}}})], ranges({"org.wiki": "1"})
     )
-    with pytest.raises(loader.LockError, match=r"org\.db 1\.0\.0 in .* has no archive"):
+    with pytest.raises(loader.LockError, match=r"org\.db 1\.0\.0 in .* without a digest to lock"):
         locked.update([archives, directories])
 
 
@@ -339,4 +341,68 @@ def test_a_missing_catalogue_is_reported() -> None:
     with pytest.raises(loader.CatalogError) as refusal:
         list(loader.LockedCatalog(lock).fetch(lock.releases[0]))
     assert "not in the cache and cannot be fetched, since the lock file" in str(refusal.value)
+    assert str(refusal.value).endswith("; pass the catalogues that it was created from")
     assert "was not found" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["org/db", "", 1, None])
+def test_an_invalid_name_is_refused(name: Any) -> None:
+    with pytest.raises(loader.InvalidName):
+        loader.Lock.create(catalog({}), {name: "1"})
+
+
+def test_a_directory_is_not_a_lock_file(tmp_path: pathlib.Path) -> None:
+    lock = _lock({"a": {"1.0.0": {}}}, {"a": "*"})
+
+    with pytest.raises(loader.LockError, match=f"{tmp_path}: Is a directory; name a readable file"):
+        loader.Lock.load(tmp_path)
+    with pytest.raises(loader.LockError, match=f"{tmp_path}: Is a directory; name a file in a"):
+        lock.save(tmp_path)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path: pathlib.Path) -> None:
+    (release,) = _lock({"a": {"1.0.0": {}}}, {"a": "*"}).releases
+    zero = VersionSpec.of("0")
+    file = tmp_path / "lock"
+    for changes, message in (
+        ({"yanked": "\ud800"}, "surrogates not allowed"),
+        ({"requirements": {f"a{n}": zero for n in range(60_000)}}, "more than 100000 values"),
+        ({"requirements": {f"a{n}": zero for n in range(90_000)}}, "at most 1048576 are allowed"),
+    ):
+        lock = loader.Lock({}, (dataclasses.replace(release, **changes),))
+        with pytest.raises(
+            loader.LockError, match=f"cannot write the lock file {file}: .*{message}"
+        ):
+            lock.save(file)
+        assert not file.exists()
+
+
+@pytest.mark.parametrize("path", ["", "/", "a\0b"])
+def test_a_lock_file_needs_a_name(path: str) -> None:
+    with pytest.raises(loader.LockError, match="cannot write the lock file"):
+        loader.Lock({}, ()).save(path)
+
+
+def test_a_package_missing_in_a_lock_file_is_reported_with_its_remedy(
+    tmp_path: pathlib.Path,
+) -> None:
+    locked = loader.LockedCatalog(_lock({"a": {"1.0.0": {}}}, {"a": "*"}))
+    with loader.PackageLoader(locked, tmp_path) as package_loader:
+        with pytest.raises(loader.NoSuchPackage) as missing:
+            package_loader.load_package("b", "1")
+        with pytest.raises(loader.NoSuchClass) as undefined:
+            package_loader.load_class_package("b.Thing", "1")
+
+    remedy = "check the name; or create the lock file again from catalogues with a"
+    assert str(missing.value).endswith(f"; {remedy} version in the range; or change the range")
+    assert f"; {remedy} package in the range that defines the class" in str(undefined.value)
+
+
+def test_a_locked_archive_that_is_another_is_reported_with_its_remedy() -> None:
+    found: Packages = {"a": {"1.0.0": {}}}
+    lock = _lock(found, {"a": "*"})
+    other = catalog(found)
+    release = dataclasses.replace(lock.releases[0], digest="0" * 64)
+
+    with pytest.raises(loader.CatalogError, match="restore this archive there, or create the"):
+        list(loader.LockedCatalog(lock, other).fetch(release))

@@ -94,6 +94,17 @@ def test_versions_used_after_compaction_are_pinned(pins: loader.Pins) -> None:
     assert pins.dump() == expected
 
 
+def test_a_yanked_version_is_pinned_for_later_deployments_alone(pins: loader.Pins) -> None:
+    pins.load({})
+    pins.use("org.db", Version("1.1.0"))
+    pins.use("org.db", Version("1.2.0"), is_yanked=True)
+
+    assert pins.select("org.db", VersionSpec.of("1")) == Version("1.1.0")
+    for _ in range(2):
+        assert pins.dump() == {"org.db": ["1.1.0", "1.2.0"]}
+        pins.compact()
+
+
 def test_without_use_compaction_removes_every_pin(pins: loader.Pins) -> None:
     pins.compact()
 

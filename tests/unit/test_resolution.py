@@ -127,6 +127,92 @@ def test_a_loaded_package_of_a_class_is_preferred_to_a_planned_one(
     assert _load(package_loader, "org.db", ">=1.5") == "1.9.0"
 
 
+@pytest.mark.parametrize(
+    ("ranges", "pins", "expected"),
+    [
+        (["<0.4", ">=0"], [], ["0.3.0", "0.3.0"]),
+        (["<0.4", ">=0.5", ">=0"], [], ["0.3.0", "1.0.0", "1.0.0"]),
+        # The missing version gives way to a near one before the others are planned.
+        (["0.3.7", ">=0"], [], ["0.3.0", "0.3.0"]),
+        (["<0.4", ">=0", ">=0.5"], ["0.2.0"], ["0.2.0", "0.2.0", "1.0.0"]),
+        (["<0.4", ">=0.5", ">=0"], ["0.2.0", "0.5.0"], ["0.2.0", "0.5.0", "0.5.0"]),
+    ],
+)
+def test_objects_get_the_same_versions_in_any_order(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    ranges: list[str],
+    pins: list[str],
+    expected: list[str],
+) -> None:
+    for version in ("0.2.0", "0.3.0", "0.5.0", "1.0.0"):
+        place("own", "org.db", version)
+    place("own", "org.wiki", org__db=ranges[-1])
+    headers = [*(("org.db.Thing", text) for text in ranges), ("org.wiki.Thing", "1")]
+
+    for ordered in itertools.permutations(headers):
+        package_loader = make_loader("own", pins=loader.Pins({"org.db": pins}))
+        package_loader.plan_objects(ordered)
+        loaded = {}
+        for name, text in ordered:
+            package = package_loader.load_class_package(name, text)
+            if name == "org.wiki.Thing":
+                package = package_loader.load_package("org.db", ranges[-1], "org.wiki 1.0.0")
+                assert str(package.version) == expected[-1]
+            loaded[text] = str(package.version)
+        assert [loaded[text] for text in ranges] == expected
+
+
+def test_a_requirement_keeps_the_version_that_it_was_planned_with(
+    place: Place, make_loader: Callable[..., loader.PackageLoader]
+) -> None:
+    for version in ("1.0.0", "1.9.0"):
+        place("own", "org.db", version)
+    place("own", "org.old", org__db="<1.5")
+    place("own", "org.wiki", org__db="1", org__old="1")
+    package_loader = make_loader("own")
+    package_loader.load_package("org.wiki")
+    assert _load(package_loader, "org.db", ">=1.5") == "1.9.0"
+    place("own", "org.portal", org__wiki="1")
+    package_loader.load_package("org.portal")
+
+    package = package_loader.load_package("org.db", "1", "org.wiki 1.0.0")
+
+    assert str(package.version) == "1.0.0"
+
+
+def test_the_classes_of_objects_may_be_missing_or_in_other_versions(
+    place: Place, make_loader: Callable[..., loader.PackageLoader], tmp_path: pathlib.Path
+) -> None:
+    place("own", "org.db", "1.0.0")
+    manifest = packages.manifest("org.db", "1.1.0", Classes={"org.db.Other": "Other.yaml"})
+    packages.write(tmp_path / "own" / "org.db" / "1.1.0", packages.files(manifest))
+    package_loader = make_loader("own")
+
+    package_loader.plan_objects((f"org.db.{name}", "1") for name in ("Thing", "Other", "Missing"))
+
+    for name, version in (("Thing", "1.0.0"), ("Other", "1.1.0")):
+        assert str(package_loader.load_class_package(f"org.db.{name}", "1").version) == version
+    with pytest.raises(loader.NoSuchClass):
+        package_loader.load_class_package("org.db.Missing", "1")
+
+
+def test_objects_whose_pinned_version_is_gone_get_the_newest_with_a_warning(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place("own", "org.db", "1.1.0")
+    place("own", "org.wiki", org__db="1")
+    package_loader = make_loader("own", pins=loader.Pins({"org.db": ["1.0.0"]}))
+    package_loader.plan_objects([("org.db.Thing", "1"), ("org.wiki.Thing", "1")])
+
+    with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.0\.0"):
+        package_loader.load_package("org.db", "1", "org.wiki 1.0.0")
+    assert str(package_loader.load_object_package("org.db", "1").version) == "1.1.0"
+    assert "missing in the pinned version 1.0.0" in caplog.text
+
+
 def test_threads_that_load_a_version_at_once_get_one_object(
     place: Place,
     make_loader: Callable[..., loader.PackageLoader],
@@ -177,6 +263,56 @@ def test_plans_of_several_threads_are_all_kept(
         _load(package_loader, required, "1")
 
     assert caplog.text.count("as planned") == len(requirements)
+
+
+def test_a_plan_past_its_time_ends_with_the_package_where_it_stopped(
+    place: Place, tmp_path: pathlib.Path
+) -> None:
+    place("own", "org.wiki")
+    catalogs = [DirectoryCatalog(tmp_path / folder) for folder in ("own", "core")]
+    packages = loader.PackageLoader(catalogs, loader.Cache(tmp_path / "cache"), plan_seconds=0)
+
+    with packages, pytest.raises(loader.Unplannable) as refusal:
+        packages.load_package("org.wiki", "1")
+
+    assert str(refusal.value) == (
+        "package org.wiki in the range 1 cannot be found: planning stopped at package org.wiki, "
+        "after 0 seconds; request fewer packages, or raise the option plan_seconds"
+    )
+
+
+def test_newer_versions_that_were_passed_over_are_logged_with_their_reasons(
+    place: Place,
+    make_loader: Callable[..., loader.PackageLoader],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "loader")
+    for version in ("1.0.0", "1.2.0", "2.0.0"):
+        place("own", "org.db", version)
+    place("public", "org.db", "1.1.0")
+    place("own", "org.wiki", org__db="<2", org__shop="1")
+    place("own", "org.shop", org__db="<1.2")
+
+    make_loader("public", "own").load_package("org.wiki", "1")
+
+    assert [line for line in caplog.messages if "is used, not" in line] == [
+        "org.db 1.1.0 is used, not a newer version: 2.0.0 excluded by <1.2 of org.shop 1.0.0, "
+        "<2 of org.wiki 1.0.0; 1.2.0 excluded by <1.2 of org.shop 1.0.0"
+    ]
+
+
+def test_a_version_of_an_earlier_catalogue_is_explained(
+    place: Place, tmp_path: pathlib.Path
+) -> None:
+    place("own", "org.db", "1.0.0")
+    place("public", "org.db", "1.2.0")
+    catalogs = [DirectoryCatalog(tmp_path / folder) for folder in ("own", "public", "core")]
+    query = Query((("org.db", VersionSpec.of("1")),), why=True)
+
+    found = resolution.resolve(catalogs, query).find("org.db", VersionSpec.of("1"))
+
+    assert found is not None
+    assert resolution.explain(found) == "1.2.0 in a later catalogue"
 
 
 def test_versions_side_by_side_are_logged_with_their_requirers(
@@ -252,8 +388,8 @@ def test_a_conflict_is_reported_with_the_chain_of_every_requirement(
     head, reported = str(missing.value).split("; the requirements on it: ")
     assert head.startswith("package org.db in the range >=3, required by org.shop 1.0.0, was not ")
     assert head.endswith(
-        "(available: 1.1.0, 1.0.0); publish a version in the range that this project can see, "
-        "or change the range"
+        "(available: 1.1.0, 1.0.0); add a version in the range to the directory, unpacked or as "
+        "a ZIP file; or change the range"
     )
     wiki = "org.portal 1 (1.0.0) -> org.wiki >=1,<2 (1.0.0)"
     assert reported.split("; ") == [
@@ -295,7 +431,7 @@ def test_a_missing_root_is_reported_without_a_chain(
 ) -> None:
     place("own", "org.db", "1.0.0")
 
-    with pytest.raises(loader.NoSuchPackage, match=r"\(available: 1\.0\.0\); publish .* range\Z"):
+    with pytest.raises(loader.NoSuchPackage, match=r"\(available: 1\.0\.0\); add .* range\Z"):
         make_loader("own").load_package("org.db", VersionSpec.of(">=3"))
 
 
@@ -318,7 +454,7 @@ def test_a_large_conflict_is_reported_briefly(
 
     head, reported = str(missing.value).split("; the requirements on it: ")
     assert "(available: 1.29.0, " in head
-    assert ", 1.10.0 and 10 more); publish" in head
+    assert ", 1.10.0 and 10 more); add" in head
     first, *others, last = reported.split("; ")
     assert last == "and 20 more"
     assert len(others) == 9

@@ -92,24 +92,22 @@ def test_several_catalogues_give_the_result_of_the_rule(
 
     together = _Together(several)
     defining = {
-        fqn: [
+        f"{fqn}.Thing": [
             [resolver.PackageVersion(fqn, Version(version)) for version in packages.get(fqn, ())]
             for packages in several
         ]
         for fqn in classes
     }
-    of_classes = [
-        resolver.choose_defining(defining[fqn], VersionSpec.of(text), query.pins)
-        for fqn, text in classes.items()
-    ]
+    headers, undefined = resolver.find_headers(query.classes, defining.__getitem__, query.pins)
     planned = resolver.plan(
-        [*(root for root in of_classes if root is not None), *query.requirements],
+        query.requirements,
         query.pins,
         together,
+        headers=headers,
     )
     assert _chosen(resolved) == planned.releases
     assert resolved.unsatisfied == planned.unsatisfied
-    assert len(resolved.undefined) == of_classes.count(None)
+    assert resolved.undefined == undefined
     for choice in resolved.chosen:
         key = resolver.PackageVersion(choice.release.fqn, choice.release.version)
         assert choice.catalog is catalogs[together.place(key)]

@@ -13,14 +13,36 @@ import pytest
 
 import loader
 from glare_murano.package import VersionSpec
+from glare_murano.package.manifest import FUNCTION_NAMESPACE, PLUGIN_NAMESPACE
 from loader.catalogs import directory, spool
 from loader.catalogs.directory import DirectoryCatalog
 from tests import packages
+from tests.plugins import Site
 
 # More than a tick of a file system's clock.
 TICK = 0.06
 
 FQN = "org.app"
+
+# A package type for both sides.
+MADE = """
+from glare_murano.package import Description
+from loader.formats.base import PackageBase
+
+CLASSES = {"made.One": [], "made.Two": ["made.One"]}
+REQUIREMENTS = {"io.murano": ">=1"}
+
+def describe(manifest, archive):
+    return Description(CLASSES, REQUIREMENTS)
+
+class MadePackage(PackageBase):
+    classes = tuple(CLASSES)
+    requirements = REQUIREMENTS
+    ui = None
+
+    def get_class(self, name):
+        raise NotImplementedError
+"""
 
 
 @pytest.fixture
@@ -427,3 +449,50 @@ def test_archives_that_break_a_rule_are_left_out_as_packages_are(
     assert _versions(catalog) == []
     (warning,) = warnings()
     assert "path-escape" in warning
+
+
+def test_the_files_of_a_package_type_are_read_again_when_they_change(
+    put: Put, root: pathlib.Path
+) -> None:
+    path = put("hot", "1.0.0", Format="Heat.HOT/1.0", Type="Application", Classes=None)
+    template = path / "template.yaml"
+    template.write_bytes(b"resources: {}\n")
+    catalog = DirectoryCatalog(root)
+    (release,) = catalog.releases(FQN)
+    assert release.classes == {FQN}
+    time.sleep(TICK)
+
+    with template.open("ab") as stream:
+        stream.write(b"parameters: []\n")
+
+    assert list(catalog.releases(FQN)) == []
+
+
+def test_what_a_plug_in_generates_is_planned_locked_and_loaded(
+    root: pathlib.Path, tmp_path: pathlib.Path, site: Site
+) -> None:
+    points = {
+        FUNCTION_NAMESPACE: {"Test.Made/1.0": "made_plugin:describe"},
+        PLUGIN_NAMESPACE: {"Test.Made/1.0": "made_plugin:MadePackage"},
+    }
+    site.install("made", "1.0", points, {"made_plugin": MADE})
+    for version in ("0.5.0", "2.5.0"):
+        (root / f"{version}.zip").write_bytes(packages.package("io.murano", version))
+    made = packages.package(FQN, Format="Test.Made/1.0", Classes=None)
+    (root / "made.zip").write_bytes(made)
+    catalog = DirectoryCatalog(root)
+
+    (release,) = catalog.releases_defining("made.Two")
+    lock = loader.Lock.create([catalog], {FQN: "1"})
+    closures = []
+    for source in (catalog, loader.LockedCatalog(lock, catalog)):
+        with loader.PackageLoader(source, tmp_path / "cache") as package_loader:
+            closures.append([str(p) for p in package_loader.load_all(FQN, "1")])
+
+    # The package type's own default, in place of io.murano 0.
+    assert {fqn: str(spec) for fqn, spec in release.requirements.items()} == {
+        "io.murano": ">=1",
+        FQN: "1",
+    }
+    assert release.classes == {"made.One", "made.Two"}
+    assert closures == [[f"<MadePackage {FQN} 1.0.0>", "<MuranoPLPackage io.murano 2.5.0>"]] * 2

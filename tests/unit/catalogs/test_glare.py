@@ -122,7 +122,7 @@ def test_a_list_of_something_else_is_an_error(
 def test_an_endless_list_is_not_read_for_ever(
     server: Faulty, load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.catalogs.openstack._MAX_PAGES", 5)
+    monkeypatch.setattr("loader.transport.adapter._MAX_PAGES", 5)
     page = _sending({"artifacts": [ARTIFACT], "next": "/"})
     server.faults = [faulty.status(404), *itertools.repeat(page, 20)]
 

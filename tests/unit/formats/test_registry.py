@@ -3,7 +3,6 @@
 """Package types, found among the plug-ins that are installed."""
 
 import pathlib
-import random
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +13,10 @@ import yaml
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidManifest, Limits, parse_version
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, Manifest
-from loader.formats import (
-    ArchiveSource,
-    DirectorySource,
-    Package,
-    PackageBase,
-    PackageTypes,
-)
+from loader.formats.base import Package, PackageBase
 from loader.formats.muranopl import MuranoPLPackage
+from loader.formats.registry import PackageTypes
+from loader.formats.source import ArchiveSource, DirectorySource
 from tests import packages
 from tests.plugins import Site
 
@@ -267,21 +262,6 @@ def test_a_limit_holds_for_an_archive_read_under_another(kept: _Kept) -> None:
         small.manifest()
 
 
-@pytest.mark.parametrize("filling", [0, 2 * 1024**2])
-def test_a_large_manifest_is_not_kept(
-    kept: _Kept, filling: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither in a small archive, which is read at once, nor in a large one."""
-    content = packages.manifest("org.test", Description="many words " * 1000)
-    noise = random.Random(1).randbytes(filling)
-    kept.replace({**packages.files(content), "Resources/noise": noise})
-    assert kept.load().full_name == "org.test"
-
-    monkeypatch.setattr(Manifest, "parse", None)
-    with pytest.raises(TypeError):
-        kept.load()
-
-
 @pytest.mark.parametrize("files", [{"other": b""}, {"manifest.yaml/FullName": b"org.test"}])
 def test_a_missing_manifest_is_reported_each_time(
     kept: _Kept, tmp_path: pathlib.Path, files: dict[str, bytes]
@@ -295,11 +275,21 @@ def test_a_missing_manifest_is_reported_each_time(
             PackageTypes().load(folder)
 
 
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("Other", "'Other' is not a valid version"),
+        ("1.5", "'1.5' is newer than MuranoPL/1.4.0"),
+        ("muranopl/1.0", "did you mean MuranoPL/1.0.0?"),
+    ],
+)
 def test_an_unknown_format_is_reported_with_the_packages_path(
-    kept: _Kept, tmp_path: pathlib.Path
+    kept: _Kept, tmp_path: pathlib.Path, written: str, words: str
 ) -> None:
-    kept.replace(packages.files(packages.manifest("org.test", Format="Other")))
+    kept.replace(packages.files(packages.manifest("org.test", Format=written)))
 
-    with pytest.raises(loader.UnsupportedFormat, match=f"the package in {tmp_path}/archive: "):
+    with pytest.raises(loader.UnsupportedFormat) as refusal:
         kept.load()
+    assert str(refusal.value).startswith(f"the package in {tmp_path}/archive: ")
+    assert words in str(refusal.value)
     assert kept.unpacked == 0

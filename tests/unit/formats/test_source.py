@@ -4,6 +4,7 @@
 
 import builtins
 import contextlib
+import gc
 import io
 import os
 import pathlib
@@ -12,6 +13,7 @@ import re
 import resource
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,10 +21,12 @@ import pytest
 
 import loader
 from glare_murano.package import Archive, InvalidArchive, InvalidPackage, Limits
+from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from loader.cache.checksums import Record
-from loader.formats import ArchiveSource, DirectorySource, PackageSource, PackageTypes
 from loader.formats import source as source_module
 from loader.formats.hot import HOTPackage
+from loader.formats.registry import PackageTypes
+from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
 from tests import packages
 from tests.descriptors import open_files
 from tests.unit.stored import Stored
@@ -139,7 +143,7 @@ def test_the_name_of_a_source_needs_no_files(cache: loader.Cache, stored: Stored
 
     assert str(_source(cache, stored)) == str(archive)
     _, path = _load(cache, stored).get_class("org.stored.Thing")
-    assert path == f"{archive}/{CLASS}"
+    assert path == CLASS
     assert _unpacked(cache) == set()
 
 
@@ -147,7 +151,7 @@ def test_a_class_whose_file_is_missing_is_reported(cache: loader.Cache) -> None:
     files = Stored.named("org.empty").files
     without = Stored({path: data for path, data in files.items() if path != CLASS})
 
-    with pytest.raises(FileNotFoundError, match=f"{without.digest}/{CLASS}"):
+    with pytest.raises(FileNotFoundError, match=CLASS):
         _load(cache, without).get_class("org.empty.Thing")
     with pytest.raises(KeyError):
         _load(cache, without).get_class("org.empty.Other")
@@ -288,17 +292,60 @@ def test_the_directory_of_an_archive_is_read_once(
     _read_classes(cache, stored)
 
 
-def test_a_large_directory_is_kept_for_one_package_object(
-    cache: loader.Cache, monkeypatch: pytest.MonkeyPatch
+def test_the_directories_of_many_archives_are_read_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = _with_files("org.many", source_module._MAX_INDEXED_FILES)
-    _read_classes(cache, stored)
-    source = _source(cache, stored)
-    assert source.read("Classes/a.yaml") == b"a"
+    def read() -> set[str]:
+        names = set()
+        for path in tmp_path.iterdir():
+            found = ArchiveSource(lambda path=path: path, lambda: tmp_path)
+            names.add(found.manifest().full_name)
+        return names
+
+    for number in range(300):
+        (tmp_path / str(number)).write_bytes(packages.package(f"org.many{number}"))
+    names = read()
     monkeypatch.setattr(Archive, "open", None)
 
-    assert source.read("Classes/b.yaml") == b"b"
-    assert source.manifest().full_name == "org.many"
+    assert read() == names
+    assert len(names) == 300
+
+
+@pytest.mark.parametrize(
+    ("meta", "files"),
+    [("", 1), ("", 900), ("{a: b}," * 2_000, 1)],
+)
+def test_the_memory_for_a_directory_and_its_manifest_is_bounded(
+    tmp_path: pathlib.Path, meta: str, files: int
+) -> None:
+    content = packages.files(packages.manifest("org.large"))
+    content["manifest.yaml"] += f"Meta: [{meta}]\n".encode()
+    path = tmp_path / "archive"
+    path.write_bytes(packages.zipped({**content, **{f"Resources/{n}": b"" for n in range(files)}}))
+    key = source_module._Key(str(path), path.stat().st_size, 0, DEFAULT_LIMITS)
+    # What the process keeps once is not counted.
+    assert source_module._ArchiveIndex(key).manifest
+    gc.collect()
+    tracemalloc.start()
+    try:
+        index = source_module._ArchiveIndex(key)
+        assert index.manifest
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] <= index.memory
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_directory_is_kept_while_its_package_is_used(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _source(cache, stored)
+    assert source.read(CLASS)
+    # As when other packages need the memory.
+    source_module._indexes.clear()
+    monkeypatch.setattr(Archive, "open", None)
+
+    assert source.manifest().full_name == "org.stored"
     with pytest.raises(TypeError):
         _read_classes(cache, stored)
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands that change packages: set, unset, yank, deactivate, delete."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+
+@pytest.fixture
+def administrator(tmp_path: pathlib.Path, admin: Client) -> OpenStack:
+    (tmp_path / "admin").mkdir()
+    return OpenStack(tmp_path / "admin", admin.url, admin.token)
+
+
+def _publish(glare: Client, name: str, version: str = "1.0.0", **keys: Any) -> str:
+    archive = packages.package(name, version, **keys)
+    artifact_id: str = glare.publish(name, version, archive)["id"]
+    return artifact_id
+
+
+def test_properties_are_set_and_unset(openstack: OpenStack, glare: Client, name: str) -> None:
+    _publish(glare, name, Tags=["first"])
+    openstack.ok("package", "set", name, "--display-name", "Wiki", "--description", "Text")
+    openstack.ok("package", "set", name, "--tag", "second", "--category", "Web")
+    openstack.ok("package", "set", name, "--tag", "second", "--category", "Text")
+    shown = openstack.json("package", "show", name)
+    assert (shown["display_name"], shown["description"]) == ("Wiki", "Text")
+    assert sorted(shown["tags"]) == ["first", "second"]
+    assert shown["categories"] == ["Web", "Text"]
+    openstack.ok("package", "unset", name, "--description", "--tag", "first", "--all-categories")
+    shown = openstack.json("package", "show", name)
+    assert (shown["description"], shown["tags"], shown["categories"]) == ("", ["second"], [])
+
+
+def test_a_change_needs_a_reference_to_one_version(
+    openstack: OpenStack, glare: Client, name: str
+) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        _publish(glare, name, version)
+    several = openstack.run("package", "yank", name, "--reason", "broken")
+    assert several.code == 2
+    assert f"{name} 1.1.0" in several.err
+    assert f"{name} 1.0.0" in several.err
+    assert glare.names(name=name, yanked="neq:") == []
+
+
+def test_a_yank_is_made_and_ended(openstack: OpenStack, glare: Client, name: str) -> None:
+    _publish(glare, name)
+    openstack.ok("package", "yank", f"{name}@1.0.0", "--reason", "loses data")
+    assert openstack.json("package", "versions", name)[0]["Yanked"] == "loses data"
+    openstack.ok("package", "unyank", f"{name}@1.0.0")
+    assert openstack.json("package", "versions", name)[0]["Yanked"] == ""
+
+
+def test_the_warning_about_dependents_of_a_yanked_package_is_shown(
+    openstack: OpenStack, glare: Client, name: str
+) -> None:
+    _publish(glare, name)
+    _publish(glare, f"{name}.user", Require={name: "1"})
+    result = openstack.ok("package", "yank", name, "--reason", "loses data")
+    assert f"{name}.user" in result.err
+
+
+def test_an_administrator_deactivates_and_reactivates(
+    administrator: OpenStack, openstack: OpenStack, glare: Client, name: str
+) -> None:
+    _publish(glare, name)
+    refused = openstack.run("package", "deactivate", name)
+    assert refused.code == 1
+    assert "deactivate" in refused.err
+    administrator.ok("package", "deactivate", name)
+    assert openstack.json("package", "show", name)["status"] == "deactivated"
+    administrator.ok("package", "reactivate", name)
+    assert openstack.json("package", "show", name)["status"] == "active"
+
+
+def test_a_deletion_asks_first(openstack: OpenStack, glare: Client, name: str) -> None:
+    _publish(glare, name)
+    _publish(glare, name, "1.1.0")
+    _publish(glare, f"{name}.user", Require={name: "1"})
+    asked = openstack.run("package", "delete", f"{name}@1.0.0")
+    assert asked.code == 1
+    assert f"required by {name}.user 1.0.0" in asked.err
+    assert "add --yes" in asked.err
+    openstack.ok("package", "delete", f"{name}@1.0.0", "--yes")
+    assert glare.names(name=name) == [(name, "1.1.0")]
+
+
+def test_the_last_package_that_another_requires_is_not_deleted(
+    openstack: OpenStack, glare: Client, name: str
+) -> None:
+    _publish(glare, name)
+    _publish(glare, f"{name}.user", Require={name: "1"})
+    refused = openstack.run("package", "delete", name, "--yes")
+    assert refused.code == 1
+    assert f"{name}.user" in refused.err
+    assert glare.names(name=name) == [(name, "1.0.0")]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What package types generate, stored by the real Glare."""
+
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+from glare_murano.package.manifest import FUNCTION_NAMESPACE, PLUGIN_NAMESPACE
+from tests import packages
+from tests.functional.client import Client, message
+from tests.functional.conftest import CORE, CORE_VERSION
+from tests.plugins import Site, site
+
+__all__ = ["site"]
+
+PLUGIN = """
+import time
+from glare_murano.package import Description
+
+def describe(manifest, archive):
+    names = archive.read("names.txt", 1000).decode().split()
+    if "fail" in names:
+        raise RuntimeError("the plug-in's own trouble")
+    if "hang" in names:
+        time.sleep(60)
+    classes = {f"{manifest.full_name}.{name}": ["io.murano.Application"] for name in names}
+    required = {"io.murano": "0.0", **manifest.document.get("Require", {})}
+    return Description(classes, required, ui="Version: 2.4")
+"""
+
+HOT = b"heat_template_version: 2013-05-23\nresources: {}\nparameters: {size: {type: number}}\n"
+
+
+@pytest.fixture
+def plug_in(site: Site) -> None:
+    point = {FUNCTION_NAMESPACE: {"Test.Names/1.0": "names_plugin:describe"}}
+    site.install("names", "1.0", point, {"names_plugin": PLUGIN})
+
+
+def _package(name: str, names: str, **keys: object) -> bytes:
+    content = packages.manifest(name, Format="Test.Names/1", Classes=None, **keys)
+    return packages.zipped({**packages.files(content), "names.txt": names.encode()})
+
+
+@pytest.mark.usefixtures("plug_in")
+def test_what_a_plug_in_generates_is_stored(glare: Client, name: str) -> None:
+    artifact = glare.publish(name, "1.0.0", _package(name, "A B"))
+
+    assert artifact["class_definitions"] == [f"{name}.A", f"{name}.B"]
+    assert artifact["inherits"] == {"io.murano.Application": f"{name}.A,{name}.B"}
+    # The type's own default for the core library.
+    assert artifact["requirements"] == {CORE: "0.0", name: "1"}
+    form = glare.request("GET", f"/{artifact['id']}/ui_definition")
+    assert (form.text, form.headers["Content-Type"]) == ("Version: 2.4", "application/x-yaml")
+    assert glare.names(class_definitions=f"{name}.B") == [(name, "1.0.0")]
+    (found,) = [
+        release
+        for release in glare.resolve(requirements={name: "1"}).json()["releases"]
+        if release["name"] == CORE
+    ]
+    assert (found["version"], found["required_by"][0]["range"]) == (CORE_VERSION, "0.0")
+
+
+@pytest.mark.usefixtures("plug_in")
+def test_a_manifest_overrides_the_types_default_for_the_core_library(
+    glare: Client, name: str
+) -> None:
+    artifact = glare.publish(name, "1.0.0", _package(name, "A", Require={CORE: ">=0.0.1"}))
+
+    assert artifact["requirements"] == {CORE: ">=0.0.1", name: "1"}
+
+
+def test_a_heat_templates_form_and_class_are_stored(glare: Client, name: str) -> None:
+    keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
+    files = {**packages.files(packages.manifest(name, **keys)), "template.yaml": HOT}
+
+    artifact = glare.publish(name, "1.0.0", packages.zipped(files))
+
+    assert artifact["inherits"] == {"io.murano.Application": name}
+    assert '"name": "size"' in glare.request("GET", f"/{artifact['id']}/ui_definition").text
+
+
+def test_a_form_of_its_own_is_stored_and_an_invalid_template_refused(
+    glare: Client, name: str
+) -> None:
+    keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
+    files = {**packages.files(packages.manifest(name, **keys)), "UI/ui.yaml": b"Version: 2.1"}
+    artifact_id = glare.create(name).json()["id"]
+
+    wrong = glare.upload(artifact_id, packages.zipped({**files, "template.yaml": b"outputs: {}"}))
+    right = glare.upload(artifact_id, packages.zipped({**files, "template.yaml": HOT}))
+
+    assert (wrong.status_code, right.status_code) == (400, 200)
+    assert message(wrong).endswith("there is no section 'resources' [template-resources]")
+    assert glare.request("GET", f"/{artifact_id}/ui_definition").text == "Version: 2.1"
+
+
+@pytest.mark.usefixtures("plug_in")
+@pytest.mark.parametrize(
+    ("names", "status", "words"),
+    [
+        ("fail", 500, "the package type Test.Names/1.0.0 failed; see the log"),
+        ("hang", 400, "reading the package took more than 1 seconds"),
+        ("no-name", 400, "'{name}.no-name' is not a valid name"),
+    ],
+)
+def test_a_failure_refuses_the_upload_and_leaves_nothing(
+    glare: Client,
+    name: str,
+    state_dir: pathlib.Path,
+    set_option: Callable[[str, object], None],
+    names: str,
+    status: int,
+    words: str,
+) -> None:
+    set_option("package_type_timeout", 1 if names == "hang" else 20)
+    artifact_id = glare.create(name).json()["id"]
+    stored = set((state_dir / "blobs").iterdir())
+
+    refused = glare.upload(artifact_id, _package(name, names))
+
+    assert (refused.status_code, words.format(name=name) in message(refused)) == (status, True)
+    assert "trouble" not in refused.text
+    assert "Traceback" not in refused.text
+    artifact = glare.show(artifact_id)
+    assert (artifact["archive"], artifact["class_definitions"]) == (None, [])
+    assert set((state_dir / "blobs").iterdir()) == stored
+    set_option("package_type_timeout", 20)
+    assert glare.upload(artifact_id, _package(name, "A")).status_code == 200
+
+
+def test_a_type_without_a_function_needs_its_classes_listed(
+    glare: Client, name: str, site: Site
+) -> None:
+    site.install("names", "1.0", {PLUGIN_NAMESPACE: {"Test.Names/1.0": "no.such:Class"}}, {})
+    artifact_id = glare.create(name).json()["id"]
+
+    refused = glare.upload(artifact_id, _package(name, "A"))
+
+    assert refused.status_code == 400
+    assert message(refused).startswith("Classes: has to list the classes, since no function is ")
+    content = packages.manifest(name, Format="Test.Names/1", Classes={f"{name}.A": "generated"})
+    listed = packages.zipped(packages.files(content))
+    assert glare.upload(artifact_id, listed).status_code == 200
+    assert glare.show(artifact_id)["class_definitions"] == [f"{name}.A"]
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("1.5", "'1.5' is newer than MuranoPL/1.4.0, the newest version of this package type "),
+        ("muranopl/1.0", "'muranopl/1.0' is unknown; did you mean MuranoPL/1.0.0?"),
+    ],
+)
+def test_an_unknown_format_is_refused_with_a_hint(
+    glare: Client, name: str, written: str, words: str
+) -> None:
+    artifact_id = glare.create(name).json()["id"]
+
+    refused = glare.upload(artifact_id, packages.package(name, Format=written))
+
+    assert (refused.status_code, words in message(refused)) == (400, True)

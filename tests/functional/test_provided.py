@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requirements on extension plug-ins, which engines provide."""
+
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import requests
+
+import loader
+from glare_murano.package import Version
+from loader.catalogs.directory import DirectoryCatalog
+from loader.catalogs.glare import GlareCatalog
+from tests import packages, processes
+from tests.functional.client import Client, message
+
+PLUGIN = "org-example-mail"
+SetOption = Callable[[str, object], None]
+
+
+def _activate(client: Client, fqn: str, **require: str) -> requests.Response:
+    artifact_id = client.create(fqn, "1.0.0").json()["id"]
+    data = packages.package(fqn, Require={name.replace("_", "-"): r for name, r in require.items()})
+    assert client.upload(artifact_id, data).status_code == 200
+    return client.set(artifact_id, "status", "active")
+
+
+@pytest.fixture
+def catalog(glare: Client, project: str) -> GlareCatalog:
+    return GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
+
+
+@pytest.fixture
+def wiki(glare: Client, name: str, set_option: SetOption) -> str:
+    """An active package that requires a plug-in, of which Glare knows two versions."""
+    set_option("provided_packages", [f"{PLUGIN}:1.4", f"{PLUGIN}:2.0.0"])
+    answer = _activate(glare, name, org_example_mail=">=1.4,<2")
+    assert answer.status_code == 200, answer.text
+    return name
+
+
+def test_a_requirement_on_a_provided_package_is_satisfied(
+    glare: Client, admin: Client, wiki: str
+) -> None:
+    (artifact,) = glare.request("GET", "", params={"name": wiki}).json()["artifacts"]
+
+    assert admin.set(artifact["id"], "visibility", "public").status_code == 200
+
+
+def test_a_range_without_the_provided_version_is_refused(glare: Client, wiki: str) -> None:
+    answer = _activate(glare, "org.other", org_example_mail=">=3")
+
+    assert answer.status_code == 409
+    assert f"{PLUGIN} in the range >=3 (provided by engines: 2.0.0, 1.4.0)" in message(answer)
+    assert "option" not in message(answer)
+
+
+def test_the_refusal_of_an_unknown_requirement_names_the_option(glare: Client, wiki: str) -> None:
+    answer = _activate(glare, "org.other", org_example_db="1")
+
+    assert answer.status_code == 409
+    assert "org-example-db in the range 1 (missing, or not visible)" in message(answer)
+    assert "the operator names it in the option provided_packages" in message(answer)
+
+
+def test_an_answer_marks_the_requirement_as_external(glare: Client, wiki: str) -> None:
+    answer = glare.resolve(requirements={wiki: "1"}).json()
+
+    requirer = {"name": wiki, "version": "1.0.0"}
+    assert answer["external"] == [
+        {"name": PLUGIN, "range": ">=1.4,<2", "requirer": requirer, "version": "1.4.0"}
+    ]
+    assert answer["unsatisfied"] == []
+
+    missing = glare.resolve(requirements={wiki: "1"}, provided={PLUGIN: ["2.1.0"]}).json()
+    assert "external" not in missing
+    assert [m["provided"] for m in missing["unsatisfied"]] == [["2.1.0"]]
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["by Glare", "by the engine alone"])
+def test_a_closure_is_loaded_without_the_provided_package(
+    catalog: GlareCatalog, wiki: str, tmp_path: pathlib.Path, set_option: SetOption, is_known: bool
+) -> None:
+    packages_ = loader.PackageLoader(catalog, tmp_path / "cache")
+    if not is_known:
+        set_option("provided_packages", [])
+        packages_.provide(PLUGIN, Version("1.4.0"))
+
+    loaded = [package.full_name for package in packages_.load_all(wiki)]
+
+    assert loaded == [wiki, "io.murano"]
+    with pytest.raises(
+        loader.NoSuchPackage,
+        match=f"required by {wiki} 1.0.0, .* install the extension plug-in {PLUGIN} 1.4.0 beside",
+    ):
+        packages_.load_package(PLUGIN, ">=1.4,<2", f"{wiki} 1.0.0")
+
+
+def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pathlib.Path) -> None:
+    content = packages.manifest("org.wiki", Require={PLUGIN: "1.4", "io.murano": "*"})
+    packages.write(tmp_path / "in" / "wiki", packages.files(content))
+    core = packages.files(packages.manifest("io.murano", "0.1.0"))
+    packages.write(tmp_path / "in" / "core", core)
+
+    def load(version: str) -> list[str]:
+        packages_ = loader.PackageLoader(DirectoryCatalog(tmp_path / "in"), tmp_path / "cache")
+        packages_.provide(PLUGIN, Version(version))
+        return [package.full_name for package in packages_.load_all("org.wiki")]
+
+    assert load("1.4.2") == ["org.wiki", "io.murano"]
+    with pytest.raises(loader.NoSuchPackage, match=r"provided by engines: 2\.0\.0"):
+        load("2.0.0")
+
+
+def test_a_lock_file_marks_the_requirement_as_external(
+    catalog: GlareCatalog, wiki: str, tmp_path: pathlib.Path, set_option: SetOption
+) -> None:
+    path = tmp_path / "packages.lock"
+    lock = loader.Lock.create(catalog, {wiki: "1"})
+    lock.save(path)
+
+    assert loader.Lock.load(path) == lock
+    assert f"external:\n  {PLUGIN}:\n  - 1.4.0\n" in path.read_text()
+    locked = loader.LockedCatalog(loader.Lock.load(path), catalog)
+    packages_ = loader.PackageLoader(locked, tmp_path / "cache")
+    assert len(packages_.load_all(wiki)) == 2
+
+    set_option("provided_packages", [])
+    with pytest.raises(loader.NoSuchPackage, match=PLUGIN):
+        loader.Lock.create(catalog, {wiki: "1"})
+    assert loader.Lock.create(catalog, {wiki: "1"}, {PLUGIN: ["1.4"]}) == lock
+    assert lock.update(catalog) == lock
+
+
+@pytest.mark.parametrize("text", ["org-example-mail", "org-example-mail:", "a b:1", "mail:x"])
+def test_a_service_with_an_invalid_option_does_not_start(tmp_path: pathlib.Path, text: str) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "local.conf").write_text(f"[artifact_type:murano]\nprovided_packages = {text}\n")
+    command = (sys.executable, "-W", "ignore", "-m", "glare_murano.glare.server", "--port", "0")
+
+    ended = subprocess.run(
+        (*command, "--state-dir", tmp_path),
+        cwd=processes.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert f"[artifact_type:murano] provided_packages: {text!r} is not a name" in ended.stderr

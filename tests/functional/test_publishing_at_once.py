@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Several programs that publish the same packages at once, and many packages."""
+
+import concurrent.futures
+import pathlib
+import threading
+
+import pytest
+
+from glare_murano import wire
+from loader import local_packages, publishing
+from loader.publishing import PublishError, State, Step
+from loader.repository import Repository
+from tests import packages
+from tests.functional.client import Client
+from tests.functional.openstack_command import OpenStack
+
+
+class _Publisher:
+    """A program that publishes a tree."""
+
+    def __init__(self, glare: Client, project: str, tree: pathlib.Path, folder: pathlib.Path):
+        folder.mkdir()
+        self.repository = Repository(glare.session(), endpoint=glare.url, project_id=project)
+        self._packages = local_packages.read_all([tree], folder)
+
+    def plan(self) -> list[Step]:
+        return publishing.plan(self.repository, self._packages, "private")
+
+    def go_on(self, steps: list[Step]) -> str:
+        """Upload and publish; returns the error."""
+        try:
+            uploaded = publishing.upload(self.repository, steps)
+        except PublishError as error:
+            return str(error)
+        publishing.publish(self.repository, uploaded, "private")
+        return ""
+
+
+@pytest.fixture
+def publishers(glare: Client, project: str, name: str, tmp_path: pathlib.Path) -> list[_Publisher]:
+    """Two programs with the same tree of four packages."""
+    tree = tmp_path / "tree"
+    for number in range(4):
+        files = packages.files(packages.manifest(f"{name}{number}"))
+        packages.write(tree / f"p{number}", files)
+    folders = tmp_path / "first", tmp_path / "second"
+    return [_Publisher(glare, project, tree, folder) for folder in folders]
+
+
+def _names(glare: Client, name: str, status: str) -> list[tuple[str, str]]:
+    return glare.names(name=f"like:{name}%", status=status)
+
+
+def test_two_programs_at_once_publish_all_or_none_and_another_run_completes(
+    glare: Client, name: str, publishers: list[_Publisher]
+) -> None:
+    plans = [publisher.plan() for publisher in publishers]
+    barrier = threading.Barrier(2)
+
+    def run(publisher: _Publisher, steps: list[Step]) -> str:
+        barrier.wait()
+        return publisher.go_on(steps)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        problems = list(pool.map(run, publishers, plans))
+    # At least one of them has found the drafts of the other.
+    assert any(problems)
+    assert all("409" in problem for problem in problems if problem)
+    assert len(_names(glare, name, "active")) == (0 if all(problems) else 4)
+    assert publishers[0].go_on(publishers[0].plan()) == ""
+    assert len(_names(glare, name, "active")) == 4
+    assert {step.state for step in publishers[1].plan()} == {State.PUBLISHED}
+
+
+def test_a_package_that_another_program_publishes_meanwhile_is_refused_and_then_skipped(
+    glare: Client, name: str, publishers: list[_Publisher]
+) -> None:
+    late = publishers[0].plan()
+    assert publishers[1].go_on(publishers[1].plan()) == ""
+    assert "a private package of this name and version already" in publishers[0].go_on(late)
+    assert {step.state for step in publishers[0].plan()} == {State.PUBLISHED}
+
+
+def test_more_packages_than_a_request_carries_are_published(
+    openstack: OpenStack,
+    glare: Client,
+    name: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "MAX_PUBLICATIONS", 2)
+    # Each requires the next, so the last is published first.
+    for number in range(5):
+        require = {f"{name}{number + 1}": "1"} if number < 4 else {}
+        files = packages.files(packages.manifest(f"{name}{number}", Require=require))
+        packages.write(tmp_path / "tree" / f"p{number}", files)
+    rows = openstack.json("package", "publish", tmp_path / "tree")
+    assert [row["Name"][-1] for row in rows] == list("43210")
+    assert len(_names(glare, name, "active")) == 5
+
+
+def test_requirements_of_a_directory_may_require_each_other(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path
+) -> None:
+    def write(folder: str, package: str, require: str) -> pathlib.Path:
+        files = packages.files(packages.manifest(package, Require={require: "1"}))
+        return packages.write(tmp_path / folder / package, files)
+
+    root = write("root", name, f"{name}.a")
+    write("libraries", f"{name}.a", f"{name}.b")
+    write("libraries", f"{name}.b", f"{name}.a")
+    write("libraries", f"{name}.unused", name)
+    rows = openstack.json("package", "publish", root, "--with-requirements", tmp_path / "libraries")
+    assert {row["Name"] for row in rows} == {name, f"{name}.a", f"{name}.b"}
+
+
+def test_warnings_of_a_manifest_are_shown(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path
+) -> None:
+    content = packages.files(packages.manifest(name, Unknown="value"))
+    path = packages.write(tmp_path / "package", content)
+    result = openstack.ok("package", "publish", path)
+    assert f"{path}: " in result.err
+    assert "Unknown" in result.err
+
+
+def test_names_and_descriptions_in_other_scripts_are_published_and_shown(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path
+) -> None:
+    keys = {"Name": "Wörterbuch 辞書", "Description": "Ein Wörterbuch:\n辞書", "Author": "Łukasz"}
+    content = packages.files(packages.manifest(name, Tags=["größe"], **keys))
+    openstack.ok("package", "publish", packages.write(tmp_path / "Wörter", content))
+    shown = openstack.json("package", "show", name)
+    assert [shown[key] for key in ("display_name", "description", "author", "tags")] == [
+        *keys.values(),
+        ["größe"],
+    ]
+    assert keys["Name"] in openstack.ok("package", "list", name).out
+    assert keys["Name"] in openstack.ok("package", "list", "--tag", "größe").out

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Drawings of dependency graphs, and what they escape."""
+
+import xml.etree.ElementTree
+
+import pytest
+
+from loader import dependency_graph, drawings, errors
+from loader.dependency_graph import Requirement
+
+# The wiki and the blog require the database, which is in a cycle with its driver.
+GRAPH = [
+    Requirement("org.wiki", "1.1.0", "*", ""),
+    Requirement("org.blog", "2.0.0", "2", "org.wiki 1.1.0"),
+    Requirement("org.db", "1.3.0", ">=1,<2", "org.wiki 1.1.0", "2.0.0 excluded by <2"),
+    Requirement("org.db", "1.3.0", "1", "org.blog 2.0.0", "2.0.0 excluded by <2"),
+    Requirement("org.driver", "missing", "3", "org.db 1.3.0"),
+]
+
+
+def test_a_tree_shows_the_requirements_of_a_package_once() -> None:
+    assert drawings.tree(GRAPH).splitlines() == [
+        "org.wiki 1.1.0  [*]",
+        "├── org.blog 2.0.0  [2]",
+        "│   └── org.db 1.3.0  [1]",
+        "│       passed over: 2.0.0 excluded by <2",
+        "│       └── org.driver missing  [3]",
+        "└── org.db 1.3.0  [>=1,<2] (*)",
+        "    passed over: 2.0.0 excluded by <2",
+    ]
+
+
+def test_a_cycle_is_drawn_once() -> None:
+    graph = [
+        Requirement("org.a", "1.0.0", "*", ""),
+        Requirement("org.b", "1.0.0", "1", "org.a 1.0.0"),
+        Requirement("org.a", "1.0.0", "1", "org.b 1.0.0"),
+    ]
+    assert drawings.tree(graph).splitlines()[-1] == "    └── org.a 1.0.0  [1] (*)"
+    assert len(xml.etree.ElementTree.fromstring(drawings.svg(graph))) == 2 * 2 + 2
+
+
+def test_dot_quotes_names_and_ranges() -> None:
+    graph = [Requirement("a", "1", "", ""), Requirement('b"]; c [x="\\', "1", '"', "a 1")]
+    drawn = drawings.dot(graph)
+    assert r'"a 1" -> "b\"]; c [x=\"\\ 1" [label="\""];' in drawn
+
+
+def test_mermaid_escapes_what_it_would_read() -> None:
+    graph = [Requirement("a", "1", "", ""), Requirement('b"]|', "1", "<2", "a 1")]
+    assert 'p0 -->|"#60;2"| p1' in drawings.mermaid(graph)
+    assert 'p1["b#34;#93;#124; 1"]' in drawings.mermaid(graph)
+
+
+def test_svg_is_well_formed_with_any_name() -> None:
+    graph = [
+        Requirement("a", "1", "", ""),
+        Requirement("<script>alert('&\"')</script>", "1", "<2", "a 1"),
+    ]
+    drawn = drawings.svg(graph)
+    assert "<script>" not in drawn
+    texts = [element.text for element in xml.etree.ElementTree.fromstring(drawn)]
+    assert "<script>alert('&\"')</script> 1" in texts
+
+
+def test_paths_to_a_package_leave_out_all_others() -> None:
+    paths = dependency_graph.paths_to(GRAPH, "org.db")
+    assert [edge.fqn for edge in paths] == ["org.wiki", "org.blog", "org.db", "org.db"]
+    with pytest.raises(errors.NotFound, match=r"org\.none is not required"):
+        dependency_graph.paths_to(GRAPH, "org.none")

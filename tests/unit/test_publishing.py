@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import pathlib
+
+import pytest
+
+from glare_murano.package import VersionSpec
+from loader import local_packages, publishing
+from loader.catalogs.directory import DirectoryCatalog
+from tests import packages
+
+
+def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
+    tmp_path: pathlib.Path,
+) -> None:
+    source = packages.write(tmp_path / "source", packages.files(packages.manifest("org.app")))
+    (package,) = local_packages.read_all([source], tmp_path)
+    required = {"org.added": VersionSpec.of(">=1")}
+    contents = dataclasses.replace(package.contents, requirements=required)
+    package = dataclasses.replace(package, contents=contents)
+    catalog = DirectoryCatalog(tmp_path / "catalog")
+
+    with pytest.raises(publishing.PublishError, match=r"requires org\.added in the range >=1"):
+        publishing.find_requirements([package], catalog, ())
