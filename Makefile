@@ -16,16 +16,18 @@ DOCS := .cache/docs
 DOCS_READY := $(DOCS)/.ready
 PYTHONS := 3.11 3.12 3.13
 
-# Two workers, each with a Glare of its own. The tests of a file share what it has set up.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Three workers for two cores, since they wait for Glare half of the time. Each has a Glare of
+# its own. The tests of a file share what it has set up.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift demo test services bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift demo test services murano-tests bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
+	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
 	@echo "make docs      build the documentation and the release notes"
@@ -55,7 +57,7 @@ $(CORE_READY): examples/core-library.txt | $(READY)
 	@$(BIN)/python -m tarfile -e .cache/murano-16.0.0.tar.gz .cache
 	@touch $@
 
-# Swift and Keystone: one test runs both, the benchmarks Keystone.
+# Swift, which one test runs, and Keystone, which the tests of services and the benchmarks run.
 $(SWIFT_READY): tests/functional/swift.txt
 	@echo "Building $(SWIFT), once; it takes a minute or two."
 	@mkdir -p .cache
@@ -79,6 +81,9 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(PYTEST) tests/functional -m services
 	$(PYTEST) tests/integration -m services
 
+murano-tests: $(READY) $(CORE_READY)
+	$(BIN)/python -W ignore -m tests.murano_suite
+
 bench: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -W ignore -m benchmarks
 
@@ -89,10 +94,10 @@ style: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/shellcheck .ci/* devstack/plugin.sh devstack/settings
 
-# The options of Glare's part are in the documentation, so it needs Glare.
+# The options of Glare's part and the help of the commands are in the documentation.
 $(DOCS_READY): constraints.txt doc/requirements.txt requirements.txt setup.cfg
 	@echo "Building $(DOCS), once; it takes a minute."
-	@.ci/environment $(PYTHON) $(DOCS) -c constraints.txt -r doc/requirements.txt -e '.[glare]'
+	@.ci/environment $(PYTHON) $(DOCS) -c constraints.txt -r doc/requirements.txt -e '.[glare,cli]'
 	@touch $@
 
 # -E: otherwise a page that has not changed is not checked again.
@@ -108,7 +113,7 @@ pythons: $(PYTHONS:%=python-%)
 python-%: $(CORE_READY)
 	.ci/python $*
 
-unpinned:
+unpinned: $(CORE_READY)
 	.ci/unpinned $(PYTHONS)
 
 samples: $(READY)
