@@ -21,15 +21,6 @@ function glare_murano_bin_dir {
     fi
 }
 
-# The Python that can import this project.
-function glare_murano_python {
-    if [[ -n "$GLARE_MURANO_VENV" ]]; then
-        echo "$GLARE_MURANO_VENV/bin/python3"
-    else
-        echo "$PYTHON"
-    fi
-}
-
 # Where Glare answers.
 function glare_murano_url {
     local host="$GLARE_SERVICE_HOST:$GLARE_SERVICE_PORT"
@@ -109,7 +100,7 @@ function check_glare_murano {
 function glare_murano_extras {
     local extras=""
     if is_service_enabled glare; then
-        extras+=,glare
+        extras+=,glare,cli
     fi
     if is_service_enabled murano; then
         extras+=,engine
@@ -188,24 +179,16 @@ function configure_glare_murano_policy {
     echo "\"artifact:download\": \"$GLARE_MURANO_DOWNLOAD_RULE\"" > "$file"
 }
 
-# Glare: leave out of the pipelines what today's libraries do not offer as a
-# filter any more, and put in ours, which refuse what is malformed and answer
-# dependency queries, and the ids of requests, for refusals too. Glare's own
-# file stays as it is.
+# Glare: use this project's pipeline, with Keystone's authentication, the
+# health check and the metrics. Glare's own file stays as it is. The options
+# that its plug-in writes for Keystone's filter are no longer read.
 function configure_glare_murano_paste {
     local file
     file=$(glare_murano_paste_file)
-    sed -E -e '/^pipeline[ =]/s/ +(healthcheck|osprofiler)\>//g' \
-        -e '/^pipeline[ =]/s/ +faultwrapper\>/ requestid& murano-validation/' \
-        -e '/^pipeline[ =]/s/ +glarev1api\>/ murano&/' \
-        "$GLARE_PASTE_INI" > "$file"
-    iniset "$file" filter:requestid paste.filter_factory \
-        oslo_middleware:RequestId.factory
-    iniset "$file" filter:murano-validation paste.filter_factory \
-        glare_murano.glare.api.validation:ValidationFilter.factory
-    iniset "$file" filter:murano paste.filter_factory \
-        glare_murano.glare.api.middleware:MuranoFilter.factory
+    cp "$GLARE_MURANO_DIR/glare_murano/glare/etc/glare-paste.ini" "$file"
     iniset "$GLARE_CONF_FILE" paste_deploy config_file "$file"
+    iniset "$GLARE_CONF_FILE" paste_deploy flavor keystone
+    configure_keystone_authtoken_middleware "$GLARE_CONF_FILE" glare
 }
 
 # Murano: take packages from Glare, and keep those that were downloaded.
@@ -250,128 +233,27 @@ function wait_for_glare_murano {
     fi
 }
 
-# One request to Glare with the caller's $token, which goes through a pipe so
-# that no list of processes shows it. Prints the answer.
-# glare_murano_request method path [curl options]
-function glare_murano_request {
-    local method=$1
-    local path=$2
-    local url answer
-    url=$(glare_murano_url)
-    shift 2
-    answer=$(
-        curl --silent --show-error --fail-with-body --noproxy '*' \
-            --header @<(echo "X-Auth-Token: $token") \
-            --request "$method" "$@" "$url$path"
-    ) || die $LINENO "Glare did not accept $method $path: $answer"
-    echo "$answer"
-}
-
-# The id and the status of the first artifact that a search finds, or nothing.
-# glare_murano_find field=value ...
-function glare_murano_find {
-    local answer filter
-    local filters=()
-    for filter in "$@"; do
-        filters+=(--data-urlencode "$filter")
-    done
-    answer=$(
-        glare_murano_request GET /artifacts/murano --get "${filters[@]}"
-    ) || return 1
-    "$(glare_murano_python)" -c '
-import json, sys
-found = json.load(sys.stdin)["artifacts"]
-print(*found and (found[0]["id"], found[0]["status"]))
-' <<< "$answer"
-}
-
-# glare_murano_create name version: prints the id of the new artifact.
-function glare_murano_create {
-    local answer
-    answer=$(
-        glare_murano_request POST /artifacts/murano \
-            --header 'Content-Type: application/json' \
-            --data "{\"name\": \"$1\", \"version\": \"$2\"}"
-    ) || return 1
-    "$(glare_murano_python)" -c '
-import json, sys
-print(json.load(sys.stdin)["id"])
-' <<< "$answer"
-}
-
-# glare_murano_change id field value
-function glare_murano_change {
-    local change="\"op\": \"replace\", \"path\": \"/$2\", \"value\": \"$3\""
-    glare_murano_request PATCH "/artifacts/murano/$1" \
-        --header 'Content-Type: application/json-patch+json' \
-        --data "[{$change}]" > /dev/null
-}
-
-# Pack a folder as a ZIP file, and print its name and version as this project
-# reads them.
-# glare_murano_pack folder zip-file
-function glare_murano_pack {
-    "$(glare_murano_python)" -c '
-import sys
-from glare_murano import package
-folder, target = sys.argv[1:]
-with package.Archive.open(folder) as files, open(target, "wb") as archive:
-    manifest = package.read_manifest(files)
-    files.pack(archive)
-print(manifest.full_name, manifest.version)
-' "$1" "$2"
-}
-
-# Publish one folder for everybody, whatever an earlier run has left of it:
-# nothing, a draft, a private package, or one that is public already.
-# publish_glare_murano_package folder scratch.zip
+# Publish a package for everybody. One that was published with the same files
+# before is skipped; other files under a published version are an error.
+# publish_glare_murano_package [version=]directory
 function publish_glare_murano_package {
-    local release name version found id status
-    release=$(glare_murano_pack "$1" "$2")
-    read -r name version <<< "$release"
-    found=$(glare_murano_find "name=$name" "version=$version" \
-        visibility=public)
-    if [[ -n "$found" ]]; then
-        echo "$name $version is in Glare already"
-        return
+    local directory=${1#*=}
+    local version=()
+    if [[ "$1" == *=* ]]; then
+        version=(--as-version "${1%%=*}")
     fi
-    found=$(glare_murano_find "name=$name" "version=$version" \
-        visibility=private "owner=$project")
-    read -r id status <<< "$found"
-    if [[ "$status" == drafted ]]; then
-        # Nobody knows how far it got.
-        glare_murano_request DELETE "/artifacts/murano/$id" > /dev/null
-    fi
-    if [[ "$status" != active ]]; then
-        id=$(glare_murano_create "$name" "$version")
-        glare_murano_request PUT "/artifacts/murano/$id/archive" \
-            --header 'Content-Type: application/octet-stream' \
-            --upload-file "$2" > /dev/null
-        glare_murano_change "$id" status active
-    fi
-    glare_murano_change "$id" visibility public
+    "$(glare_murano_bin_dir)/openstack" --os-cloud "$GLARE_MURANO_CLOUD" \
+        murano package publish --public "${version[@]}" "$directory" || \
+        die $LINENO "$directory was not published in Glare"
 }
 
 # Publish what every engine needs: the core library, and what else is wished.
 function publish_glare_murano {
-    local folders folder xtrace scratch credentials token project
-    IFS=, read -r -a folders <<< "$GLARE_MURANO_PUBLISH"
-    if [[ ${#folders[@]} -eq 0 ]]; then
-        return
-    fi
-    # The token stays out of the log.
-    xtrace=$(set +o | grep xtrace)
-    set +o xtrace
-    credentials=$(openstack --os-cloud "$GLARE_MURANO_CLOUD" \
-        token issue -f value -c id -c project_id)
-    { read -r token && read -r project; } <<< "$credentials"
-    scratch=$(mktemp -d)
-    for folder in "${folders[@]}"; do
-        echo "Publishing $folder in Glare"
-        publish_glare_murano_package "$folder" "$scratch/package.zip"
+    local packages package
+    IFS=, read -r -a packages <<< "$GLARE_MURANO_PUBLISH"
+    for package in "${packages[@]}"; do
+        publish_glare_murano_package "$package"
     done
-    rm -rf "$scratch"
-    $xtrace
 }
 
 # Murano's plug-in has started the engine without the loader; the same service
