@@ -9,10 +9,19 @@ import json
 import pathlib
 import sys
 
-from benchmarks import glare, loading, package
+from benchmarks import commands, comparing, deploying, glare, loading, package, planning, scaling
 from benchmarks.measure import Figure
 
-BENCHMARKS = (*package.BENCHMARKS, *glare.BENCHMARKS, *loading.BENCHMARKS)
+BENCHMARKS = (
+    *package.BENCHMARKS,
+    *comparing.BENCHMARKS,
+    *planning.BENCHMARKS,
+    *glare.BENCHMARKS,
+    *loading.BENCHMARKS,
+    *deploying.BENCHMARKS,
+    *scaling.BENCHMARKS,
+    *commands.BENCHMARKS,
+)
 REPORT = pathlib.Path("build", "bench.json")
 
 

@@ -112,7 +112,7 @@ def contents(fqn: str, version: str, requirements: Mapping[str, str]) -> Content
         document={},
         warnings=(),
     )
-    return Contents(manifest, classes)
+    return Contents(manifest, classes, manifest.requirements)
 
 
 @functools.cache

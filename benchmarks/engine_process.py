@@ -28,7 +28,7 @@ from murano.engine import package_loader as murano_package_loader
 
 from benchmarks import closure
 from benchmarks.measure import ratio, wall
-from loader.engine import adapter, patches
+from loader.engine import adapter, credentials, patches
 
 CONF = murano_config.CONF
 
@@ -108,7 +108,9 @@ def main() -> None:
     # With "glare", Murano's own loader would query Glare. This project's ignores it.
     CONF.set_override("packages_service", "murano", "engine")
     patches.install()
+    # Neither loader requests a token in each round.
     auth_utils.get_client_session = functools.cache(auth_utils.get_client_session)
+    credentials.task_session = functools.cache(credentials.task_session)
     task = _Task(pathlib.Path(root), token, project_id)
 
     cold = ratio(

@@ -8,11 +8,12 @@ response; the disk's time too, since all types of packages take the same.
 """
 
 import contextlib
+import os
 import pathlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from benchmarks.measure import scratch
 from tests.functional.client import Client
@@ -41,18 +42,27 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(*types: str, settings: str = "", state: pathlib.Path | None = None) -> Iterator[Server]:
+def running(
+    *types: str,
+    settings: str = "",
+    state: pathlib.Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
     """Run a Glare with these artifact types.
 
     :param settings: additional configuration.
     :param state: the state directory of an earlier Glare; by default a new one.
+    :param environment: is added to its environment.
     """
     state = state or scratch()
     enabled = f"[DEFAULT]\nenabled_artifact_types = {','.join(types)}\n"
     (state / "local.conf").write_text(enabled + settings)
     command = [sys.executable, "-m", "glare_murano.glare.server"]
     with subprocess.Popen(
-        [*command, "--state-dir", str(state), "--port", "0"], stdout=subprocess.PIPE, text=True
+        [*command, "--state-dir", str(state), "--port", "0"],
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             assert process.stdout is not None

@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from keystoneauth1 import session as ksa_session
 
@@ -85,19 +85,25 @@ def running() -> Iterator[Services]:
     with contextlib.ExitStack() as stack:
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         identity = stack.enter_context(keystone.running(directory))
-        glare = stack.enter_context(_glare(identity))
-        murano, configuration = stack.enter_context(_murano(directory, identity, glare.url))
+        artifacts = stack.enter_context(glare(identity))
+        murano, configuration = stack.enter_context(_murano(directory, identity, artifacts.url))
         session = identity.session()
         token = session.get_token()
-        closure.publish(Client(glare.url, token))
+        closure.publish(Client(artifacts.url, token))
         _upload(session, murano)
         yield Services(configuration, token, session.get_project_id())
 
 
 @contextlib.contextmanager
-def _glare(identity: keystone.Keystone) -> Iterator[server.Server]:
+def glare(
+    identity: keystone.Keystone, environment: Mapping[str, str] | None = None
+) -> Iterator[server.Server]:
+    """Run Glare, which validates tokens with Keystone.
+
+    :param environment: is added to its environment.
+    """
     settings = _GLARE_CONF.format(paste=_PASTE, middleware=identity.middleware)
-    with server.running(fields.TYPE_NAME, settings=settings) as running:
+    with server.running(fields.TYPE_NAME, settings=settings, environment=environment) as running:
         yield running
 
 

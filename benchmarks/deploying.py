@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The deployment of an application of 20 packages by the engine, with a warm cache.
+
+Keystone, Glare and each engine are processes of their own. Most of a deployment is the
+engine's own work, so its share counts processor time; the comparison with Murano's own
+loader counts wall-clock time, since ours waits for Keystone and Glare.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks import application, services
+from benchmarks.measure import Figure, scratch
+from tests.functional import keystone, proxy
+from tests.functional.client import Client
+
+_ROUNDS = 15
+_PROFILES = 5
+
+_GLARE = "glare"
+_MURANO = "murano"
+
+_CONF = """\
+[DEFAULT]
+transport_url = fake://
+use_stderr = false
+
+[engine]
+packages_service = {service}
+packages_cache = {directory}/cache-{service}
+load_packages_from = {folder}
+
+[murano_auth]
+{middleware}
+www_authenticate_uri = {keystone}
+"""
+
+
+class Engine:
+    """An engine in a process of its own, see ``deploying_process``."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input = process.stdin
+        self._output = process.stdout
+        assert self._output.readline() == "ready\n"
+
+    def run(self, command: str) -> Any:
+        """Deploy once, and return the result."""
+        print(command, file=self._input, flush=True)
+        return json.loads(self._output.readline())
+
+
+def deploying() -> Iterator[Figure]:
+    """Compare a deployment with packages from Glare with Murano's own from directories."""
+    directory = scratch()
+    application.write(directory / "packages")
+    with contextlib.ExitStack() as stack:
+        identity, watching = stack.enter_context(published(directory))
+        with engine(directory, identity, environment=watched(watching)) as counted:
+            requests = requests_of(watching, counted)
+        ours, theirs = (
+            stack.enter_context(engine(directory, identity, service))
+            for service in (_GLARE, _MURANO)
+        )
+        pairs = [(ours.run("time"), theirs.run("time")) for _ in range(_ROUNDS)]
+        profiles = [ours.run("profile") for _ in range(_PROFILES)]
+    yield Figure("requests to Keystone and Glare, warm deployment", len(requests), "", 3)
+    more = statistics.median(a - b for a, b in pairs)
+    yield Figure("deployment of 20, warm - with Murano's folder loader", more * 1000, "ms", 50)
+    shares = [profile["ours"] / sum(profile.values()) * 100 for profile in profiles]
+    yield Figure("deployment of 20, warm, in our code", statistics.median(shares), "%", 15)
+
+
+@contextlib.contextmanager
+def published(directory: pathlib.Path) -> Iterator[tuple[keystone.Keystone, proxy.Proxy]]:
+    """Run Keystone, Glare with the packages, and a proxy that records Glare's own requests."""
+    with (
+        proxy.serving() as watching,
+        keystone.running(directory) as identity,
+        services.glare(identity, watched(watching)) as glare,
+    ):
+        identity.add_service("glare", "artifact", glare.url)
+        application.publish(Client(glare.url, identity.session().get_token()))
+        yield identity, watching
+
+
+def requests_of(watching: proxy.Proxy, engine: Engine) -> list[str]:
+    """Return all requests of Glare and of a watched engine for a deployment."""
+    watching.requests.clear()
+    engine.run("time")
+    return [*watching.requests]
+
+
+@contextlib.contextmanager
+def engine(
+    directory: pathlib.Path,
+    identity: keystone.Keystone,
+    service: str = _GLARE,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Engine]:
+    """Run an engine, which has deployed once.
+
+    :param service: where packages come from: Glare, or directories by Murano's own loader.
+    :param environment: is added to its environment.
+    """
+    configuration = directory / f"{service}.conf"
+    configuration.write_text(
+        _CONF.format(
+            directory=directory,
+            service=service,
+            folder=directory / "packages" if service == _MURANO else "",
+            keystone=identity.url,
+            middleware=identity.middleware,
+        )
+    )
+    session = identity.session()
+    user = session.get_token(), session.get_project_id(), session.get_user_id()
+    command = (sys.executable, "-W", "ignore", "-m", "benchmarks.deploying_process")
+    with subprocess.Popen(
+        [*command, str(configuration), *map(str, user)],
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        # Leaving the context closes the input, which ends the process.
+        yield Engine(process)
+
+
+def watched(watching: proxy.Proxy) -> dict[str, str]:
+    """Return the environment of a process whose requests a proxy records."""
+    return {"http_proxy": watching.url}
+
+
+BENCHMARKS = (deploying,)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Murano's engine, which deploys an application again and again, without the message queue.
+
+Each line of the input is a method of ``_Deployments``; its result is a line of JSON.
+With this project's loader, all patches are installed; Murano's own engine is left as it is.
+"""
+
+import collections
+import gc
+import json
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+# First: it makes the standard library cooperative, as in the engine's service.
+from murano.cmd import engine as command  # noqa: F401 # isort: split
+from murano.common import config as murano_config
+from murano.common import engine as murano_engine
+
+from benchmarks import application
+from loader.engine import patches
+
+_OURS = "ours"
+_OWNERS = {"loader": _OURS, "glare_murano": _OURS, "murano": "the engine"}
+# Seconds of processor time between two samples.
+_INTERVAL = 0.001
+
+
+class _Deployments:
+    """Deployments by a user, for whom the first one has made a trust."""
+
+    def __init__(self, token: str, owner: dict[str, str]) -> None:
+        self._token = token
+        self._owner = owner
+        self._system_data: dict[str, Any] = {}
+        self._system_data["TrustId"] = self.deploy()["SystemData"].get("TrustId")
+
+    def deploy(self) -> Any:
+        """Deploy the application in a new environment, and return the environment's model."""
+        task = {
+            "id": "bench",
+            "action": {"object_id": "environment", "method": "deploy", "args": {}},
+            "model": application.model(self._system_data, self._owner),
+            "token": self._token,
+            **self._owner,
+        }
+        answer = murano_engine.TaskExecutor(task).execute()
+        assert not answer["action"]["isException"], answer["action"]
+        assert len(answer["model"]["SystemData"]["Packages"]) >= application.SIZE
+        return answer["model"]
+
+    def time(self) -> float:
+        """Return the wall-clock time of a deployment, in seconds."""
+        gc.collect()
+        start = time.perf_counter()
+        self.deploy()
+        return time.perf_counter() - start
+
+    def expire(self) -> None:
+        """Use a token that Keystone refuses from now on."""
+        self._token = "expired"
+
+    def profile(self) -> dict[str, float]:
+        """Return the processor time of a deployment by owner, in seconds."""
+        sampler = _Sampler()
+        with sampler:
+            self.deploy()
+        return sampler.seconds
+
+
+class _Sampler:
+    """Samples of the stack, each of which counts the processor time since the last one.
+
+    The time of a library belongs to the module of ours or of Murano's that has called it,
+    directly or through other libraries: the nearest one on the stack.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = collections.defaultdict(float)
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGPROF, self._sample)
+        self._last = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, _INTERVAL, _INTERVAL)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _sample(self, number: int, frame: FrameType | None) -> None:
+        now = time.process_time()
+        self.seconds[_owner(frame)] += now - self._last
+        self._last = now
+
+
+def _owner(frame: FrameType | None) -> str:
+    while frame is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package in _OWNERS:
+            return _OWNERS[package]
+        frame = frame.f_back
+    return "neither"
+
+
+def main() -> None:
+    """Deploy until the input ends."""
+    configuration, token, project_id, user_id = sys.argv[1:]
+    murano_config.parse_args(["--config-file", configuration])
+    if murano_config.CONF.engine.packages_service == "glare":
+        patches.install()
+    deployments = _Deployments(token, {"project_id": project_id, "user_id": user_id})
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(json.dumps(getattr(deployments, line.strip())()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
