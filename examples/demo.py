@@ -30,9 +30,10 @@ from murano.common import config as murano_config
 from murano.common import engine as murano_engine
 from oslo_log import log as logging
 
-from examples import publish
-from loader import Counters
+from glare_murano.package import GlareMuranoError
+from loader import Counters, local_packages, publishing
 from loader.engine import adapter, patches
+from loader.repository import Repository
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -233,12 +234,17 @@ def configure_engine(work: pathlib.Path, url: str) -> None:
     patches.install()
 
 
-def publish_all(glare: Any, directories: Iterable[pathlib.Path]) -> str:
-    """Publish directories for every project."""
-    artifacts = publish.publish(glare, directories, public=True)
-    for artifact in artifacts:
-        print(f"    {artifact['name']} {artifact['version']}")
-    return f"{len(artifacts)} published"
+def publish_all(
+    repository: Repository, directories: Iterable[pathlib.Path], work: pathlib.Path
+) -> str:
+    """Publish directories for every project, as ``openstack murano package publish`` does."""
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        packages = local_packages.read_all(directories, pathlib.Path(folder))
+        steps = publishing.plan(repository, packages, "public")
+        publishing.publish(repository, publishing.upload(repository, steps), "public")
+    for package in packages:
+        print(f"    {package}")
+    return f"{len(packages)} published"
 
 
 def main() -> int:
@@ -254,7 +260,7 @@ def main() -> int:
             end_on_signals(glare, work)
             with glare as url:
                 demonstrate(arguments.core_library, work, url)
-    except (DemoError, OSError) as error:
+    except (DemoError, GlareMuranoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(f"\nThe demo took {time.monotonic() - start:.1f} seconds.")
@@ -283,7 +289,7 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> Non
     print(f"The development server listens on {url}.")
     configure_engine(work, url)
     auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
-    glare = publish.client(ksa_session.Session(auth=auth), url)
+    repository = Repository(ksa_session.Session(auth=auth), endpoint=url)
     steps = Steps()
     first, second = Environment.new("first"), Environment.new("second")
 
@@ -292,7 +298,7 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> Non
     if not core:
         raise DemoError(f"the core library is not in {core_library}: run 'make core-library'")
     directories = [path for path in [*core, *sorted(PACKAGES.glob("*/*/"))] if path != NEWER]
-    steps.run("publish", lambda: publish_all(glare, directories))
+    steps.run("publish", lambda: publish_all(repository, directories, work))
 
     print("\nDeploying the environment 'first', a wiki and a shop, every class from Glare.")
     steps.run("deploy first", lambda: _deploy(first))
@@ -302,7 +308,7 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> Non
     print(f"    side by side: the wiki uses {LIBRARY} {before['wiki']}, the shop {before['shop']}")
 
     print(f"\nPublishing a newer version of the library, {LIBRARY} {NEWER.name}:")
-    steps.run("publish newer", lambda: publish_all(glare, [NEWER]))
+    steps.run("publish newer", lambda: publish_all(repository, [NEWER], work))
 
     print("\nDeploying 'first' once more, and a new environment 'second'.")
     steps.run("deploy first again", lambda: _deploy(first))
