@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The documentation's map of the source code names only files that exist."""
+"""What the documentation says of the source code names only what exists."""
 
 import pathlib
+import pkgutil
 import re
 
 import pytest
@@ -38,3 +39,16 @@ def test_every_module_has_a_row_in_the_readme() -> None:
     # One row for all of them.
     generator = {module for module in modules if module.startswith("glare_murano/package/hot/")}
     assert named == modules - generator
+
+
+_PAGES = (ROOT / "doc" / "source").rglob("*.rst")
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {n for page in _PAGES for n in re.findall(r"^\.\. auto\w+:: (\S+)", page.read_text(), re.M)}
+    ),
+)
+def test_a_name_that_a_page_shows_exists(name: str) -> None:
+    assert pkgutil.resolve_name(name) is not None
