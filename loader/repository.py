@@ -19,7 +19,8 @@ from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_v
 from glare_murano.package.errors import shown
 from glare_murano.resolver import PackageVersion
 from loader import errors
-from loader.catalogs.glare import ARTIFACTS_PATH, name_lists, next_marker
+from loader.catalogs.glare import ARTIFACTS_PATH, next_marker
+from loader.catalogs.name_lists import name_lists
 from loader.counters import Counters
 from loader.references import PackageReference
 from loader.transport import download, retries, sessions
@@ -140,7 +141,7 @@ class Repository:
 
         :raises CatalogError: if Glare does not answer.
         """
-        for names in name_lists(fqns):
+        for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
             yield from self.packages([("name", f"in:{','.join(names)}"), *filters])
 
     def subclasses(self, class_name: str) -> set[PackageVersion]:

@@ -651,7 +651,7 @@ _TRICKLES = pytest.mark.parametrize(
 def test_a_batch_that_arrives_too_slowly_is_given_up(
     server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.catalogs.glare._BATCH_TIMEOUT", 0.1)
+    monkeypatch.setattr("loader.catalogs.planning._BATCH_TIMEOUT", 0.1)
     release, server.archive = server.release, bytes(512)
     server.faults = [fault]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies
 
-from loader.catalogs.glare import BATCH_ERRORS, read_batch
+from loader.catalogs.batches import BATCH_ERRORS, read_batch
 
 ARCHIVES = {"a": b"first" * 200, "b": b"", "c": b"third" * 1000}
 SIZES = {name: len(data) for name, data in ARCHIVES.items()}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Batches: several archives in one answer, a TAR stream."""
+
+import tarfile
+from collections.abc import Iterator, Mapping
+
+# The errors of ``read_batch``.
+BATCH_ERRORS = (tarfile.TarError, ValueError)
+_END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
+
+
+def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+    """Yield the archives in a batch, a TAR stream, each with the id of its artifact.
+
+    Only plain files are read, as the server writes them. The library's own reader
+    follows every kind of header, and may never end.
+
+    :param sizes: id of each requested artifact -> size of its archive.
+    :raises BATCH_ERRORS: if the stream breaks off, or contains anything else.
+    """
+    stream = _Stream(pieces)
+    missing = dict(sizes)
+    while (header := stream.read(tarfile.BLOCKSIZE)) != _END_OF_BATCH:
+        member = tarfile.TarInfo.frombuf(header, "ascii", "strict")
+        if member.type != tarfile.REGTYPE or missing.pop(member.name, None) != member.size:
+            raise ValueError(
+                f"the batch contains {member.name[:80]!r}, which was not requested with its size"
+            )
+        yield member.name, stream.read(member.size)
+        stream.read(-member.size % tarfile.BLOCKSIZE)
+
+
+class _Stream:
+    """Pieces of any size, read in the sizes of TAR."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        while len(self._rest) < size:
+            piece = next(self._pieces, b"")
+            if not piece:
+                raise ValueError("the batch breaks off")
+            self._rest += piece
+        found, self._rest = self._rest[:size], self._rest[size:]
+        return found

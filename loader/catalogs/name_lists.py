@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The names of packages, in lists that fit into the URL of a request."""
+
+from collections.abc import Collection, Iterator
+
+from glare_murano.package import InvalidName
+from glare_murano.package.manifest import check_required_name
+
+# Characters of all names in one URL; servers accept 8190 in a whole URL.
+_NAMES_LENGTH = 4000
+
+
+def name_lists(fqns: Collection[str], max_length: int, separator: str) -> Iterator[list[str]]:
+    """Split names into lists that fit into a URL, without names that a service cannot keep.
+
+    :param max_length: the characters of the longest name that it can keep.
+    """
+    names: list[str] = []
+    length = 0
+    for fqn in dict.fromkeys(fqns):
+        if len(fqn) > max_length or not _is_name(fqn):
+            continue
+        if names and length + len(fqn) > _NAMES_LENGTH:
+            yield names
+            names, length = [], 0
+        names.append(fqn)
+        length += len(fqn) + len(separator)
+    if names:
+        yield names
+
+
+def _is_name(fqn: str) -> bool:
+    try:
+        check_required_name(fqn)
+    except InvalidName:
+        return False
+    return True
