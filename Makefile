@@ -11,6 +11,8 @@ CORE := .cache/murano-16.0.0/meta
 CORE_READY := $(CORE)/.ready
 SWIFT := .cache/swift
 SWIFT_READY := $(SWIFT)/.ready
+GLANCE := .cache/glance
+GLANCE_READY := $(GLANCE)/.ready
 
 DOCS := .cache/docs
 DOCS_READY := $(DOCS)/.ready
@@ -20,7 +22,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift demo test services murano-tests bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift glance demo test services murano-tests bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +42,7 @@ help:
 venv: $(READY)
 core-library: $(CORE_READY)
 swift: $(SWIFT_READY)
+glance: $(GLANCE_READY)
 
 $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
@@ -66,17 +69,24 @@ $(SWIFT_READY): tests/functional/swift.txt
 	    --only-binary :all: -r $<
 	@touch $@
 
+# Glance, with this project's part for it, and a Keystone of its own.
+$(GLANCE_READY): constraints-glance.txt requirements.txt setup.cfg
+	@echo "Building $(GLANCE), once; it takes a minute or two."
+	@.ci/environment $(PYTHON) $(GLANCE) -c constraints-glance.txt keystone psycopg2-binary \
+	    PyMySQL waitress -e '.[glance]'
+	@touch $@
+
 # exec, so that what stops make stops the demo, which then cleans up.
 demo: $(READY) $(CORE_READY)
 	@exec $(BIN)/python -W ignore -m examples.demo $(CORE)
 
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.
-test: $(READY) $(CORE_READY)
+test: $(READY) $(CORE_READY) $(GLANCE_READY)
 	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services'
 	$(PYTEST) tests/integration -m 'not services'
 
-services: $(READY) $(CORE_READY) $(SWIFT_READY)
+services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
 	$(BIN)/python -m tests.prerequisites
 	$(PYTEST) tests/functional -m services
 	$(PYTEST) tests/integration -m services

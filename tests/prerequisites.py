@@ -22,6 +22,7 @@ CACHE = pathlib.Path(__file__).parents[1] / ".cache"
 MURANO = CACHE / "murano-16.0.0"
 CORE_LIBRARY = MURANO / "meta"
 SWIFT = CACHE / "swift" / "bin"
+GLANCE = CACHE / "glance" / "bin"
 
 # Of the databases that every server has.
 _MARIADB = "mysql+pymysql://root@127.0.0.1/mysql"
@@ -42,6 +43,13 @@ def swift() -> pathlib.Path:
     if not (SWIFT / "swift-proxy-server").is_file():
         _fail(f"Swift is not in {SWIFT}: run 'make swift'")
     return SWIFT
+
+
+def glance() -> pathlib.Path:
+    """Return the directory of Glance's programs."""
+    if not (GLANCE / "glance-manage").is_file():
+        _fail(f"Glance is not in {GLANCE}: run 'make glance'")
+    return GLANCE
 
 
 def program(name: str, package: str) -> str:
@@ -112,5 +120,5 @@ def _reason(check: Callable[[], object]) -> str:
 
 
 if __name__ == "__main__":
-    reasons = map(_reason, (mariadb, postgresql, rabbitmq, swift, core_library))
+    reasons = map(_reason, (mariadb, postgresql, rabbitmq, swift, glance, core_library))
     sys.exit("\n".join(filter(None, reasons)) or None)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Images: the form in which Glance keeps packages.
+
+A package is an image of its own container format. Its id follows from project, name and
+version, so that Glance itself refuses a duplicate. All that the archive says is in
+properties with the prefix ``murano_``, which nobody but the server can write. They are
+strings; lists and mappings are JSON. Servers write and read images by this module, and the
+loader reads them by it.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from glare_murano import fields, wire
+from glare_murano.package import Contents, Version
+
+CONTAINER_FORMAT = "murano"
+DISK_FORMAT = "raw"
+ACTIVE = "active"
+
+# Of all properties that only the server can write.
+PREFIX = "murano_"
+
+VERSION = "murano_version"
+SHA256 = "murano_sha256"
+REQUIREMENTS = "murano_requirements"
+CLASSES = "murano_classes"
+# When the package was published, as an ISO 8601 time. Before that it does not count.
+PUBLISHED = "murano_published"
+# Why the owner withdrew the package.
+YANKED = "murano_yanked"
+# Why the last import was refused, word for word.
+REFUSAL = "murano_refusal"
+DESCRIPTION = "murano_description"
+TAGS = "murano_tags"
+
+# Fields whose property has another name.
+_NAMES = {"class_definitions": CLASSES}
+
+# Of the version 5 UUIDs of packages. Another value would be another catalogue.
+_NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
+
+
+def image_id(project_id: str, fqn: str, version: Version | str) -> str:
+    """Return the id of a package's image.
+
+    >>> image_id("demo", "org.example.db", "1.0.0")
+    '...'
+
+    :param project_id: the owner.
+    """
+    key = json.dumps([project_id, fqn, str(version)], separators=(",", ":"))
+    return str(uuid.uuid5(_NAMESPACE, key))
+
+
+def property_name(field: str) -> str:
+    """Return the name of the property that keeps a field of ``fields.FIELDS``."""
+    return _NAMES.get(field, f"{PREFIX}{field}")
+
+
+def properties(contents: Contents, sha256: str) -> dict[str, str]:
+    """Return the properties of a package, by name.
+
+    :param sha256: the digest of its archive, in hexadecimal.
+    """
+    common = fields.common_from_contents(contents)
+    values = {property_name(name): value for name, value in fields.from_contents(contents).items()}
+    values |= {PREFIX + name: value for name, value in common.items()}
+    values |= {VERSION: str(contents.manifest.version), SHA256: sha256}
+    return {name: _encode(value) for name, value in values.items() if value}
+
+
+def is_release(image: Mapping[str, Any]) -> bool:
+    """Return whether an image is a published release.
+
+    It is not if it is inactive, if it was imported but not published, or if its name or its
+    owner has changed since.
+
+    :param image: the image as Glance's API shows it, with its properties.
+    """
+    if image.get("container_format") != CONTAINER_FORMAT or image.get("status") != ACTIVE:
+        return False
+    if not image.get(PUBLISHED) or not isinstance(image.get(VERSION), str):
+        return False
+    return image.get("id") == image_id(
+        str(image.get("owner")), str(image.get("name")), image[VERSION]
+    )
+
+
+def release(image: Mapping[str, Any]) -> wire.Release:
+    """Read a release from an image.
+
+    :raises glare_murano.wire.Malformed: if a property is missing or has another form.
+    """
+    return wire.release_from_json(
+        {
+            "id": image.get("id"),
+            "name": image.get("name"),
+            "version": image.get(VERSION),
+            "requirements": decode(image.get(REQUIREMENTS) or "{}", REQUIREMENTS),
+            "class_definitions": decode(image.get(CLASSES) or "[]", CLASSES),
+            "sha256": image.get(SHA256),
+            "size": image.get("size"),
+            "owner": image.get("owner"),
+            "visibility": image.get("visibility"),
+            "yanked": image.get(YANKED),
+        }
+    )
+
+
+def decode(value: str, name: str) -> Any:
+    """Read the list or mapping of a property.
+
+    :raises glare_murano.wire.Malformed: if it is not JSON.
+    """
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise wire.Malformed(f"{name} is not valid JSON") from error
+
+
+def _encode(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The real Glance, in a process of its own, and clients of it."""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.functional.glance import service
+from tests.functional.glance.image_client import ImageClient
+
+_counter = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
+    """One process on SQLite, without Keystone, shared by the tests that fit it."""
+    with service.running(tmp_path_factory.mktemp("glance")) as running:
+        yield running
+
+
+@pytest.fixture
+def glance_project() -> str:
+    """A project of the test's own."""
+    return f"project{next(_counter)}"
+
+
+@pytest.fixture
+def images_of(glance: service.Glance) -> Callable[..., ImageClient]:
+    """Clients by project, and by roles, with those that Keystone implies."""
+    return lambda project, roles="member,reader": ImageClient(glance.url, f"user:{project}:{roles}")
+
+
+@pytest.fixture
+def images(images_of: Callable[..., ImageClient], glance_project: str) -> ImageClient:
+    """A client of a member of the test's project."""
+    return images_of(glance_project)
+
+
+@pytest.fixture
+def image_admin(images_of: Callable[..., ImageClient]) -> ImageClient:
+    """A client of an administrator of another project."""
+    return images_of("admin", "admin,member,reader")

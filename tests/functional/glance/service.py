@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The real Glance on this host, in the environment that ``make glance`` builds.
+
+It is configured by the files of this project that an operator installs. Without Keystone,
+a filter of the tests trusts each token.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import subprocess
+from collections.abc import Callable, Iterator
+
+from tests import prerequisites, processes
+from tests.functional import databases, keystone
+
+ETC = processes.ROOT / "glare_murano" / "glance" / "etc"
+CONTAINER_FORMATS = "bare,ovf,docker,compressed,murano"
+
+_PASTE = "glance-api-paste.ini"
+_KEYSTONE_FILTER = "keystonemiddleware.auth_token:filter_factory"
+_TRUSTING_FILTER = "tests.functional.glance.trusted_tokens:filter_factory"
+
+# Where a request goes on to that another process has staged the image for.
+_NO_KEYSTONE = "auth_type = password\nauth_url = http://127.0.0.1:9/v3"
+
+_CONF = """\
+[DEFAULT]
+log_file = {folder}/glance-{port}.log
+enabled_backends = files:file
+worker_self_reference_url = http://127.0.0.1:{port}
+{options}
+
+[database]
+connection = {database}
+
+[glance_store]
+default_backend = files
+
+[files]
+filesystem_store_datadir = {folder}/images
+
+[os_glance_staging_store]
+filesystem_store_datadir = {folder}/staging
+
+[os_glance_tasks_store]
+filesystem_store_datadir = {folder}/tasks
+
+[image_format]
+container_formats = {formats}
+
+[oslo_policy]
+policy_file = policy.yaml
+policy_dirs = policy.d
+
+[paste_deploy]
+flavor = keystone
+config_file = {folder}/{paste}
+
+[keystone_authtoken]
+{keystone}
+"""
+
+# It takes the command line for its own.
+_SERVER = """\
+import sys
+import waitress
+port = sys.argv.pop()
+from glance.wsgi.api import application
+waitress.serve(application, host="127.0.0.1", port=port, threads=8)
+"""
+
+Database = Callable[[pathlib.Path], contextlib.AbstractContextManager[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Glance:
+    """A Glance that runs.
+
+    :param urls: one for each of its processes.
+    :param folder: all that it keeps: ``images``, ``staging`` and its logs.
+    :param database: the URL of its database.
+    :param processes: by their URLs, for tests that kill one.
+    """
+
+    urls: tuple[str, ...]
+    folder: pathlib.Path
+    database: str
+    processes: tuple["subprocess.Popen[bytes]", ...]
+
+    @property
+    def url(self) -> str:
+        """The URL of the first process."""
+        return self.urls[0]
+
+    @property
+    def staging(self) -> pathlib.Path:
+        """The directory of staged archives."""
+        return self.folder / "staging"
+
+    def log(self) -> str:
+        """Return what all processes have logged."""
+        return "".join(path.read_text() for path in sorted(self.folder.glob("glance-*.log")))
+
+
+@contextlib.contextmanager
+def running(
+    folder: pathlib.Path,
+    database: Database = databases.sqlite,
+    identity: keystone.Keystone | None = None,
+    count: int = 1,
+    options: str = "",
+    change: Callable[[pathlib.Path], object] = lambda _: None,
+) -> Iterator[Glance]:
+    """Run it, with all that it keeps in a folder.
+
+    :param identity: the Keystone that authenticates; by default each token is trusted.
+    :param count: how many processes share database, store and staging area.
+    :param options: of the group ``[DEFAULT]``, beside those of the tests.
+    :param change: changes the configuration files in a folder before a process starts.
+    """
+    prerequisites.glance()
+    for name in ("images", "staging", "tasks"):
+        (folder / name).mkdir()
+    (folder / _PASTE).write_text(_paste(identity))
+    ports = [processes.free_port() for _ in range(count)]
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(database(folder))
+        for port in ports:
+            _configure(folder / f"etc-{port}", folder, port, url, identity, options)
+            change(folder / f"etc-{port}")
+        _manage(folder / f"etc-{ports[0]}", "db", "sync")
+        started = [
+            stack.enter_context(start(folder / f"etc-{port}", port, folder / f"{port}.out"))
+            for port in ports
+        ]
+        yield Glance(
+            tuple(f"http://127.0.0.1:{port}" for port in ports), folder, url, tuple(started)
+        )
+
+
+def start(
+    etc: pathlib.Path, port: int, output: pathlib.Path
+) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
+    """Start a process of Glance that is configured."""
+    command = (prerequisites.glance() / "python", "-W", "ignore", "-c", _SERVER, port)
+    environment = {"OS_GLANCE_CONFIG_DIR": str(etc), "PYTHONPATH": str(processes.ROOT)}
+    return processes.listening(command, port, output, environment)
+
+
+def _configure(
+    etc: pathlib.Path,
+    folder: pathlib.Path,
+    port: int,
+    database: str,
+    identity: keystone.Keystone | None,
+    options: str,
+) -> None:
+    """Write the configuration of a process, as the documentation describes."""
+    etc.mkdir()
+    conf = _CONF.format(
+        folder=folder,
+        port=port,
+        database=database,
+        paste=_PASTE,
+        formats=CONTAINER_FORMATS,
+        options=options,
+        keystone=identity.middleware if identity else _NO_KEYSTONE,
+    )
+    (etc / "glance-api.conf").write_text(conf)
+
+
+def _paste(identity: keystone.Keystone | None) -> str:
+    text = (ETC / _PASTE).read_text()
+    return text if identity else text.replace(_KEYSTONE_FILTER, _TRUSTING_FILTER)
+
+
+def _manage(etc: pathlib.Path, *arguments: str) -> None:
+    program = prerequisites.glance() / "glance-manage"
+    command = [str(program), "--config-file", str(etc / "glance-api.conf"), *arguments]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, f"{command}: {finished.stdout}{finished.stderr}"
