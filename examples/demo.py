@@ -31,7 +31,8 @@ from murano.common import engine as murano_engine
 from oslo_log import log as logging
 
 from glare_murano.package import GlareMuranoError
-from loader import Counters, local_packages, publishing
+from loader import Counters, publishing
+from loader.authoring import local_packages
 from loader.engine import adapter, patches
 from loader.repository import Repository
 

@@ -12,9 +12,10 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from loader import concurrency, errors, local_packages, publishing, saving
+from loader import concurrency, errors, publishing, saving
+from loader.authoring import local_packages
+from loader.authoring.local_packages import LocalPackage
 from loader.catalogs.base import Catalog
-from loader.local_packages import LocalPackage
 from loader.publishing import State, Step, UploadProgress
 from loader.references import PackageReference
 from loader.repository import Repository, StoredPackage, Visibility

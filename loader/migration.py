@@ -22,10 +22,11 @@ from glare_murano.package import (
     VersionSpec,
 )
 from glare_murano.package.manifest import CORE_LIBRARY
-from loader import concurrency, errors, local_packages, publishing
+from loader import concurrency, errors, publishing
+from loader.authoring import local_packages
+from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano
 from loader.catalogs.base import Catalog
-from loader.local_packages import LocalPackage
 from loader.publishing import PublishError, State, Step
 from loader.repository import Repository, StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter

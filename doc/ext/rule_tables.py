@@ -3,7 +3,7 @@
 """Directives that list rules with the strings below their codes.
 
 ``refusal-rules`` lists those of ``glare_murano.package.rules``, ``check-rules`` those of
-``loader.check_rules``, and ``compatibility-rules`` those
+``loader.authoring.check_rules``, and ``compatibility-rules`` those
 of ``loader.compatibility.changes``, with the part of the version that they raise. Their arguments
 are the first words of codes: ``.. refusal-rules:: archive path`` makes a table of all codes that
 begin with ``archive-`` or ``path-``.
@@ -18,7 +18,7 @@ from docutils.parsers.rst import Directive
 from sphinx.pycode import ModuleAnalyzer
 
 from glare_murano.package import rules
-from loader import check_rules
+from loader.authoring import check_rules
 from loader.compatibility import changes
 
 

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from loader import building
+from loader.authoring import building
 from loader.commands import base
 
 

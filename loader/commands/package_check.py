@@ -7,9 +7,10 @@ import contextlib
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from loader import checking, errors, findings, local_packages
+from loader import errors
+from loader.authoring import checking, findings, local_packages
+from loader.authoring.findings import Finding, Level
 from loader.commands import base
-from loader.findings import Finding, Level
 
 
 class CheckPackages(base.Command):

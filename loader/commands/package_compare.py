@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from glare_murano.package import Archive, read_manifest
-from loader import local_packages
+from loader.authoring import local_packages
 from loader.commands import base
 from loader.compatibility import compare
 

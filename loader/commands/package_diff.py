@@ -4,7 +4,7 @@
 
 import argparse
 
-from loader import differences
+from loader.authoring import differences
 from loader.commands import base
 
 

@@ -6,7 +6,7 @@ import argparse
 import pathlib
 import shlex
 
-from loader import package_template
+from loader.authoring import package_template
 from loader.commands import base
 
 

@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from loader import bundles, local_packages, publishing
+from loader import bundles, publishing
+from loader.authoring import local_packages
 from loader.commands import base, progress
 from loader.publishing import State, Step
 from loader.repository import Visibility

@@ -11,7 +11,7 @@ from typing import Any
 
 from osc_lib.cli import format_columns
 
-from loader import releasing
+from loader.authoring import releasing
 from loader.commands import base
 from loader.commands.package_publish import PublishPackages
 

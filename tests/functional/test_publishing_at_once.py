@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from glare_murano import wire
-from loader import local_packages, publishing
+from loader import publishing
+from loader.authoring import local_packages
 from loader.publishing import PublishError, State, Step
 from loader.repository import Repository
 from tests import packages

@@ -11,7 +11,8 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 from glare_murano.package import Version
-from loader import local_packages, publishing
+from loader import publishing
+from loader.authoring import local_packages
 from loader.repository import Repository
 from tests import packages
 from tests.integration import tasks

@@ -15,7 +15,7 @@ import yaml
 
 from examples import demo
 from glare_murano.package import VersionSpec
-from loader import package_template
+from loader.authoring import package_template
 from loader.engine import adapter, test_cases, test_runner
 from loader.errors import CatalogError
 from tests import packages, processes

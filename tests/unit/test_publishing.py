@@ -6,7 +6,8 @@ import pathlib
 import pytest
 
 from glare_murano.package import VersionSpec
-from loader import local_packages, publishing
+from loader import publishing
+from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
 from tests import packages
 

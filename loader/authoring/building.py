@@ -11,8 +11,9 @@ import uuid
 
 from glare_murano.package import Archive, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
-from loader import errors, fs, local_packages
-from loader.local_packages import LocalPackage
+from loader import errors, fs
+from loader.authoring import local_packages
+from loader.authoring.local_packages import LocalPackage
 
 
 class BuildError(errors.LoaderError, ValueError):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from glare_murano.package import InvalidName
-from loader import package_template
-from loader.checking import check
+from loader.authoring import package_template
+from loader.authoring.checking import check
 
 
 @pytest.mark.parametrize("package_type", ["Application", "Library"])

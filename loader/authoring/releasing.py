@@ -26,7 +26,8 @@ from glare_murano.package import (
 from glare_murano.package.archive import Source
 from glare_murano.package.manifest import MANIFEST_FILE, with_ranges, with_version
 from glare_murano.package.safe_yaml import MAX_SIZE
-from loader import errors, local_packages
+from loader import errors
+from loader.authoring import local_packages
 from loader.catalogs.directory import DEV
 from loader.compatibility import Comparison, Requirements, Verdict, compare
 

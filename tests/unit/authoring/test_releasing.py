@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from glare_murano.package import Archive, Version, read_manifest
-from loader import releasing
+from loader.authoring import releasing
+from loader.authoring.local_packages import InvalidPackages
+from loader.authoring.releasing import ReleaseError
 from loader.compatibility import Part
-from loader.local_packages import InvalidPackages
-from loader.releasing import ReleaseError
 from tests import packages
 
 NAME = "org.a"

@@ -21,11 +21,11 @@ from glare_murano.package.contents import CLASSES_DIRECTORY, FORMS_DIRECTORY, re
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
 from glare_murano.package.safe_yaml import MAX_SIZE, YAQL, compose, line_of
-from loader import local_packages
-from loader.check_rules import CheckRule
+from loader.authoring import local_packages
+from loader.authoring.check_rules import CheckRule
+from loader.authoring.findings import Finding, Level
 from loader.compatibility import Requirements, Verdict, compare, expressions, smallest_version
 from loader.compatibility.nodes import entries, is_expression, pairs
-from loader.findings import Finding, Level
 
 _UNVERSIONED = Version("0.0.0")
 _CLASS_SUFFIXES = (".yaml", ".yml")

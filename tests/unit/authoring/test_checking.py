@@ -11,17 +11,17 @@ import jsonschema
 import pytest
 
 from glare_murano.package import rules
-from loader import building, check_rules, findings
-from loader.check_rules import CheckRule
-from loader.checking import check, check_version
+from loader.authoring import building, check_rules, findings
+from loader.authoring.check_rules import CheckRule
+from loader.authoring.checking import check, check_version
+from loader.authoring.findings import Finding, Level
+from loader.authoring.local_packages import InvalidPackages
 from loader.compatibility import DifferentPackages, changes
-from loader.findings import Finding, Level
-from loader.local_packages import InvalidPackages
 from tests import packages
 
 NAME = "org.a"
 THING = "Classes/Thing.yaml"
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 
 # What SARIF 2.1.0 requires of what is written here (OASIS, sections 3.13 to 3.52).
 SARIF = {
