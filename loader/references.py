@@ -8,6 +8,11 @@ from typing import Self
 
 from glare_murano.package import VersionSpec
 from glare_murano.package.manifest import check_required_name
+from loader import errors
+
+
+class AmbiguousReference(errors.LoaderError, ValueError):
+    """A reference means several packages, and one was expected."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,16 +22,12 @@ from loader import errors
 from loader.catalogs.glare import ARTIFACTS_PATH, next_marker
 from loader.catalogs.name_lists import name_lists
 from loader.counters import Counters
-from loader.references import PackageReference
+from loader.references import AmbiguousReference, PackageReference
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
 _PAGE = 100
-
-
-class AmbiguousReference(errors.LoaderError, ValueError):
-    """A reference means several things, and one was expected."""
 
 
 Visibility = Literal["private", "public"]

@@ -44,8 +44,8 @@ from loader.catalogs.glare import GlareCatalog
 from loader.compatibility import Requirements
 from loader.counters import Counters
 from loader.loader import PackageLoader
-from loader.references import PackageReference
-from loader.repository import AmbiguousReference, Repository
+from loader.references import AmbiguousReference, PackageReference
+from loader.repository import Repository
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from loader import cached_packages, errors
-from loader.cache import store
+from loader import errors
+from loader.cache import cached_packages, store
+from loader.cache.cached_packages import CachedPackage
 from loader.cache.store import Cache
-from loader.cached_packages import CachedPackage
 from loader.commands import base
 from loader.references import PackageReference
 

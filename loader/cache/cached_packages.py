@@ -12,8 +12,7 @@ from glare_murano.package import Archive, GlareMuranoError, Version
 from glare_murano.package.contents import read_manifest
 from loader import errors
 from loader.cache.store import Cache, StoredArchive
-from loader.references import PackageReference
-from loader.repository import AmbiguousReference
+from loader.references import AmbiguousReference, PackageReference
 
 
 @dataclasses.dataclass(frozen=True)
