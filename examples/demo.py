@@ -34,7 +34,7 @@ from glare_murano.package import GlareMuranoError
 from loader import Counters, publishing
 from loader.authoring import local_packages
 from loader.engine import adapter, patches
-from loader.repository import Repository
+from loader.repository.client import Repository
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

@@ -18,7 +18,7 @@ from loader.authoring.local_packages import LocalPackage
 from loader.catalogs.base import Catalog
 from loader.publishing import State, Step, UploadProgress
 from loader.references import PackageReference
-from loader.repository import Repository, StoredPackage, Visibility
+from loader.repository.client import Repository, StoredPackage, Visibility
 
 # Fields that a publisher may change.
 _FIELDS = ("display_name", "description", "tags", "categories", "keywords")

@@ -28,7 +28,7 @@ from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano
 from loader.catalogs.base import Catalog
 from loader.publishing import PublishError, State, Step
-from loader.repository import Repository, StoredPackage, Visibility
+from loader.repository.client import Repository, StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter
 
 # Called with a package, the number of bytes so far, and of all bytes.

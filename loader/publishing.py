@@ -19,7 +19,7 @@ from glare_murano.package import Version, VersionSpec
 from loader import concurrency, errors
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs.base import Catalog
-from loader.repository import Repository, StoredPackage, Visibility
+from loader.repository.client import Repository, StoredPackage, Visibility
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"

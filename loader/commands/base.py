@@ -45,7 +45,7 @@ from loader.compatibility import Requirements
 from loader.counters import Counters
 from loader.loader import PackageLoader
 from loader.references import AmbiguousReference, PackageReference
-from loader.repository import Repository
+from loader.repository.client import Repository
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange

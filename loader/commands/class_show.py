@@ -9,10 +9,11 @@ from typing import Any
 
 from osc_lib.cli import format_columns
 
-from loader import errors, schemas
+from loader import errors
 from loader.commands import base
-from loader.package_search import Search
-from loader.repository import StoredPackage
+from loader.repository import class_schemas
+from loader.repository.client import StoredPackage
+from loader.repository.package_search import Search
 
 
 class ListClasses(base.Lister):
@@ -104,7 +105,7 @@ class ShowSchema(base.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         arguments = (parsed_args.method, parsed_args.version, parsed_args.package)
-        schema = schemas.class_schema(self.murano, parsed_args.name, *arguments)
+        schema = class_schemas.class_schema(self.murano, parsed_args.name, *arguments)
         self.app.stdout.write(json.dumps(schema, indent=2) + "\n")
 
 

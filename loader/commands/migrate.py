@@ -11,7 +11,7 @@ from typing import Any
 from loader import migration
 from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
-from loader.repository import Repository
+from loader.repository.client import Repository
 
 
 class MigratePackages(base.Lister):

@@ -13,7 +13,7 @@ from loader.catalogs.glare import GlareCatalog
 from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
 from loader.publishing import State
-from loader.repository import Repository
+from loader.repository.client import Repository
 
 _WOULD = {
     State.MISSING: "would be copied",

@@ -8,10 +8,10 @@ from typing import Any
 
 from osc_lib.cli import format_columns
 
-from loader import dependents
 from loader.commands import base
-from loader.package_search import Search
-from loader.repository import StoredPackage
+from loader.repository import dependents
+from loader.repository.client import StoredPackage
+from loader.repository.package_search import Search
 
 # Option -> filter of Glare's API, and the option's help.
 _FILTERS = {

@@ -13,7 +13,7 @@ from loader import bundles, publishing
 from loader.authoring import local_packages
 from loader.commands import base, progress
 from loader.publishing import State, Step
-from loader.repository import Visibility
+from loader.repository.client import Visibility
 
 _WOULD = {
     State.MISSING: "would be uploaded and published",

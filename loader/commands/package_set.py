@@ -5,9 +5,9 @@
 import argparse
 from collections.abc import Sequence
 
-from loader import dependents
 from loader.commands import base
-from loader.repository import StoredPackage
+from loader.repository import dependents
+from loader.repository.client import StoredPackage
 
 _LISTS = {"tag": "tags", "category": "categories"}
 

@@ -10,9 +10,10 @@ from typing import Any, TextIO
 
 from cliff.formatters import base as formatters
 
-from loader import dependency_graph, drawings, errors
+from loader import errors
 from loader.commands import base
-from loader.dependency_graph import Requirement
+from loader.repository import dependency_graph, drawings
+from loader.repository.dependency_graph import Requirement
 
 _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loader import copying
-from loader.repository import Repository
+from loader.repository.client import Repository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack

@@ -18,7 +18,7 @@ from loader.catalogs import murano as murano_catalog
 from loader.catalogs.glare import GlareCatalog
 from loader.counters import Counters
 from loader.migration import Migration, Result
-from loader.repository import Repository
+from loader.repository.client import Repository
 from loader.transport.adapter import ServiceAdapter
 from tests import packages
 from tests.functional import murano_api

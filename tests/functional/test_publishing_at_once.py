@@ -12,7 +12,7 @@ from glare_murano import wire
 from loader import publishing
 from loader.authoring import local_packages
 from loader.publishing import PublishError, State, Step
-from loader.repository import Repository
+from loader.repository.client import Repository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack

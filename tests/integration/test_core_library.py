@@ -13,7 +13,7 @@ from keystoneauth1 import token_endpoint
 from glare_murano.package import Version
 from loader import publishing
 from loader.authoring import local_packages
-from loader.repository import Repository
+from loader.repository.client import Repository
 from tests import packages
 from tests.integration import tasks
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from glare_murano import wire
 from glare_murano.package import VersionSpec
-from loader.repository import Repository, StoredPackage
+from loader.repository.client import Repository, StoredPackage
 
 
 def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:

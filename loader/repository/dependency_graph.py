@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from glare_murano.package import VersionSpec
 from glare_murano.resolver import Demand
 from glare_murano.wire import Query
-from loader import dependents, errors, resolution
+from loader import errors, resolution
 from loader.catalogs.base import Catalog
-from loader.repository import Repository, StoredPackage
+from loader.repository import dependents
+from loader.repository.client import Repository, StoredPackage
 
 MISSING = "missing"
 EXTERNAL = "in the engine"

@@ -8,7 +8,7 @@ Names and ranges are input: each form escapes them by its own rules.
 import html
 from collections.abc import Iterator, Sequence
 
-from loader.dependency_graph import Requirement, by_requirer
+from loader.repository.dependency_graph import Requirement, by_requirer
 
 _REPEATED = " (*)"
 

@@ -6,8 +6,9 @@ import xml.etree.ElementTree
 
 import pytest
 
-from loader import dependency_graph, drawings, errors
-from loader.dependency_graph import Requirement
+from loader import errors
+from loader.repository import dependency_graph, drawings
+from loader.repository.dependency_graph import Requirement
 
 # The wiki and the blog require the database, which is in a cycle with its driver.
 GRAPH = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from glare_murano.package import InvalidName, VersionSpec
 from glare_murano.package.errors import quoted
-from loader.repository import Repository, StoredPackage
+from loader.repository.client import Repository, StoredPackage
 
 _PATTERN = re.compile(r"[A-Za-z0-9_.*-]{1,255}\Z")
 
