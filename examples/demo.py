@@ -31,9 +31,10 @@ from murano.common import engine as murano_engine
 from oslo_log import log as logging
 
 from glare_murano.package import GlareMuranoError
-from loader import Counters, publishing
+from loader import Counters
 from loader.authoring import local_packages
 from loader.engine import adapter, patches
+from loader.publishing import publication
 from loader.repository.client import Repository
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
@@ -241,8 +242,8 @@ def publish_all(
     """Publish directories for every project, as ``openstack murano package publish`` does."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         packages = local_packages.read_all(directories, pathlib.Path(folder))
-        steps = publishing.plan(repository, packages, "public")
-        publishing.publish(repository, publishing.upload(repository, steps), "public")
+        steps = publication.plan(repository, packages, "public")
+        publication.publish(repository, publication.upload(repository, steps), "public")
     for package in packages:
         print(f"    {package}")
     return f"{len(packages)} published"

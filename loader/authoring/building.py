@@ -2,7 +2,7 @@
 
 """Build the archive of a package, which is the same for the same files.
 
-Nothing is published; ``publishing`` packs directories by itself.
+Nothing is published; ``publishing/publication`` packs directories by itself.
 """
 
 import hashlib

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from loader import migration
 from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
+from loader.publishing import migration
 from loader.repository.client import Repository
 
 

@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from loader import copying
 from loader.catalogs.glare import GlareCatalog
 from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
-from loader.publishing import State
+from loader.publishing import copying
+from loader.publishing.publication import State
 from loader.repository.client import Repository
 
 _WOULD = {

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from loader import bundles, publishing
 from loader.authoring import local_packages
 from loader.commands import base, progress
-from loader.publishing import State, Step
+from loader.publishing import bundles, publication
+from loader.publishing.publication import State, Step
 from loader.repository.client import Visibility
 
 _WOULD = {
@@ -116,10 +116,10 @@ class PublishPackages(base.Lister):
                 self.app.stderr.write(f"{package.place}: {warning}\n")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []
-        packages += publishing.find_requirements(packages, self.catalog, available)
-        steps = publishing.plan(self.repository, packages, arguments.visibility)
+        packages += publication.find_requirements(packages, self.catalog, available)
+        steps = publication.plan(self.repository, packages, arguments.visibility)
         if arguments.if_exists == "fail":
-            publishing.check_unpublished(steps)
+            publication.check_unpublished(steps)
         return steps
 
     def _publish(
@@ -127,13 +127,13 @@ class PublishPackages(base.Lister):
     ) -> None:
         with drafts_stay(self.app.stderr):
             with progress.shown("uploaded", self.app.stderr) as report:
-                uploaded = publishing.upload(
+                uploaded = publication.upload(
                     self.repository,
                     steps,
                     lambda _: {"categories": list(categories)} if categories else {},
                     progress=lambda p: report(str(p.package), p.sent, p.package.size),
                 )
-            publishing.publish(self.repository, uploaded, visibility)
+            publication.publish(self.repository, uploaded, visibility)
 
 
 @contextlib.contextmanager

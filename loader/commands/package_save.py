@@ -6,8 +6,8 @@ import argparse
 import pathlib
 
 from glare_murano.wire import Release
-from loader import saving
 from loader.commands import base, progress
+from loader.publishing import saving
 
 
 class SavePackage(base.Command):

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from loader import bundles
-from loader.bundles import BundleError
+from loader.publishing import bundles
+from loader.publishing.bundles import BundleError
 from tests import packages
 from tests.functional import proxy
 from tests.functional.client import Client

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loader import copying
+from loader.publishing import copying
 from loader.repository.client import Repository
 from tests import packages
 from tests.functional.client import Client

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import requests
 
-from loader import migration
 from loader.catalogs import murano as murano_catalog
 from loader.catalogs.glare import GlareCatalog
 from loader.counters import Counters
-from loader.migration import Migration, Result
+from loader.publishing import migration
+from loader.publishing.migration import Migration, Result
 from loader.repository.client import Repository
 from loader.transport.adapter import ServiceAdapter
 from tests import packages
@@ -248,7 +248,7 @@ def test_a_stopped_migration_goes_on(
     upload(f"{name}.app", Require={name: 1})
     with monkeypatch.context() as patch:
         # As Ctrl-C between the uploads and the publications.
-        patch.setattr(migration.publishing, "publish", _stop)
+        patch.setattr(migration.publication, "publish", _stop)
         with pytest.raises(KeyboardInterrupt):
             migrate()
     assert len(admin.names(owner=project, status="drafted")) == 2

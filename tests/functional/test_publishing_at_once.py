@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from glare_murano import wire
-from loader import publishing
 from loader.authoring import local_packages
-from loader.publishing import PublishError, State, Step
+from loader.publishing import publication
+from loader.publishing.publication import PublishError, State, Step
 from loader.repository.client import Repository
 from tests import packages
 from tests.functional.client import Client
@@ -27,15 +27,15 @@ class _Publisher:
         self._packages = local_packages.read_all([tree], folder)
 
     def plan(self) -> list[Step]:
-        return publishing.plan(self.repository, self._packages, "private")
+        return publication.plan(self.repository, self._packages, "private")
 
     def go_on(self, steps: list[Step]) -> str:
         """Upload and publish; returns the error."""
         try:
-            uploaded = publishing.upload(self.repository, steps)
+            uploaded = publication.upload(self.repository, steps)
         except PublishError as error:
             return str(error)
-        publishing.publish(self.repository, uploaded, "private")
+        publication.publish(self.repository, uploaded, "private")
         return ""
 
 

@@ -11,8 +11,8 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 from glare_murano.package import Version
-from loader import publishing
 from loader.authoring import local_packages
+from loader.publishing import publication
 from loader.repository.client import Repository
 from tests import packages
 from tests.integration import tasks
@@ -103,8 +103,8 @@ def applications(
         read += local_packages.read_all([folder], tmp_path)
     auth = token_endpoint.Token(glare_url, OWNER["token"])
     repository = Repository(ksa_session.Session(auth), endpoint=glare_url)
-    steps = publishing.plan(repository, read, "private")
-    publishing.publish(repository, publishing.upload(repository, steps), "private")
+    steps = publication.plan(repository, read, "private")
+    publication.publish(repository, publication.upload(repository, steps), "private")
     return {name: f"{required}.0" for name, required in names.items()}
 
 

@@ -16,9 +16,10 @@ from typing import IO, Any
 
 from glare_murano import wire
 from glare_murano.package import Version, VersionSpec
-from loader import concurrency, errors
+from loader import errors
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs.base import Catalog
+from loader.publishing import concurrency
 from loader.repository.client import Repository, StoredPackage, Visibility
 
 _Key = tuple[str, Version]

@@ -12,11 +12,12 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from loader import concurrency, errors, publishing, saving
+from loader import errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs.base import Catalog
-from loader.publishing import State, Step, UploadProgress
+from loader.publishing import concurrency, publication, saving
+from loader.publishing.publication import State, Step, UploadProgress
 from loader.references import PackageReference
 from loader.repository.client import Repository, StoredPackage, Visibility
 
@@ -99,8 +100,8 @@ def plan(
 
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))
-    publishing.find_requirements(archives, catalog, ())
-    for step in publishing.plan(target, archives, visibility):
+    publication.find_requirements(archives, catalog, ())
+    for step in publication.plan(target, archives, visibility):
         package = by_key[step.package.key]
         copies.append(Copy(package, step, step.stored))
     return copies
@@ -125,9 +126,9 @@ def copy(
         return {name: source[name] for name in _FIELDS if name in source}
 
     steps = [copy.step for copy in copies if copy.step]
-    uploaded = publishing.upload(target, steps, fields, progress=progress)
+    uploaded = publication.upload(target, steps, fields, progress=progress)
     if uploaded:
-        publishing.publish(target, uploaded, visibility)
+        publication.publish(target, uploaded, visibility)
     stored = {copy.source.key: copy.present for copy in copies if copy.present}
     stored |= {package.key: package for package in uploaded}
     for copy in copies:

@@ -22,12 +22,13 @@ from glare_murano.package import (
     VersionSpec,
 )
 from glare_murano.package.manifest import CORE_LIBRARY
-from loader import concurrency, errors, publishing
+from loader import errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano
 from loader.catalogs.base import Catalog
-from loader.publishing import PublishError, State, Step
+from loader.publishing import concurrency, publication
+from loader.publishing.publication import PublishError, State, Step
 from loader.repository.client import Repository, StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter
 
@@ -176,7 +177,7 @@ def compare(
             return
         entry.repository = found
         try:
-            (entry.step,) = publishing.plan(found, [_archive(entry)], entry.package.visibility)
+            (entry.step,) = publication.plan(found, [_archive(entry)], entry.package.visibility)
         except PublishError as error:
             entry.end(Result.REFUSED, error)
             return
@@ -220,7 +221,7 @@ def check_requirements(
                         and (_is_public(package) or package.owner == entry.package.owner)
                         for package in stored
                     )
-                    and not publishing.is_external(catalog, fqn, spec)
+                    and not publication.is_external(catalog, fqn, spec)
                 ]
                 if problems:
                     entry.end(Result.REFUSED, "\n".join(problems))
@@ -246,7 +247,7 @@ def migrate(
             raise ValueError(f"{entry.package} was not compared")
         owner, archive = entry.package.owner, entry.step.package
         try:
-            drafts[entry.package.id] = publishing.upload_one(
+            drafts[entry.package.id] = publication.upload_one(
                 _repository(entry),
                 entry.step,
                 entry.package.fields,
@@ -263,7 +264,9 @@ def migrate(
         package = group[0].package
         publisher = repository if package.is_public else _repository(group[0])
         try:
-            publishing.publish(publisher, [drafts[e.package.id] for e in group], package.visibility)
+            publication.publish(
+                publisher, [drafts[e.package.id] for e in group], package.visibility
+            )
         except errors.CatalogUnavailable:
             raise
         except errors.CatalogError as error:

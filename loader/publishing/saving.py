@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from glare_murano.package import VersionSpec
 from glare_murano.wire import Query, Release
-from loader import bundles, errors, resolution
-from loader.bundles import Entry
+from loader import errors, resolution
 from loader.catalogs.base import Catalog
+from loader.publishing import bundles
+from loader.publishing.bundles import Entry
 
 # Called with a release, and the number of bytes so far.
 Report = Callable[[Release, int], object]

@@ -6,9 +6,9 @@ import pathlib
 import pytest
 
 from glare_murano.package import VersionSpec
-from loader import publishing
 from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
+from loader.publishing import publication
 from tests import packages
 
 
@@ -22,5 +22,5 @@ def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
     package = dataclasses.replace(package, contents=contents)
     catalog = DirectoryCatalog(tmp_path / "catalog")
 
-    with pytest.raises(publishing.PublishError, match=r"requires org\.added in the range >=1"):
-        publishing.find_requirements([package], catalog, ())
+    with pytest.raises(publication.PublishError, match=r"requires org\.added in the range >=1"):
+        publication.find_requirements([package], catalog, ())
