@@ -40,7 +40,7 @@ from loader.errors import (
 from loader.fetcher import Fetcher, Progress
 from loader.formats.base import Package
 from loader.loader import PackageLoader
-from loader.lockfile import Lock, LockedCatalog
+from loader.lockfiles.lock import Lock, LockedCatalog
 from loader.offline import OfflineIndex
 from loader.pins import Pins
 

@@ -24,7 +24,7 @@ from loader.catalogs.base import Catalog
 from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
 from loader.loader import PackageLoader
-from loader.lockfile import Lock, LockedCatalog
+from loader.lockfiles.lock import Lock, LockedCatalog
 from loader.offline import OfflineIndex
 from loader.transport import sessions
 from loader.transport.sessions import Scope

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from glare_murano.package import Version
-from loader import errors, lock_check
+from loader import errors
 from loader.commands import base
-from loader.lockfile import Lock
+from loader.lockfiles import lock_check
+from loader.lockfiles.lock import Lock
 from loader.references import PackageReference
 
 _DEFAULT_FILE = "packages.lock"

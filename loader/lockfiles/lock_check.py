@@ -15,7 +15,7 @@ from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader import errors
 from loader.catalogs.base import Catalog
-from loader.lockfile import Lock
+from loader.lockfiles.lock import Lock
 from loader.resolution import as_catalogs
 
 

@@ -12,7 +12,7 @@ import pytest
 import loader
 from glare_murano.package import Version, VersionSpec
 from glare_murano.wire import Release
-from loader import lock_form
+from loader.lockfiles import lock_form
 from tests.processes import ROOT
 
 _DIGEST = "a" * 64

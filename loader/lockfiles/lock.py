@@ -19,9 +19,10 @@ from glare_murano.package import Version, VersionSpec, parse_version, safe_yaml
 from glare_murano.package.errors import quoted, shown
 from glare_murano.package.manifest import check_required_name
 from glare_murano.wire import Answer, Query, Release
-from loader import errors, fs, lock_form, resolution, version_changes
+from loader import errors, fs, resolution, version_changes
 from loader.catalogs.base import Catalog, newest_first
 from loader.counters import Counters
+from loader.lockfiles import lock_form
 from loader.resolution import as_catalogs, names
 from loader.version_changes import VersionChange
 
