@@ -22,6 +22,7 @@ from glare_murano.package import (
 from glare_murano.wire import Release
 from loader.cache.store import Cache
 from loader.counters import Counters
+from loader.environments.pins import Pins
 from loader.errors import (
     CacheBusy,
     CacheError,
@@ -42,7 +43,6 @@ from loader.formats.base import Package
 from loader.loader import PackageLoader
 from loader.lockfiles.lock import Lock, LockedCatalog
 from loader.offline import OfflineIndex
-from loader.pins import Pins
 
 if TYPE_CHECKING:
     from loader.catalogs.directory import DirectoryCatalog

@@ -25,11 +25,11 @@ from loader import errors, resolution
 from loader.cache.store import Cache, user_directory
 from loader.catalogs.base import Catalog
 from loader.counters import Counters
+from loader.environments.pins import Pins
 from loader.fetcher import Fetcher
 from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 from loader.offline import OfflineIndex
-from loader.pins import Pins
 from loader.resolution import Choice, Resolution
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from glare_murano import resolver
-from loader import environment_pins
 from loader.commands import base
-from loader.environment_pins import EnvironmentPins, Table
+from loader.environments import environment_pins
+from loader.environments.environment_pins import EnvironmentPins, Table
 
 _TIMEOUT = 3600.0
 

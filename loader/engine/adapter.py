@@ -15,13 +15,14 @@ from murano.engine import murano_package, yaql_yaml_loader
 from murano.engine.system import system_objects
 
 from glare_murano.package import Version, VersionSpec
-from loader import config, errors, pin_moves
+from loader import config, errors
 from loader.counters import Counters
 from loader.engine import credentials, error_places
 from loader.engine.extensions import ExtensionPackage, load_extensions
+from loader.environments import pin_moves
+from loader.environments.object_model import canonical_range, object_headers, root_header
 from loader.formats.base import Package
 from loader.loader import PackageLoader
-from loader.object_model import canonical_range, object_headers, root_header
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ import yaml
 
 from loader import CatalogError, NoSuchPackage
 from loader.catalogs.glare import GlareCatalog
-from loader.environment_pins import EnvironmentPins
+from loader.environments.environment_pins import EnvironmentPins
 from tests import packages, processes
 from tests.functional.openstack_command import OpenStack
 from tests.integration import cloud

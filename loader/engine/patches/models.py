@@ -8,8 +8,8 @@ from typing import Any
 from murano.common import engine
 from murano.dsl import executor, object_store
 
-from loader import object_model, pin_moves
 from loader.engine.adapter import EnginePackageLoader
+from loader.environments import object_model, pin_moves
 
 LOG = logging.getLogger(__name__)
 

@@ -22,9 +22,10 @@ from glare_murano.package import Version, VersionSpec, parse_version
 from glare_murano.package.errors import InvalidVersion, shown
 from glare_murano.package.manifest import check_required_name
 from glare_murano.wire import Query
-from loader import errors, object_model, resolution
+from loader import errors, resolution
 from loader.catalogs.base import Catalog
-from loader.pins import Pins, read_versions
+from loader.environments import object_model
+from loader.environments.pins import Pins, read_versions
 from loader.resolution import Resolution
 
 KEY = "_pins"

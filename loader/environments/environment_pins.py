@@ -18,9 +18,10 @@ from keystoneauth1 import adapter as ksa_adapter
 from glare_murano.package import Version
 from glare_murano.package.errors import shown
 from glare_murano.wire import Query
-from loader import errors, object_model, pin_moves, resolution, version_changes
+from loader import errors, resolution, version_changes
 from loader.catalogs.base import Catalog
-from loader.pins import Pins
+from loader.environments import object_model, pin_moves
+from loader.environments.pins import Pins
 from loader.transport import failures
 from loader.version_changes import VersionChange
 

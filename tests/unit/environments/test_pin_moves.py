@@ -13,7 +13,8 @@ import loader
 from glare_murano import resolver
 from glare_murano.package import Version
 from glare_murano.wire import Query
-from loader import object_model, pin_moves, resolution
+from loader import resolution
+from loader.environments import object_model, pin_moves
 from loader.resolution import Resolution
 from tests.unit import published
 

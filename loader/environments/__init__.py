@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Murano's environments: their pins, which keep the versions of packages, and their objects."""
