@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self, cast
 
 from glare.common import exception
+from glare.db.sqlalchemy import api as database
 from glare.objects import base
 from glare.objects.meta import validators, wrappers
 from oslo_utils import timeutils
@@ -98,9 +99,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Artifact:
         """Return an artifact; cancel an expired upload, and refuse a second upload."""
         request_state.check_filtered(context)
-        af: Artifact = super().show(context, artifact_id, get_any_artifact)
         state = request_state.of(context)
-        if af.archive and af.archive["status"] == "saving" and not state.upload:
+        if state.begun:
+            # Glare reads the artifact again before it saves the archive, and uses only its class.
+            return state.begun
+        af: Artifact = super().show(context, artifact_id, get_any_artifact)
+        if af.archive and af.archive["status"] == "saving":
             # Some databases ignore case in the id of a request.
             uploads.expire(timeutils.utcnow(), af.id)
             af = super().show(context, artifact_id, get_any_artifact)
@@ -114,15 +118,30 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Any:
         """List artifacts; refuse pages sorted by ``activated_at``, which drafts lack.
 
-        Glare calls this or ``show`` for every request, for a creation as well.
+        Glare calls this or ``show`` for every request, for a creation as well. A creation has
+        no limit, and needs the number of artifacts only.
         """
         request_state.check_filtered(context)
+        if limit is None:
+            return {"artifacts": [], "total_count": cls._count(context, filters)}
         if marker is not None and any(key == "activated_at" for key, _ in sort or ()):
             raise exception.BadRequest(
                 "pages cannot be sorted by activated_at, which drafts lack; sort by "
                 "created_at or updated_at"
             )
         return super().list(context, filters, marker, limit, sort, *rest)
+
+    @classmethod
+    def _count(cls, context: RequestContext, filters: Any) -> int:
+        """Return how many artifacts of the type match filters, without reading them."""
+        combiner = cls.DEFAULT_QUERY_COMBINER
+        parsed = [
+            *cls._parse_filter_values(filters),
+            ("status", None, "neq", None, "deleted", combiner),
+            ("type_name", None, "eq", None, cls.get_type_name(), combiner),
+        ]
+        count: int = database.get_artifact_count(context, database.get_session(), parsed)
+        return count
 
     @classmethod
     def _parse_filter_values(cls, filters: Any) -> Any:
@@ -169,7 +188,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             upload = uploads.Upload(af_id, values)
             saved = upload.begin(context)
             state.upload = upload
-        elif request_state.upload_of(context).is_stored:
+            state.begun = cls.init_artifact(context, saved)
+            return cast(Artifact, state.begun)
+        if request_state.upload_of(context).is_stored:
             saved = request_state.upload_of(context).save(context)
         else:
             # Glare reports the reason itself.

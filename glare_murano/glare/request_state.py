@@ -6,7 +6,7 @@ import dataclasses
 
 from glare.common import exception
 
-from glare_murano.glare.interfaces import RequestContext
+from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.glare.uploads import Upload
 
 
@@ -32,6 +32,7 @@ class RequestState:
     :ivar is_upload: whether the request is for the upload of an archive.
     :ivar warning: what the caller should know although the request succeeds.
     :ivar upload: the upload of an archive, from its beginning.
+    :ivar begun: the artifact at the beginning of its upload.
     """
 
     is_filtered: bool = False
@@ -39,6 +40,7 @@ class RequestState:
     is_upload: bool = False
     warning: str = ""
     upload: Upload | None = None
+    begun: Artifact | None = None
 
 
 def of(context: RequestContext) -> RequestState:

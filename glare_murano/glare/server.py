@@ -62,6 +62,8 @@ use_stderr = false
 
 [database]
 connection = sqlite:///{state}/glare.sqlite?timeout=60
+# Do not wait for the disk. Only a crash of the operating system can damage the database.
+sqlite_synchronous = false
 
 [glance_store]
 default_store = file

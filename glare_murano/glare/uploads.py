@@ -121,6 +121,9 @@ class Upload:
         if artifact.status != "drafted":
             raise transactions.changed(artifact)
         _check_idle(connection, artifact.id)
+        if _find_url(connection, artifact.id) != self._blob["url"]:
+            # Since Glare read it, another upload has begun and ended.
+            raise transactions.changed(artifact)
         self._lease.begin(connection)
 
     def receive(
@@ -327,6 +330,13 @@ def _chunks(source: Readable) -> Iterator[bytes]:
             yield chunk
     except (OSError, ValueError) as error:
         raise exception.BadRequest(f"the archive is incomplete: {error}") from error
+
+
+def _find_url(connection: Connection, artifact_id: str) -> str | None:
+    """Return the URL of an artifact's archive; None if it has none."""
+    is_archive = sa.and_(_blobs.c.artifact_id == artifact_id, _blobs.c.name == fields.ARCHIVE)
+    url: str | None = connection.execute(sa.select(_blobs.c.url).where(is_archive)).scalar()
+    return url
 
 
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:

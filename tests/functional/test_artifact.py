@@ -10,6 +10,7 @@ import pathlib
 import re
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from glare.common import exception, store_api
@@ -18,8 +19,10 @@ from glare.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_utils import timeutils
 
+from glare_murano.glare import uploads
 from glare_murano.package import Archive, InvalidPackage, read_contents
 from tests import packages
+from tests.functional import statements
 from tests.functional.client import Client, message
 
 
@@ -64,6 +67,21 @@ def test_the_server_fills_the_fields_from_the_manifest(glare: Client, name: str)
     assert {field: artifact[field] for field in expected} == expected
     assert sorted(artifact["tags"]) == ["Pages", "wiki"]
     assert artifact["archive"]["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+def test_the_statements_of_an_upload_do_not_grow_with_the_package(glare: Client, name: str) -> None:
+    counts = []
+    for number, classes in enumerate((1, 9)):
+        fqn = f"{name}.n{number}"
+        defined = {f"{fqn}.C{index}": f"C{index}.yaml" for index in range(classes)}
+        tags = [f"tag{index}" for index in range(classes)]
+        artifact_id = _draft(glare, fqn)
+        with statements.recorded() as found:
+            data = packages.package(fqn, Classes=defined, Tags=tags)
+            assert glare.upload(artifact_id, data).status_code == 200
+        counts.append(statements.of_artifacts(found))
+        assert sorted(glare.show(artifact_id)["tags"]) == tags
+    assert counts[0] == counts[1]
 
 
 def test_the_archive_comes_back_as_it_was_uploaded(glare: Client, name: str) -> None:
@@ -745,39 +763,49 @@ def test_an_expired_upload_changes_nothing_when_it_ends(
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_an_upload_that_ends_while_its_artifact_is_locked_leaves_nothing(
-    glare: Client,
-    name: str,
-    state_dir: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    again: bool,
-) -> None:
-    """Another request has locked it, such as a patch, or a second upload."""
+def test_an_upload_needs_no_lock_of_glares(glare: Client, name: str, again: bool) -> None:
+    """Another request has locked the artifact, such as a slow patch."""
     artifact_id = _draft(glare, name)
     if again:
         glare.upload(artifact_id, packages.package(name))
-    before = glare.show(artifact_id)
-    stored = set((state_dir / "blobs").iterdir())
-    save = store_api.save_blob_to_store
-    lock = f"murano:{artifact_id}"
+    session = database.get_session()
+    lock = database.create_lock(None, f"murano:{artifact_id}", session)
 
-    def save_and_lock(*args: object, **kwargs: object) -> object:
-        saved = save(*args, **kwargs)
-        if len(set((state_dir / "blobs").iterdir()) - stored) == 4:
-            database.create_lock(None, lock, database.get_session())
-        return saved
-
-    monkeypatch.setattr(store_api, "save_blob_to_store", save_and_lock)
     answer = glare.upload(artifact_id, _shown_package(name))
-    monkeypatch.undo()
-    database.delete_lock(None, lock, database.get_session())
+    patched = glare.set(artifact_id, "display_name", "Another")
+    database.delete_lock(None, lock, session)
+
+    assert answer.status_code == 200, answer.text
+    assert patched.status_code == 409
+    assert "Lock already acquired" in message(patched)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_upload_is_refused_if_another_has_ended_since_glare_read_the_draft(
+    glare: Client,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,
+) -> None:
+    artifact_id = _draft(glare, name)
+    if again:
+        glare.upload(artifact_id, packages.package(name))
+    begin = uploads.Upload.begin
+    first = packages.package(name, Author="First")
+
+    def begin_late(upload: uploads.Upload, context: Any) -> Any:
+        monkeypatch.undo()
+        assert Client(glare.url, glare.token).upload(artifact_id, first).status_code == 200
+        return begin(upload, context)
+
+    monkeypatch.setattr(uploads.Upload, "begin", begin_late)
+    answer = glare.upload(artifact_id, packages.package(name, Author="Second"))
 
     assert answer.status_code == 409
-    assert "Lock already acquired" in message(answer)
-    assert glare.show(artifact_id)["archive"] == before["archive"]
-    assert set((state_dir / "blobs").iterdir()) == stored
+    assert "another request has changed artifact" in message(answer)
+    assert glare.show(artifact_id)["author"] == "First"
+    assert glare.request("GET", f"/{artifact_id}/archive").content == first
     assert glare.upload(artifact_id, _shown_package(name)).status_code == 200
-    assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
 
 
 @pytest.mark.parametrize("again", [False, True])

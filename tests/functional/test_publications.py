@@ -19,6 +19,7 @@ from oslo_utils import timeutils
 
 from glare_murano import wire
 from tests import packages
+from tests.functional import statements
 from tests.functional.client import PUBLICATIONS, Client, message
 
 AsUser = Callable[[str], Client]
@@ -211,6 +212,16 @@ def test_a_dry_run_answers_the_same_and_changes_nothing(
     assert refused.json() == glare.publish_all([*ids, broken], "private").json()
     assert _actions(dry) == [["activate", "publish"]] * 3
     assert dry.json() == admin.publish_all(ids, "public", dry_run=False).json()
+
+
+def test_each_package_of_a_publication_takes_one_statement_more(glare: Client, name: str) -> None:
+    counts = []
+    for length in (2, 6):
+        ids = _cycle(glare, f"{name}.of{length}", length)
+        with statements.recorded() as found:
+            assert glare.publish_all(ids, "private").status_code == 200
+        counts.append(statements.of_artifacts(found))
+    assert counts[1] - counts[0] == 4
 
 
 def test_a_public_package_stays_public(glare: Client, admin: Client, name: str) -> None:

@@ -16,7 +16,7 @@ from oslo_middleware import base as base_middleware
 from webob import dec
 
 from glare_murano import wire
-from glare_murano.glare import metrics, policies, provided, request_state
+from glare_murano.glare import metrics, policies, provided, request_state, upload_locks
 from glare_murano.glare.api import (
     archives,
     dependencies,
@@ -48,6 +48,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         """
         super().__init__(application, conf)
         provided.packages()
+        upload_locks.install()
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:

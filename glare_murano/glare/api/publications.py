@@ -9,7 +9,7 @@ no reader sees only some of them.
 
 import collections
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import webob
@@ -75,7 +75,7 @@ def publish(req: webob.Request) -> webob.Response:
 
 @transactions.retry  # type: ignore[untyped-decorator]
 def _publish(
-    context: RequestContext, ids: Iterable[str], visibility: str, is_dry_run: bool
+    context: RequestContext, ids: Collection[str], visibility: str, is_dry_run: bool
 ) -> list[Change]:
     problems: _Problems = []
     # Policies may query other services, and other requests should not wait for that.
@@ -101,16 +101,30 @@ def _publish(
     return changes
 
 
-def _find(context: RequestContext, ids: Iterable[str], problems: _Problems) -> list[Artifact]:
+def _find(context: RequestContext, ids: Collection[str], problems: _Problems) -> list[Artifact]:
     """Return the artifacts that the caller can see and change, by Glare's rules."""
     found = []
+    rows = transactions.read_artifacts(database.get_session(), ids)
     for artifact_id in ids:
         with _collected(problems):
-            af = MuranoPackageArtifact.show(context, artifact_id)
-            if not context.is_admin and context.project_id != af.owner:
+            row = rows.get(artifact_id)
+            if row is not None and _may_change(context, row) and not _is_uploading(row):
+                af = MuranoPackageArtifact.init_artifact(context, row.to_dict())
+            else:
+                # Glare's own errors; an upload may have expired.
+                af = MuranoPackageArtifact.show(context, artifact_id)
+            if not _may_change(context, af):
                 raise exception.Forbidden(f"{_name(af)} belongs to another project")
             found.append(af)
     return found
+
+
+def _may_change(context: RequestContext, af: Artifact | models.Artifact) -> bool:
+    return bool(context.is_admin or context.project_id == af.owner)
+
+
+def _is_uploading(row: models.Artifact) -> bool:
+    return any(blob.status == "saving" for blob in row.blobs)
 
 
 def _authorize(

@@ -23,7 +23,7 @@ from glare.db.sqlalchemy import api as database
 from glare.db.sqlalchemy import models
 from oslo_db import api as oslo_db
 from oslo_db import exception as db_exception
-from oslo_utils import timeutils
+from oslo_utils import timeutils, uuidutils
 from sqlalchemy import orm
 from sqlalchemy.engine import Connection, Engine, Row
 
@@ -114,8 +114,19 @@ def update(
 
     session = database.get_session()
     sa.event.listen(session, "after_begin", begin)
+    sa.event.listen(session, "before_flush", _set_ids)
     updated: dict[str, Any] = database.create_or_update(context, artifact_id, remaining, session)
     return updated
+
+
+def _set_ids(session: orm.Session, *_: Any) -> None:
+    """Set the ids of new rows, so that one statement inserts all rows of a table.
+
+    SQLAlchemy inserts rows whose ids it has to make itself one by one.
+    """
+    for row in session.new:
+        if row.id is None:
+            row.id = uuidutils.generate_uuid()
 
 
 def delete(artifact_id: str, check: Check) -> list[str]:
@@ -148,10 +159,16 @@ def lock_artifacts(session: orm.Session, ids: Collection[str]) -> list[models.Ar
             lock_artifact(session.connection(), artifact_id)
         except exception.ArtifactNotFound as error:
             raise Busy from error
+    found = read_artifacts(session, ids)
+    return [found[artifact_id] for artifact_id in ids]
+
+
+def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, models.Artifact]:
+    """Return the artifacts that exist, of any owner, by id; the number of statements is fixed."""
     parts = (models.Artifact.properties, models.Artifact.tags, models.Artifact.blobs)
     query = session.query(models.Artifact).options(*map(orm.selectinload, parts))
-    found = {row.id: row for row in query.filter(models.Artifact.id.in_(ids))}
-    return [found[artifact_id] for artifact_id in ids]
+    is_named = sa.and_(models.Artifact.id.in_(ids), _artifacts.type_name == fields.TYPE_NAME)
+    return {row.id: row for row in query.filter(is_named)}
 
 
 @contextlib.contextmanager

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Glare's locks of artifacts, without those that an upload of a package does not need.
+
+Glare locks an artifact twice during an upload, by four transactions. Here an upload locks the
+artifact's row, and has a lease; see ``uploads``.
+"""
+
+from glare import engine, locking
+
+from glare_murano import fields
+from glare_murano.glare import request_state
+from glare_murano.glare.interfaces import RequestContext
+
+
+class _Locks(locking.LockEngine):  # type: ignore[misc]
+    """Glare's locks, but none while a package is uploaded."""
+
+    def acquire(self, context: RequestContext, lock_key: str) -> locking.Lock:
+        is_package = lock_key.startswith(f"{fields.TYPE_NAME}:")
+        if is_package and request_state.of(context).is_upload:
+            return locking.Lock(context, None, lock_key, self.release)
+        return super().acquire(context, lock_key)
+
+
+def install() -> None:
+    """Replace the locks of Glare's engine; a second call changes nothing."""
+    locks = engine.Engine.lock_engine
+    if not isinstance(locks, _Locks):
+        engine.Engine.lock_engine = _Locks(locks.lock_api)
