@@ -12,7 +12,7 @@ import os
 import pathlib
 import tempfile
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import IO
 
 from glare_murano.package import (
@@ -21,6 +21,7 @@ from glare_murano.package import (
     InvalidPackage,
     InvalidVersion,
     Version,
+    VersionSpec,
     parse_version,
     read_contents,
 )
@@ -58,6 +59,12 @@ class LocalPackage:
     def version(self) -> Version:
         """The version of the package."""
         return self.contents.manifest.version
+
+    @property
+    def requirements(self) -> Mapping[str, VersionSpec]:
+        """The requirements on other packages: FQN -> range."""
+        required = self.contents.requirements.items()
+        return {fqn: spec for fqn, spec in required if fqn != self.fqn}
 
     @property
     def key(self) -> PackageVersion:

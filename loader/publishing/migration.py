@@ -27,7 +27,7 @@ from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano
 from loader.catalogs.base import Catalog
-from loader.publishing import concurrency, publication
+from loader.publishing import concurrency, ordering, publication
 from loader.publishing.publication import PublishError, State, Step
 from loader.repository.client import Repository, StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter
@@ -204,7 +204,7 @@ def check_requirements(
     named: dict[str, list[Migration]] = {}
     for entry in entries:
         named.setdefault(entry.package.fqn, []).append(entry)
-    names = {fqn for entry in _ready(entries) for fqn, _ in _requirements(entry)}
+    names = {fqn for entry in _ready(entries) for fqn in _archive(entry).requirements}
     stored = list(_active(repository, names))
     for group in _groups(_ready(entries)):
         is_changed = True
@@ -213,7 +213,7 @@ def check_requirements(
             for entry in _ready(group):
                 problems = [
                     _problem(fqn, spec, named.get(fqn, ()))
-                    for fqn, spec in _requirements(entry)
+                    for fqn, spec in _archive(entry).requirements.items()
                     if not any(_serves(other, entry, spec) for other in named.get(fqn, ()))
                     and not any(
                         package.fqn == fqn
@@ -345,12 +345,6 @@ def _archive(entry: Migration) -> LocalPackage:
     return entry.archive
 
 
-def _requirements(entry: Migration) -> list[tuple[str, VersionSpec]]:
-    """Return the requirements on other packages, with that on the core library."""
-    requirements = _archive(entry).contents.requirements
-    return [(fqn, spec) for fqn, spec in requirements.items() if fqn != entry.package.fqn]
-
-
 def _serves(other: Migration, entry: Migration, spec: VersionSpec) -> bool:
     """Check whether a package of the migration satisfies a requirement of another."""
     is_visible = other.package.is_public or (
@@ -370,28 +364,16 @@ def _problem(fqn: str, spec: VersionSpec, others: Sequence[Migration]) -> str:
     )
 
 
-def _groups(entries: Sequence[Migration]) -> list[list[Migration]]:
-    """Return packages that require each other together, and required ones first."""
+def _groups(entries: Iterable[Migration]) -> list[list[Migration]]:
+    """Return packages that require each other together, and required packages first."""
+    by_id = {entry.package.id: entry for entry in entries}
     required = {
         entry.package.id: [
             other.package.id
-            for fqn, spec in _requirements(entry)
-            for other in entries
+            for fqn, spec in _archive(entry).requirements.items()
+            for other in by_id.values()
             if other.package.fqn == fqn and _serves(other, entry, spec)
         ]
-        for entry in entries
+        for entry in by_id.values()
     }
-    groups: dict[frozenset[str], list[Migration]] = {}
-    for entry in entries:
-        # Packages reach the same ones only if they require each other.
-        groups.setdefault(_reached(entry.package.id, required), []).append(entry)
-    return [groups[reached] for reached in sorted(groups, key=len)]
-
-
-def _reached(start: str, required: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    reached, waiting = {start}, [start]
-    while waiting:
-        following = set(required[waiting.pop()]) - reached
-        reached |= following
-        waiting += following
-    return frozenset(reached)
+    return [[by_id[i] for i in group] for group in ordering.required_first(required)]

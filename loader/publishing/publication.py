@@ -10,8 +10,9 @@ stay, and the next attempt uploads only what is missing.
 import dataclasses
 import enum
 import io
+import itertools
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from glare_murano import wire
@@ -19,7 +20,7 @@ from glare_murano.package import Version, VersionSpec
 from loader import errors
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs.base import Catalog
-from loader.publishing import concurrency
+from loader.publishing import concurrency, ordering
 from loader.repository.client import Repository, StoredPackage, Visibility
 
 _Key = tuple[str, Version]
@@ -106,7 +107,7 @@ def find_requirements(
     problems: list[str] = []
     waiting = list(packages)
     while waiting:
-        wanted = list(_requirements(waiting))
+        wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
         known = _usable(catalog, {fqn for _, fqn, _ in wanted})
         waiting = []
         for package, fqn, spec in wanted:
@@ -262,22 +263,14 @@ def _is_same(repository: Repository, package: LocalPackage, stored: StoredPackag
         return same_files(package, file)
 
 
-def _required_first(packages: Collection[LocalPackage]) -> Iterator[LocalPackage]:
-    """Yield each package after those it requires, but for dependency cycles."""
-    by_name = {fqn: list(found.values()) for fqn, found in _by_name(packages).items()}
-    seen: set[str] = set()
-    for root in by_name:
-        path = [(root, _requirements(by_name[root]))] if root not in seen else []
-        seen.add(root)
-        while path:
-            name, names = path[-1]
-            following = next((n for _, n, _ in names if n in by_name and n not in seen), None)
-            if following is None:
-                path.pop()
-                yield from by_name[name]
-            else:
-                seen.add(following)
-                path.append((following, _requirements(by_name[following])))
+def _required_first(packages: Iterable[LocalPackage]) -> list[LocalPackage]:
+    by_name = _by_name(packages)
+    required = {
+        fqn: [name for p in found.values() for name in p.requirements if name in by_name]
+        for fqn, found in by_name.items()
+    }
+    ordered = itertools.chain.from_iterable(ordering.required_first(required))
+    return [package for fqn in ordered for package in by_name[fqn].values()]
 
 
 def _by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPackage]]:
@@ -285,16 +278,6 @@ def _by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalP
     for package in packages:
         found.setdefault(package.fqn, {})[package.version] = package
     return found
-
-
-def _requirements(
-    packages: Iterable[LocalPackage],
-) -> Iterator[tuple[LocalPackage, str, VersionSpec]]:
-    """Yield the requirements of packages on others."""
-    for package in packages:
-        for fqn, spec in package.contents.requirements.items():
-            if fqn != package.fqn:
-                yield package, fqn, spec
 
 
 def _usable(catalog: Catalog, fqns: Collection[str]) -> Mapping[str, list[Version]]:
