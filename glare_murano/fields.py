@@ -9,11 +9,12 @@ declared by Glare, and filled here as well.
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from glare_murano.package import Contents
+from glare_murano.package import Contents, Problem
 from glare_murano.package.contents import image_type
+from glare_murano.package.rules import Rule
 
 TYPE_NAME = "murano"
 ARCHIVE = "archive"
@@ -22,7 +23,18 @@ ARCHIVE = "archive"
 # artifact is created, and a lock's name has 255 characters.
 MAX_NAME = 140
 
+# The largest number of elements of a list or a mapping, and of tags.
+MAX_ELEMENTS = 4096
+MAX_TAGS = 255
+
+# Largest lengths of Glare's common fields.
+_COMMON_LENGTHS = {"description": 4096, "tags": 255}
+
 _WORD = re.compile(r"\w+")
+
+# PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
+# of surrogate pairs.
+UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 # They may begin a new line in a log.
 CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
@@ -145,6 +157,36 @@ BLOBS = (
 def from_contents(contents: Contents) -> Mapping[str, Any]:
     """Return the values of a package's fields, by name."""
     return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
+
+
+def find_excess(values: Mapping[str, Any]) -> list[Problem]:
+    """Return the values of a package that exceed a limit, or that no database can store.
+
+    Glare has the same limits in its declarations of the fields.
+
+    :param values: strings, lists and mappings of strings, by the names of the fields.
+    """
+    lengths = {field.name: field.max_length for field in FIELDS} | _COMMON_LENGTHS
+    return [
+        Problem(Rule.MANIFEST_LIMIT, name, message)
+        for name, value in values.items()
+        for message in _find_excess(name, value, lengths[name])
+    ]
+
+
+def _find_excess(name: str, value: Any, max_length: int) -> Iterator[str]:
+    strings = [value] if isinstance(value, str) else list(value)
+    max_elements = MAX_TAGS if name == "tags" else MAX_ELEMENTS
+    if len(strings) > max_elements:
+        yield f"{len(strings)} elements, at most {max_elements} are allowed"
+    if isinstance(value, Mapping):
+        strings += value.values()
+    if (longest := max(map(len, strings), default=0)) > max_length:
+        yield f"{longest} characters, at most {max_length} are allowed"
+    if found := next(filter(None, map(UNSTORABLE.search, strings)), None):
+        yield f"the character U+{ord(found[0]):04X} cannot be stored"
+    if name == "tags" and any(not tag or "," in tag or "/" in tag for tag in strings):
+        yield "a tag is empty, or contains a comma or a slash"
 
 
 def common_from_contents(contents: Contents) -> Mapping[str, Any]:

@@ -26,49 +26,14 @@ from glare_murano.glare import blobs, consistency, leases, metrics
 from glare_murano.glare.db import queries, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
-from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits
+from glare_murano.package.archive_rules import Limits
 from glare_murano.package.rules import Rule
-from glare_murano.package.sandbox import DEFAULT_MEMORY, Sandbox
+from glare_murano.service import archive_settings
 
 LOG = logging.getLogger(__name__)
 
-
-# Field of Limits -> option, help.
-_LIMITS = {
-    "archive_size": ("max_archive_size", "largest archive that can be uploaded, in bytes."),
-    "unpacked_size": (
-        "max_unpacked_size",
-        "largest total size of the files in an archive, in bytes.",
-    ),
-    "entries": ("max_archive_entries", "largest number of files and directories in an archive."),
-    "ratio": (
-        "max_archive_ratio",
-        "largest number of unpacked bytes for each byte of an archive, once more than 1 MiB is "
-        "unpacked.",
-    ),
-}
 # Options of the group [artifact_type:murano].
-OPTIONS = [
-    *(
-        cfg.IntOpt(name, min=1, default=getattr(DEFAULT_LIMITS, limit), help=f"The {description}")
-        for limit, (name, description) in _LIMITS.items()
-    ),
-    cfg.IntOpt(
-        "package_type_timeout",
-        min=1,
-        default=20,
-        help="The longest time that the package type of an uploaded package may take to read it, "
-        "in seconds. MuranoPL packages are read without a limit of time.",
-    ),
-    cfg.IntOpt(
-        "package_type_memory",
-        min=64 * 1024**2,
-        default=DEFAULT_MEMORY,
-        help="The most memory that the package type of an uploaded package may use to read it, "
-        "in bytes of address space.",
-    ),
-    *leases.OPTIONS,
-]
+OPTIONS = [*archive_settings.OPTIONS, *leases.OPTIONS]
 
 _CHUNK_SIZE = 128 * 1024
 
@@ -143,7 +108,9 @@ class Upload:
         self._archive = _spool(_RenewingFile(body, self._lease))
         try:
             with Archive.open(self._archive, limits()) as archive:
-                self._contents = contents = read_contents(archive, _sandbox().describe)
+                self._contents = contents = read_contents(
+                    archive, archive_settings.sandbox(_options()).describe
+                )
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
                 consistency.check_upload(artifact, contents)
@@ -286,12 +253,7 @@ def delete_artifact(context: RequestContext, artifact_id: str, check: transactio
 
 def limits() -> Limits:
     """Return the configured limits of archives."""
-    return Limits(**{limit: _options()[name] for limit, (name, _) in _LIMITS.items()})
-
-
-def _sandbox() -> Sandbox:
-    options = _options()
-    return Sandbox(options.package_type_timeout, options.package_type_memory, limits())
+    return archive_settings.limits(_options())
 
 
 def check_size(size: int) -> None:

@@ -84,8 +84,9 @@ class Rule(enum.StrEnum):
     """The package contradicts a field of the artifact. Create an artifact with the values of
     the package, or correct the package."""
     MANIFEST_LIMIT = "manifest-limit"
-    """Glare cannot store a value: a string is too long, a tag contains a comma or a slash, or a
-    character is NUL or beyond U+FFFF. Change the value."""
+    """The service cannot store a value: a string is too long, a tag contains a comma or a slash,
+    or a character is NUL or beyond U+FFFF. In Glance, all properties of a package together have
+    at most 60 KiB. Change the value."""
     YAML_SYNTAX = "yaml-syntax"
     """A file is not valid YAML, or has several documents instead of one. Correct the line."""
     YAML_SIZE = "yaml-size"

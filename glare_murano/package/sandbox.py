@@ -57,11 +57,14 @@ class Sandbox:
     :param seconds: the longest time to wait for other children, and then for the answer.
     :param memory: the largest address space in bytes.
     :param limits: the limits of the archive.
+    :param python: the interpreter; by default that of this process. In a process of uWSGI,
+        ``sys.executable`` is uWSGI.
     """
 
     seconds: float = 20
     memory: int = DEFAULT_MEMORY
     limits: Limits = DEFAULT_LIMITS
+    python: str = ""
 
     def describe(self, manifest: Manifest, archive: Archive) -> Description:
         """Describe a package by the function for its format.
@@ -114,7 +117,7 @@ class Sandbox:
         _remove_abandoned()
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, ignore_cleanup_errors=True) as directory:
             process = subprocess.Popen(  # noqa: S603 - with arguments of ours alone
-                [sys.executable, "-s", "-P", "-m", _PROGRAM, settings],
+                [self.python or sys.executable, "-s", "-P", "-m", _PROGRAM, settings],
                 stdin=package,
                 stdout=answer,
                 stderr=output,

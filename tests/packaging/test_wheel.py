@@ -25,23 +25,29 @@ SAMPLES = {
     "glare-api.service",
     "glare-murano-sweep.service",
     "glare-murano-sweep.timer",
+    "glance-api-paste.ini",
+    "glance-image-import.conf",
+    "glance-murano.conf",
+    "glance-policy.yaml",
     "glare.conf",
     "glare-options.conf",
     "glare-paste.ini",
     "mariadb.sql",
     "policy.yaml",
+    "property-protections.conf",
     "murano.conf",
     "murano-glare-engine.service",
     "murano-options.conf",
 }
 # The distributions that an installation without an extra must not need.
-SERVICES = {"glare", "murano", "eventlet", "sqlalchemy", "glanceclient"}
+SERVICES = {"glance", "glare", "murano", "eventlet", "sqlalchemy", "glanceclient"}
 START_SECONDS = 60
 
 # Entry points by the extra that they need.
 ENTRY_POINTS = {
     "none": {"glare_murano.catalogs", "io.murano.plugins.packages"},
     "glare": {"oslo.middleware.healthcheck", "oslo.policy.policies"},
+    "glance": {"glance.image_import.plugins"},
     "engine": {"glare_murano.catalogs", "io.murano.plugins.packages"},
     "cli": {"glare_murano.catalogs"},
 }
@@ -122,13 +128,13 @@ def test_metadata_names_author_urls_and_pythons(files: list[str]) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     for version in ("3.11", "3.12", "3.13"):
         assert f"Programming Language :: Python :: {version}" in classifiers
-    assert {"glare", "engine", "cli"} <= set(metadata.get_all("Provides-Extra", []))
+    assert {"glare", "glance", "engine", "cli"} <= set(metadata.get_all("Provides-Extra", []))
     (imghdr,) = (r for r in metadata.get_all("Requires-Dist", []) if "standard-imghdr" in r)
     assert 'python_version >= "3.13"' in imghdr
     assert 'extra == "engine"' in imghdr
 
 
-@pytest.mark.parametrize("extra", ["none", "glare", "engine", "cli"])
+@pytest.mark.parametrize("extra", ["none", "glare", "glance", "engine", "cli"])
 def test_installation_is_consistent(run: Run, extra: str) -> None:
     run.output(extra, "python", "-m", "pip", "check")
 

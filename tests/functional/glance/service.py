@@ -9,6 +9,7 @@ a filter of the tests trusts each token.
 import contextlib
 import dataclasses
 import pathlib
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -18,6 +19,7 @@ from tests.functional import databases, keystone
 ETC = processes.ROOT / "glare_murano" / "glance" / "etc"
 CONTAINER_FORMATS = "bare,ovf,docker,compressed,murano"
 
+_FILES = ("glance-image-import.conf", "glance-policy.yaml", "property-protections.conf")
 _PASTE = "glance-api-paste.ini"
 _KEYSTONE_FILTER = "keystonemiddleware.auth_token:filter_factory"
 _TRUSTING_FILTER = "tests.functional.glance.trusted_tokens:filter_factory"
@@ -29,6 +31,7 @@ _CONF = """\
 [DEFAULT]
 log_file = {folder}/glance-{port}.log
 enabled_backends = files:file
+property_protection_file = {etc}/property-protections.conf
 worker_self_reference_url = http://127.0.0.1:{port}
 {options}
 
@@ -51,8 +54,7 @@ filesystem_store_datadir = {folder}/tasks
 container_formats = {formats}
 
 [oslo_policy]
-policy_file = policy.yaml
-policy_dirs = policy.d
+policy_file = {etc}/glance-policy.yaml
 
 [paste_deploy]
 flavor = keystone
@@ -159,7 +161,10 @@ def _configure(
 ) -> None:
     """Write the configuration of a process, as the documentation describes."""
     etc.mkdir()
+    for name in _FILES:
+        shutil.copy(ETC / name, etc)
     conf = _CONF.format(
+        etc=etc,
         folder=folder,
         port=port,
         database=database,

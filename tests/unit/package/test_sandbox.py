@@ -90,6 +90,12 @@ def test_a_generator_describes_classes_requirements_and_the_form(read):
     assert found.ui == b"Version: text"
 
 
+def test_a_child_runs_by_the_interpreter_that_is_named(read):
+    with pytest.raises(InvalidPackage, match="failed; see the log"):
+        read("pass", Sandbox(python="/nowhere/python3"))
+    assert read("pass", Sandbox(python=sys.executable)).classes
+
+
 def test_a_child_gets_no_secret(read, monkeypatch, tmp_path, temporary):
     monkeypatch.setenv("OS_PASSWORD", "secret")
     with (tmp_path / "password").open("w") as file, socket.socket() as connection:

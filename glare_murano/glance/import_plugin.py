@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The import plug-in ``murano_package``: reads the archive of a package before it is stored.
+
+Glance calls it for every import, between staging and storing. It leaves alone every image
+of another container format. An archive that breaks a rule is refused: the reason goes into
+the property ``murano_refusal`` and into the message of Glance's task, and the image is as
+it was before the archive was staged, so that its owner can try again.
+"""
+
+import contextlib
+import hashlib
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from oslo_log import log as logging
+from taskflow import task
+from taskflow.patterns import linear_flow
+from taskflow.types import failure
+
+from glare_murano import fields, images
+from glare_murano.glance import internals, options
+from glare_murano.package import (
+    Archive,
+    Contents,
+    InvalidManifest,
+    InvalidPackage,
+    Problem,
+    read_contents,
+)
+from glare_murano.package.archive_rules import check_size
+from glare_murano.package.errors import quoted
+from glare_murano.package.rules import Rule
+from glare_murano.service import archive_settings
+
+LOG = logging.getLogger(__name__)
+
+# The largest size of all properties of a package, names included, in bytes. MariaDB keeps
+# 64 KiB of a single one.
+MAX_PROPERTIES = 60 * 1024
+
+_CHUNK_SIZE = 128 * 1024
+_FILE_URL = "file://"
+# Behind the name of a staged file, whose owner Glance's cleaner finds before the first dot.
+_SUFFIX = ".murano"
+
+
+def get_flow(
+    task_id: str, task_type: str, image_id: str, action_wrapper: Any, **_: Any
+) -> linear_flow.Flow:
+    """Return the flow that Glance adds to an import.
+
+    :param action_wrapper: Glance's way to change an image that is being imported.
+    """
+    return linear_flow.Flow(task_type).add(
+        ReadPackage(task_id, task_type, image_id, action_wrapper)
+    )
+
+
+class ReadPackage(task.Task):  # type: ignore[misc]
+    """Reads a staged archive, and writes the properties of its package."""
+
+    def __init__(self, task_id: str, task_type: str, image_id: str, action_wrapper: Any) -> None:
+        """Prepare the task, without a look at the image: an import may change its format."""
+        super().__init__(name=f"{task_type}-MuranoPackage-{task_id}")
+        self._image_id = image_id
+        self._action_wrapper = action_wrapper
+        # The staged file, once the image is known to be a package.
+        self._staged: pathlib.Path | None = None
+
+    def execute(self, file_path: str) -> None:
+        """Read the archive.
+
+        :param file_path: the URL of the staged file.
+        :raises glare_murano.glance.internals.ImportRefused: with the reason.
+        """
+        image = internals.get_image(self._image_id)
+        if image.container_format != images.CONTAINER_FORMAT:
+            return
+        self._staged = pathlib.Path(file_path.removeprefix(_FILE_URL))
+        try:
+            with _detached(self._staged) as (archive, sha256):
+                properties = _read(archive, sha256, image)
+        except InvalidPackage as error:
+            raise self._refusal(str(error)) from error
+        except Exception as error:
+            LOG.exception("The archive of image %s could not be read", self._image_id)
+            raise self._refusal("the archive could not be read; see Glance's log") from error
+        self._action_wrapper.assert_task_lock()
+        internals.write_properties(self._image_id, properties, [images.REFUSAL])
+
+    def revert(self, result: Any, **_: Any) -> None:
+        """Make the image what it was before the archive was staged.
+
+        Glance calls this if this task fails, or a later one, such as the storing.
+        """
+        if self._staged is None:
+            return
+        try:
+            self._staged.unlink(missing_ok=True)
+            if not isinstance(result, failure.Failure):
+                image = internals.get_image(self._image_id)
+                written = {name for name in image.properties if name.startswith(images.PREFIX)}
+                internals.write_properties(self._image_id, {}, written)
+            with self._action_wrapper as action:
+                action.set_image_attribute(status=internals.QUEUED)
+        except Exception:
+            # The tasks before this one must be reverted as well.
+            LOG.exception("The import of image %s could not be reverted", self._image_id)
+
+    def _refusal(self, reason: str) -> internals.ImportRefused:
+        LOG.info("The package of image %s is refused: %s", self._image_id, reason)
+        written = set(filter(_is_written, internals.get_image(self._image_id).properties))
+        internals.write_properties(self._image_id, {images.REFUSAL: _storable(reason)}, written)
+        return internals.ImportRefused(reason)
+
+
+def _is_written(name: str) -> bool:
+    return name.startswith(images.PREFIX) and name != images.REFUSAL
+
+
+@contextlib.contextmanager
+def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
+    """Copy a staged file, and put the copy in its place after it was read.
+
+    A request that is still staging data writes to the file that was there before. So what
+    is stored is what was read.
+
+    :returns: the open copy, and its SHA-256.
+    """
+    limits = archive_settings.limits(options.group())
+    copy = staged.with_name(staged.name + _SUFFIX)
+    try:
+        with staged.open("rb") as source, copy.open("w+b") as target:
+            digest = hashlib.sha256()
+            while chunk := source.read(_CHUNK_SIZE):
+                digest.update(chunk)
+                check_size(target.tell() + len(chunk), limits)
+                target.write(chunk)
+            target.seek(0)
+            yield target, digest.hexdigest()
+        copy.replace(staged)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict[str, str]:
+    """Return the properties of a package.
+
+    :raises InvalidPackage: if the package breaks a rule, or is not that of the image.
+    """
+    settings = options.group()
+    sandbox = archive_settings.sandbox(settings, internals.python())
+    with Archive.open(archive, archive_settings.limits(settings)) as opened:
+        contents = read_contents(opened, sandbox.describe)
+        # A damaged file is refused here, rather than by every engine.
+        opened.verify()
+    for warning in contents.manifest.warnings:
+        LOG.warning("The manifest of image %s: %s", image.id, warning)
+    problems = [*_find_mismatches(contents, image), *_find_excess(contents)]
+    properties = images.properties(contents, sha256)
+    problems = problems or _find_too_many(properties, image)
+    if problems:
+        raise InvalidManifest(problems)
+    return properties
+
+
+def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterator[Problem]:
+    """Compare a package with the name and the id of its image, which follows from the version."""
+    manifest = contents.manifest
+    if manifest.full_name != image.name:
+        message = (
+            f"the package says {quoted(manifest.full_name)}, but the image was created with "
+            f"the name {quoted(image.name)}"
+        )
+        yield Problem(Rule.MANIFEST_MISMATCH, "FullName", message)
+        return
+    expected = images.image_id(str(image.owner), manifest.full_name, manifest.version)
+    if expected != image.id:
+        message = (
+            f"the package says {quoted(str(manifest.version))}; in project "
+            f"{quoted(image.owner)}, the image of this version has the id {expected}"
+        )
+        yield Problem(Rule.MANIFEST_MISMATCH, "Version", message)
+
+
+def _find_excess(contents: Contents) -> list[Problem]:
+    values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
+    return fields.find_excess(values)
+
+
+def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) -> list[Problem]:
+    """Return why properties cannot be stored, before the database refuses them by half."""
+    sizes = {name: len((name + value).encode()) for name, value in properties.items()}
+    if (total := sum(sizes.values())) > MAX_PROPERTIES:
+        largest = max(sizes, key=lambda name: sizes[name])
+        message = (
+            f"{sizes[largest]} bytes, and {total} with all other properties of the package; at "
+            f"most {MAX_PROPERTIES} are allowed"
+        )
+        return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
+    own = {name for name in image.counted if not name.startswith(images.PREFIX)}
+    count, quota = len(own) + len(properties), internals.property_quota()
+    if 0 <= quota < count:
+        message = (
+            f"the image has {len(own)} of its own and the package {len(properties)}; together, "
+            f"at most {quota} are allowed (image_property_quota)"
+        )
+        return [Problem(Rule.MANIFEST_LIMIT, "properties", message)]
+    return []
+
+
+def _storable(text: str) -> str:
+    """Return a text that every database can store."""
+    escaped = fields.UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return escaped.encode()[:MAX_PROPERTIES].decode(errors="ignore")

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options of this project in Glance's configuration: the group ``[murano_packages]``."""
+
+from typing import Any
+
+from oslo_config import cfg
+
+from glare_murano.service import archive_settings
+
+GROUP = "murano_packages"
+
+OPTIONS = [*archive_settings.OPTIONS]
+
+
+def group() -> Any:
+    """Return the values of the options."""
+    cfg.CONF.register_opts(OPTIONS, GROUP)
+    return cfg.CONF[GROUP]
+
+
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """Return the options by group, for ``oslo-config-generator``."""
+    return [(GROUP, OPTIONS)]
