@@ -25,18 +25,18 @@ from glare_murano.glare import (
     field_types,
     integrity,
     list_filters,
-    provided,
     request_state,
     uploads,
 )
-from glare_murano.glare.db import queries, source, transactions
+from glare_murano.glare.db import queries, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
+from glare_murano.service import requirement_checks, settings
 
 # Options of the group [artifact_type:murano].
-OPTIONS = [*integrity.OPTIONS, *uploads.OPTIONS, *source.OPTIONS, *provided.OPTIONS]
+OPTIONS = [*requirement_checks.OPTIONS, *uploads.OPTIONS, *settings.OPTIONS]
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]

@@ -18,6 +18,7 @@ from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.glare import list_filters
 from glare_murano.package.errors import quoted
+from glare_murano.service import http_requests
 
 # Characters of a version, for the name of Glare's lock; see ``fields.MAX_NAME``.
 _MAX_VERSION = 60
@@ -25,10 +26,6 @@ _MAX_VERSION = 60
 # pre-release by six digits.
 _MAX_COMPONENT = 2**16 - 1
 _MAX_PRERELEASE_DIGITS = 6
-
-# PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
-# of surrogate pairs.
-UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 _CONTROL_CHARACTERS = re.compile(table.CONTROL_CHARACTERS)
 
@@ -171,7 +168,7 @@ def check_characters(value: Any) -> None:
     :raises glare.common.exception.BadRequest: naming the first such character.
     """
     if isinstance(value, str):
-        if found := UNSTORABLE.search(value):
+        if found := http_requests.UNSTORABLE.search(value):
             raise exception.BadRequest(f"Glare cannot store the character U+{ord(found[0]):04X}")
     elif isinstance(value, Mapping):
         check_characters([*value, *value.values()])

@@ -3,12 +3,18 @@
 """The policy rules of this project, and the artifacts that a caller may see."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from glare.common import policy
 from oslo_policy import policy as oslo_policy
 
+from glare_murano import fields as table
 from glare_murano.glare.interfaces import RequestContext
+from glare_murano.service.database import Viewer
+from glare_murano.service.settings import Settings
+
+# The options of this project.
+SETTINGS = Settings(f"artifact_type:{table.TYPE_NAME}")
 
 _OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
     "murano:override_checks",
@@ -58,16 +64,6 @@ def _register(rule: oslo_policy.RuleDefault) -> None:
     enforcer = policy.init()
     if rule.name not in enforcer.registered_rules:
         enforcer.register_default(rule)
-
-
-class Viewer(NamedTuple):
-    """The caller of a request, for the visibility of artifacts.
-
-    :ivar is_admin: whether the artifacts of all projects are visible.
-    """
-
-    project_id: str | None
-    is_admin: bool
 
 
 def viewer_of(context: RequestContext) -> Viewer:

@@ -31,6 +31,7 @@ from glare_murano.glare import request_state
 from glare_murano.glare.api import archives, middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
+from glare_murano.service import batches
 from loader import fetcher
 from loader.catalogs.glare import GlareCatalog
 from tests import packages
@@ -320,10 +321,10 @@ def test_what_is_gone_while_a_batch_is_sent_is_left_out(
     if rule is not None:
         policy("artifact:download", rule)
     # Each piece is sent by itself.
-    monkeypatch.setattr(archives, "_CHUNK_SIZE", 1)
+    monkeypatch.setattr(batches, "_CHUNK_SIZE", 1)
     context = RequestContext(user_id="user", project_id=project, roles=["member"])
     request_state.of(context).is_filtered = True
-    pieces = archives.stream(context, ids)
+    pieces = batches.stream(archives.downloadable(context, ids))
 
     sent = next(pieces)
     change(admin, ids[place])
@@ -352,7 +353,7 @@ def test_an_artifact_is_given_once(glare: Client, name: str) -> None:
 
 def test_a_loader_requests_no_more_than_a_batch_holds() -> None:
     assert fetcher._BATCH_SIZE <= wire.MAX_ARCHIVES
-    assert fetcher._BATCH_SIZE * fetcher._SMALL <= archives.MAX_SIZE
+    assert fetcher._BATCH_SIZE * fetcher._SMALL <= batches.MAX_SIZE
 
 
 @pytest.mark.parametrize("change", [lambda data: data + b"more", lambda data: data[:-1]])
@@ -385,7 +386,7 @@ def test_a_batch_that_ends_too_early_brings_all_that_came_before(
 
 def test_a_batch_has_a_limit(glare: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     published = _published(glare, name, 4)
-    monkeypatch.setattr(archives, "MAX_SIZE", 250_000)
+    monkeypatch.setattr(batches, "MAX_SIZE", 250_000)
 
     first, second, third, _ = published
 

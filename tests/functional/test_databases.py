@@ -14,10 +14,11 @@ from oslo_utils import timeutils
 from sqlalchemy import orm
 
 from glare_murano.glare.db import queries
-from glare_murano.glare.db.source import GlareSource
-from glare_murano.glare.policies import Viewer
+from glare_murano.glare.db.database import GlareDatabase
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
+from glare_murano.service.database import Viewer
+from glare_murano.service.source import CatalogSource
 from glare_murano.wire import Query
 from tests import packages
 from tests.functional import databases, sites, stores
@@ -214,7 +215,7 @@ def test_a_query_sees_one_state_of_the_database(
 
     with queries.snapshot() as connection:
         viewer = Viewer(project, is_admin=True)
-        source = GlareSource(connection, viewer, Query(project_id=project))
+        source = CatalogSource(GlareDatabase(connection, viewer), Query(project_id=project))
         assert source.versions([name]) == {name: (package.version,)}
         assert glare.request("DELETE", f"/{artifact_id}").status_code == 204
 

@@ -12,8 +12,11 @@ import pytest
 import requests
 from glare.db.sqlalchemy import api as database
 
-from glare_murano.glare.db import queries, source
-from glare_murano.glare.policies import Viewer
+from glare_murano.glare.api import lookups
+from glare_murano.glare.db import queries
+from glare_murano.glare.db.database import GlareDatabase
+from glare_murano.service.database import Viewer
+from glare_murano.service.source import CatalogSource
 from glare_murano.wire import Query
 from tests import packages
 from tests.functional import statements
@@ -400,7 +403,7 @@ def test_a_plan_past_its_time_is_refused_with_the_place_where_it_stopped(
 
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
-    source._cache.clear()
+    lookups.REMEMBERED.clear()
     with statements.recorded() as found:
         assert client.resolve(**body).status_code == 200
     return found
@@ -450,7 +453,7 @@ def artifacts_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     find_metadata = queries.find_metadata
     monkeypatch.setattr(queries, "find_metadata", count)
-    source._cache.clear()
+    lookups.REMEMBERED.clear()
     return counts
 
 
@@ -505,10 +508,8 @@ def test_more_can_be_asked_for_than_a_statement_holds(publish: Callable[..., Any
         connection = session.connection()
         raw = connection.connection.dbapi_connection
         raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
-        asked = source.GlareSource(
-            connection,
-            Viewer(found["owner"], is_admin=False),
-            Query(),
+        asked = CatalogSource(
+            GlareDatabase(connection, Viewer(found["owner"], is_admin=False)), Query()
         )
 
         versions = asked.versions(["org.one", *(f"org.none{number}" for number in range(70_000))])

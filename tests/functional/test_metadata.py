@@ -9,7 +9,9 @@ from typing import Any
 import cachetools
 import pytest
 
-from glare_murano.glare.db import queries, source
+from glare_murano.glare.api import lookups
+from glare_murano.service import source
+from glare_murano.service.database import PackageMetadata
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import Client
@@ -67,7 +69,7 @@ def test_nothing_of_it_can_change(glare: Client, admin: Client, name: str, statu
         assert admin.set(artifact_id, "status", "active").ok
 
     assert _releases(glare, name) == before
-    source._cache.clear()
+    lookups.REMEMBERED.clear()
     assert _releases(glare, name) == before
 
 
@@ -111,8 +113,8 @@ def test_more_is_read_than_is_kept(
 ) -> None:
     _application(glare, name)
     expected = _releases(glare, name)
-    few: cachetools.LRUCache[str, queries.PackageMetadata] = cachetools.LRUCache(10, source._size)
-    monkeypatch.setattr(source, "_cache", few)
+    few: cachetools.LRUCache[str, PackageMetadata] = cachetools.LRUCache(10, source._size)
+    monkeypatch.setattr(lookups.REMEMBERED, "_cache", few)
 
     for _ in range(3):
         assert _releases(glare, name) == expected
@@ -129,7 +131,7 @@ def test_many_who_ask_at_once_get_the_same(glare: Client, name: str) -> None:
         client = Client(glare.url, glare.token)
         for _ in range(10):
             barrier.wait()
-            source._cache.clear()
+            lookups.REMEMBERED.clear()
             if _releases(client, name) != expected:
                 wrong.append(name)
 

@@ -16,8 +16,9 @@ from glare.common import wsgi
 from keystoneauth1 import discover, session
 from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
-from glare_murano.glare.api import archives, dependencies, middleware, publications
+from glare_murano.glare.api import middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
+from glare_murano.service import schemas
 from tests import packages
 from tests.functional.client import DOCUMENT, Client
 
@@ -31,9 +32,9 @@ def _without_prose(schema: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "schema"),
     [
-        ("Batch", archives.SCHEMA),
-        ("Publication", publications.SCHEMA),
-        ("Query", dependencies.SCHEMA),
+        ("Batch", schemas.BATCH),
+        ("Publication", schemas.PUBLICATION),
+        ("Query", schemas.QUERY),
     ],
 )
 def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:

@@ -2,11 +2,10 @@
 
 """The links between pages of a list: Glare keeps only one of several filters of a name."""
 
-import urllib.parse
-
 import webob
 
 from glare_murano import fields
+from glare_murano.service import http_requests
 
 PATH = f"/artifacts/{fields.TYPE_NAME}"
 
@@ -19,12 +18,7 @@ def repair_links(req: webob.Request, response: webob.Response) -> None:
         return
     body = response.json
     query = [(name, value) for name, value in req.GET.items() if name != "marker"]
-    body["first"] = link(PATH, query)
+    body["first"] = http_requests.link(PATH, query)
     if "next" in body:
-        body["next"] = link(PATH, [*query, ("marker", body["artifacts"][-1]["id"])])
+        body["next"] = http_requests.link(PATH, [*query, ("marker", body["artifacts"][-1]["id"])])
     response.json = body
-
-
-def link(path: str, query: list[tuple[str, str]]) -> str:
-    """Return a link to a path with parameters."""
-    return f"{path}?{urllib.parse.urlencode(query)}"

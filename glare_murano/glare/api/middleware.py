@@ -16,13 +16,12 @@ from oslo_middleware import base as base_middleware
 from webob import dec
 
 from glare_murano import wire
-from glare_murano.glare import metrics, policies, provided, request_state, upload_locks
+from glare_murano.glare import metrics, policies, request_state, upload_locks
 from glare_murano.glare.api import (
     archives,
-    dependencies,
     lists,
+    lookups,
     publications,
-    subclasses,
     validation,
     yanks,
 )
@@ -32,9 +31,9 @@ OVERRIDE_HEADER = "X-Murano-Override-Checks"
 # Path -> method and handler.
 ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
     wire.ARCHIVES_PATH: ("POST", archives.download),
-    wire.DEPENDENCIES_PATH: ("POST", dependencies.resolve),
+    wire.DEPENDENCIES_PATH: ("POST", lookups.resolve),
     wire.PUBLICATIONS_PATH: ("POST", publications.publish),
-    wire.SUBCLASSES_PATH: ("GET", subclasses.show),
+    wire.SUBCLASSES_PATH: ("GET", lookups.list_subclasses),
 }
 
 
@@ -47,7 +46,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         :raises RuntimeError: if an option is not valid, so that the service does not start.
         """
         super().__init__(application, conf)
-        provided.packages()
+        policies.SETTINGS.provided()
         upload_locks.install()
 
     @dec.wsgify  # type: ignore[untyped-decorator]

@@ -20,29 +20,12 @@ from glare.notification import Notifier
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
-from glare_murano import wire
 from glare_murano.glare import integrity
-from glare_murano.glare.api import validation
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db import queries, transactions
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package import Version
-
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "ids": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": wire.MAX_PUBLICATIONS,
-            "items": validation.ARTIFACT_ID,
-        },
-        "visibility": {"enum": ["private", "public"]},
-        "dry_run": {"type": "boolean"},
-    },
-    "required": ["ids", "visibility"],
-    "additionalProperties": False,
-}
+from glare_murano.service import http_requests, schemas
 
 
 class Change(NamedTuple):
@@ -61,7 +44,7 @@ _Problems = list[exception.GlareException]
 
 def publish(req: webob.Request) -> webob.Response:
     """Activate packages, and make them public, all or none; only check them in a dry run."""
-    body = validation.read_body(req, SCHEMA)
+    body = http_requests.read_body(req, schemas.PUBLICATION)
     ids, is_dry_run = list(dict.fromkeys(body["ids"])), body.get("dry_run", False)
     changes = _publish(req.context, ids, body["visibility"], is_dry_run)
     if not is_dry_run:

@@ -9,10 +9,9 @@ mapped classes take longer, too.
 
 import collections
 import contextlib
-import dataclasses
 import datetime
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,8 +21,15 @@ from glare.db.sqlalchemy import models
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare.policies import Viewer
 from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
+from glare_murano.service.database import (
+    DependentsRecord,
+    ExtendingRecord,
+    PackageMetadata,
+    PackageRecord,
+    Viewer,
+)
 
 # SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000
@@ -37,23 +43,6 @@ _properties = models.ArtifactProperty.__table__.c
 
 _VERSION = (_artifacts.version_prefix, _artifacts.version_suffix, _artifacts.version_meta)
 _ELEMENT = (_properties.key_name, _properties.string_value)
-
-
-@dataclasses.dataclass(frozen=True)
-class PackageMetadata:
-    """The metadata of an artifact with an archive.
-
-    :param requirements: FQN -> range; strings, since parsed ranges take fifty times
-        the memory.
-    :param classes: names of the defined classes, sorted.
-    :param digest: the SHA-256 of the archive, in hexadecimal.
-    :param size: of the archive, in bytes.
-    """
-
-    requirements: Mapping[str, str]
-    classes: tuple[str, ...]
-    digest: str
-    size: int
 
 
 @contextlib.contextmanager
@@ -79,41 +68,44 @@ def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
     return version
 
 
+def _record(row: Row) -> PackageRecord:
+    return PackageRecord(row.id, row.name, version_of(row), row.owner, row.visibility, row.status)
+
+
 def find_usable(
     connection: Connection,
     viewer: Viewer,
     column: str,
     values: Iterable[str],
     package: str | None = None,
-) -> Iterator[Row]:
+) -> Iterator[PackageRecord]:
     """Find active artifacts among those visible to a viewer.
 
     :param column: the column of the values: ``id`` or ``name``.
     :param package: the id of an artifact that may be a draft.
-    :returns: rows with ``id``, ``name``, ``owner``, ``visibility`` and the version.
     """
     statement = _usable(column, viewer.is_admin, viewer.project_id is not None)
-    return _look_up(connection, statement, values, package=package, project=viewer.project_id)
+    rows = _look_up(connection, statement, values, package=package, project=viewer.project_id)
+    return map(_record, rows)
 
 
-def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterator[Row]:
+def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Find the artifacts that define classes.
 
-    :returns: rows with ``string_value``, the class, and ``artifact_id``.
+    :returns: pairs of a class and the id of an artifact.
     """
-    return _look_up(connection, _DEFINING, class_names)
+    rows = _look_up(connection, _DEFINING, class_names)
+    return ((row.string_value, row.artifact_id) for row in rows)
 
 
 def find_extending(
     connection: Connection, viewer: Viewer, base_names: Iterable[str]
-) -> Iterator[Row]:
-    """Find active packages with direct subclasses of classes, if visible to a viewer.
-
-    :returns: rows with ``key_name``, the base class, ``string_value``, the
-        subclasses joined by commas, ``id``, ``name`` and the version.
-    """
+) -> Iterator[ExtendingRecord]:
+    """Find active packages with direct subclasses of classes, if visible to a viewer."""
     statement = _extending(viewer.is_admin, viewer.project_id is not None)
-    return _look_up(connection, statement, base_names, project=viewer.project_id)
+    for row in _look_up(connection, statement, base_names, project=viewer.project_id):
+        package = PackageVersion(row.name, version_of(row))
+        yield ExtendingRecord(row.key_name, row.id, package, row.string_value.split(","))
 
 
 def find_archives(connection: Connection, ids: Iterable[str]) -> Iterator[Row]:
@@ -156,12 +148,9 @@ def find_yanked(connection: Connection, ids: Iterable[str]) -> dict[str, str]:
 
 def find_candidates(
     connection: Connection, names: Iterable[str], except_id: str = ""
-) -> Iterator[Row]:
-    """Find active artifacts by name, and drafts with an uploaded archive.
-
-    :returns: rows with ``id``, ``name``, ``owner``, ``visibility``, ``status`` and the version.
-    """
-    return _look_up(connection, _CANDIDATES, names, except_id=except_id)
+) -> Iterator[PackageRecord]:
+    """Find active artifacts by name, and drafts with an uploaded archive."""
+    return map(_record, _look_up(connection, _CANDIDATES, names, except_id=except_id))
 
 
 def find_public(connection: Connection, names: Iterable[str]) -> Iterator[Row]:
@@ -172,28 +161,29 @@ def find_public(connection: Connection, names: Iterable[str]) -> Iterator[Row]:
     return _look_up(connection, _PUBLIC, names)
 
 
-def find_dependents(connection: Connection, name: str, owner: str | None) -> list[Row]:
+def find_dependents(
+    connection: Connection, name: str, owner: str | None
+) -> Iterator[DependentsRecord]:
     """Find the ranges in which active artifacts require a package.
 
     :param owner: the project of the artifacts; None for all.
-    :returns: distinct rows with ``key_name``, the package, ``string_value``, the
-        range, ``owner`` and ``visibility``.
     """
     statement = _requiring(name, owner, *_ELEMENT, _artifacts.owner, _artifacts.visibility)
-    return list(connection.execute(statement.distinct()))
+    for row in connection.execute(statement.distinct()).all():
+        # Some databases ignore case.
+        if row.key_name == name:
+            yield DependentsRecord(row.string_value, row.owner, row.visibility)
 
 
 def find_requiring(
-    connection: Connection, name: str, range_: str, owner: str, visibility: str, limit: int
-) -> list[Row]:
-    """Find the active artifacts of a project that require a package in a range.
-
-    :returns: rows with ``name`` and the version.
-    """
-    statement = _requiring(name, owner, _artifacts.name, *_VERSION).where(
-        _properties.string_value == range_, _artifacts.visibility == visibility
+    connection: Connection, name: str, group: DependentsRecord, limit: int
+) -> Iterator[PackageVersion]:
+    """Find the active artifacts of a project that require a package in a range."""
+    statement = _requiring(name, group.owner, _artifacts.name, *_VERSION).where(
+        _properties.string_value == group.range, _artifacts.visibility == group.visibility
     )
-    return list(connection.execute(statement.limit(limit)))
+    for row in connection.execute(statement.limit(limit)).all():
+        yield PackageVersion(row.name, version_of(row))
 
 
 def requiring(names: Iterable[str]) -> Any:
@@ -301,7 +291,12 @@ def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
     )
     condition = _visible(usable, is_admin, has_project).whereclause
     return sa.select(
-        _artifacts.id, _artifacts.name, *_VERSION, _artifacts.owner, _artifacts.visibility
+        _artifacts.id,
+        _artifacts.name,
+        *_VERSION,
+        _artifacts.owner,
+        _artifacts.visibility,
+        _artifacts.status,
     ).where(_among(_artifacts[column]), _filter(condition))
 
 

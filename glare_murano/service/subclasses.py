@@ -10,21 +10,19 @@ import collections
 import functools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 import webob
-from glare.common import exception
-from sqlalchemy.engine import Connection
 
 from glare_murano import resolver, wire
-from glare_murano.glare import policies
-from glare_murano.glare.api import lists, validation
-from glare_murano.glare.db import queries
-from glare_murano.glare.db.source import GlareSource, plan_seconds
 from glare_murano.package import VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
 from glare_murano.resolver import PackageVersion
+from glare_murano.service import http_requests, schemas
+from glare_murano.service.database import Database, ExtendingRecord
+from glare_murano.service.refusals import bad_request
+from glare_murano.service.source import CatalogSource
 
 _MAX_LIMIT = 1000
 _DEFAULT_LIMIT = 100
@@ -45,21 +43,32 @@ _READ: dict[str, Callable[[str], Any]] = {
     "marker": check_full_name,
     "limit": _limit,
 }
-SCHEMA = {
-    "type": "object",
-    "properties": {name: {"type": "string", "minLength": 1} for name in _READ},
-    "required": ["class"],
-    "additionalProperties": False,
-}
 
 
-def show(req: webob.Request) -> webob.Response:
-    """List the subclasses of a class, with their packages, a page at a time."""
-    parameters = _read(req)
-    with queries.snapshot() as connection:
-        viewer = policies.viewer_of(req.context)
-        bases = _find_bases(GlareSource(connection, viewer, wire.Query()), parameters)
-        found = _Hierarchy(connection, viewer, parameters["class"], bases)
+def read_parameters(req: webob.Request) -> dict[str, Any]:
+    """Read the parameters of a request.
+
+    :raises RefusedRequest: for values that are not valid.
+    """
+    read = {}
+    for name, text in http_requests.read_parameters(req, schemas.SUBCLASSES).items():
+        try:
+            read[name] = _READ[name](text)
+        except ValueError as error:
+            raise bad_request(f"{name}: {error}") from error
+    return read
+
+
+def find(
+    req: webob.Request, parameters: Mapping[str, Any], database: Database, seconds: float
+) -> dict[str, Any]:
+    """Return a page of the subclasses of a class, with their packages, as JSON.
+
+    :param seconds: the longest time of the search.
+    :raises RefusedRequest: after that time.
+    """
+    bases = _find_bases(CatalogSource(database, wire.Query()), parameters)
+    found = _Hierarchy(database, parameters["class"], bases, seconds)
     names = sorted(name for name in found.packages if name > parameters.get("marker", ""))
     page = names[: parameters.get("limit", _DEFAULT_LIMIT)]
     body = {
@@ -68,18 +77,8 @@ def show(req: webob.Request) -> webob.Response:
     }
     if len(page) < len(names):
         query = [(name, value) for name, value in req.GET.items() if name != "marker"]
-        body["next"] = lists.link(wire.SUBCLASSES_PATH, [*query, ("marker", page[-1])])
-    return webob.Response(json=body)
-
-
-def _read(req: webob.Request) -> dict[str, Any]:
-    read = {}
-    for name, text in validation.read_parameters(req, SCHEMA).items():
-        try:
-            read[name] = _READ[name](text)
-        except ValueError as error:
-            raise exception.BadRequest(f"{name}: {error}") from error
-    return read
+        body["next"] = http_requests.link(wire.SUBCLASSES_PATH, [*query, ("marker", page[-1])])
+    return body
 
 
 def _to_json(name: str, bases: Set[str], packages: Collection[PackageVersion]) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def _to_json(name: str, bases: Set[str], packages: Collection[PackageVersion]) -
     }
 
 
-def _find_bases(source: GlareSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
+def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
     """Find the packages that define the class, of the requested name and range."""
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))
@@ -107,14 +106,6 @@ def _find_bases(source: GlareSource, parameters: Mapping[str, Any]) -> set[Packa
     }
 
 
-class _Extending(NamedTuple):
-    """An artifact with direct subclasses of a class."""
-
-    id: str
-    package: PackageVersion
-    subclasses: list[str]
-
-
 class _Hierarchy:
     """The subclasses in active packages that are visible to a viewer.
 
@@ -123,29 +114,24 @@ class _Hierarchy:
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        viewer: policies.Viewer,
-        class_name: str,
-        bases: set[PackageVersion],
+        self, database: Database, class_name: str, bases: set[PackageVersion], seconds: float
     ) -> None:
         self.extends: dict[str, set[str]] = collections.defaultdict(set)
         self.packages: dict[str, set[PackageVersion]] = collections.defaultdict(set)
         # Artifact -> FQN -> range.
         self._requirements: dict[str, dict[str, str]] = {}
-        extending: dict[str, list[_Extending]] = {}
+        extending: dict[str, list[ExtendingRecord]] = {}
         level = {class_name: bases}
-        seconds = plan_seconds()
         end = time.monotonic() + seconds
         # A class comes again when another package with it is found.
         while level:
             if time.monotonic() > end:
-                raise exception.BadRequest(
+                raise bad_request(
                     f"listing the subclasses of {class_name} stopped at class {min(level)}, after "
                     f"{seconds:g} seconds; request those of another class, or raise the option "
                     f"plan_seconds"
                 )
-            extending |= _find_extending(connection, viewer, level.keys() - extending.keys())
+            extending |= _find_extending(database, level.keys() - extending.keys())
             # Packages that define the base themselves need no requirement.
             ids = {
                 each.id
@@ -154,7 +140,7 @@ class _Hierarchy:
                 if each.package not in defining
             }
             unread = ids - self._requirements.keys()
-            self._requirements |= queries.find_requirements(connection, unread)
+            self._requirements |= database.find_requirements(unread)
             changed = {
                 name
                 for base, defining in level.items()
@@ -166,11 +152,11 @@ class _Hierarchy:
             }
 
     def _extend(
-        self, base: str, extending: list[_Extending], defining: Set[PackageVersion]
+        self, base: str, extending: list[ExtendingRecord], defining: Set[PackageVersion]
     ) -> Iterator[str]:
         """Add the subclasses of a class that some packages define; yield the changed ones."""
         can_meet = _matcher(defining)
-        for id_, package, subclasses in extending:
+        for _, id_, package, subclasses in extending:
             ranges = self._requirements.get(id_, {})
             # A class inherits from its own package only in the same version.
             if package in defining or any(
@@ -196,14 +182,10 @@ def _matcher(packages: Collection[PackageVersion]) -> Callable[[str, str], bool]
     return can_meet
 
 
-def _find_extending(
-    connection: Connection, viewer: policies.Viewer, base_names: Set[str]
-) -> dict[str, list[_Extending]]:
-    found: dict[str, list[_Extending]] = {name: [] for name in base_names}
-    for row in queries.find_extending(connection, viewer, base_names):
+def _find_extending(database: Database, base_names: Set[str]) -> dict[str, list[ExtendingRecord]]:
+    found: dict[str, list[ExtendingRecord]] = {name: [] for name in base_names}
+    for record in database.find_extending(base_names):
         # Some databases ignore case.
-        if row.key_name not in found:
-            continue
-        package = PackageVersion(row.name, queries.version_of(row))
-        found[row.key_name].append(_Extending(row.id, package, row.string_value.split(",")))
+        if record.base in found:
+            found[record.base].append(record)
     return found

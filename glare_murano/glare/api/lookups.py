@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The resources ``dependencies`` and ``subclasses``, from Glare's database."""
+
+import webob
+
+from glare_murano.glare import policies
+from glare_murano.glare.db import queries
+from glare_murano.glare.db.database import GlareDatabase
+from glare_murano.glare.policies import SETTINGS
+from glare_murano.service import dependencies, http_requests, schemas, subclasses
+from glare_murano.service.source import Remembered
+
+# The metadata of active artifacts never changes.
+REMEMBERED = Remembered()
+
+
+def resolve(req: webob.Request) -> webob.Response:
+    """Answer a dependency query with its closure."""
+    query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
+    viewer = policies.viewer_of(req.context)
+    with queries.snapshot() as connection:
+        database = GlareDatabase(connection, viewer)
+        answer = dependencies.resolve(query, database, SETTINGS, REMEMBERED)
+    return webob.Response(json=answer)
+
+
+def list_subclasses(req: webob.Request) -> webob.Response:
+    """List the subclasses of a class, with their packages, a page at a time."""
+    parameters = subclasses.read_parameters(req)
+    viewer = policies.viewer_of(req.context)
+    with queries.snapshot() as connection:
+        database = GlareDatabase(connection, viewer)
+        page = subclasses.find(req, parameters, database, SETTINGS.plan_seconds)
+    return webob.Response(json=page)

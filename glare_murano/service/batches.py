@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Several archives as one TAR stream, a batch.
+
+A service takes longer to begin a download than to send a small archive, and an
+application has dozens of packages. A batch contains only archives for which the
+caller's own download would succeed. For a missing archive, the download returns
+the error.
+"""
+
+import dataclasses
+import itertools
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
+
+import webob
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+# Bytes of all archives, so that no answer occupies a worker for long.
+MAX_SIZE = 64 * 1024**2
+_CHUNK_SIZE = 64 * 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredArchive:
+    """An archive in a service's store.
+
+    :param id: of the package.
+    :param size: in bytes, by its metadata.
+    :param read: returns its pieces.
+    """
+
+    id: str
+    size: int
+    read: Callable[[], Iterable[bytes]]
+
+
+def respond(archives: Iterable[StoredArchive]) -> webob.Response:
+    """Answer with a batch; an error before the first chunk is raised."""
+    chunks = stream(archives)
+    first = next(chunks)
+    return webob.Response(
+        content_type="application/x-tar", app_iter=itertools.chain([first], chunks)
+    )
+
+
+def stream(archives: Iterable[StoredArchive]) -> Iterator[bytes]:
+    """Yield a batch of archives, in this order, up to ``MAX_SIZE``.
+
+    :raises EOFError: in the middle of the batch, if a stored archive differs in
+        size from its metadata.
+    """
+    # Small pieces are joined, since the server sends each piece alone.
+    joined = bytearray()
+    try:
+        for piece in _members(archives):
+            joined += piece
+            if len(joined) >= _CHUNK_SIZE:
+                yield bytes(joined)
+                joined.clear()
+    except Exception:
+        if joined:
+            yield bytes(joined)
+        raise
+    if joined:
+        yield bytes(joined)
+
+
+def _members(archives: Iterable[StoredArchive]) -> Iterator[bytes]:
+    room = MAX_SIZE
+    for archive in archives:
+        if archive.size <= room:
+            room -= archive.size
+            yield from _member(archive)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _member(archive: StoredArchive) -> Iterator[bytes]:
+    try:
+        pieces = iter(archive.read())
+        piece = next(pieces, b"")
+    except Exception as error:  # stores raise errors of their own
+        LOG.warning("The archive of package %s cannot be read: %s", archive.id, error)
+        return
+    header = tarfile.TarInfo(archive.id)
+    header.size = left = archive.size
+    yield header.tobuf(tarfile.USTAR_FORMAT)
+    while piece and left >= 0:
+        left -= len(piece)
+        yield piece
+        piece = next(pieces, b"")
+    if left:
+        raise EOFError(f"the archive of package {archive.id} does not have {archive.size} bytes")
+    yield bytes(-header.size % tarfile.BLOCKSIZE)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The queries that the API needs of a service's database, and the records that they find."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, Protocol
+
+from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
+
+
+class Viewer(NamedTuple):
+    """The caller of a request, for the visibility of packages.
+
+    :ivar is_admin: whether the packages of all projects are visible.
+    """
+
+    project_id: str | None
+    is_admin: bool
+
+
+class PackageRecord(NamedTuple):
+    """A package, as a service stores it.
+
+    :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
+    :ivar visibility: ``private``, ``public``, or another one of the service.
+    :ivar members: other projects that the package is shared with.
+    """
+
+    id: str
+    name: str
+    version: Version
+    owner: str
+    visibility: str
+    status: str
+    members: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> PackageVersion:
+        """Name and version."""
+        return PackageVersion(self.name, self.version)
+
+    def is_available_to(self, project_id: str | None) -> bool:
+        """Return whether a project can see the package, if it is active."""
+        return self.visibility == "public" or self.owner == project_id or project_id in self.members
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class ExtendingRecord(NamedTuple):
+    """A package with direct subclasses of a class.
+
+    :ivar base: the class.
+    """
+
+    base: str
+    id: str
+    package: PackageVersion
+    subclasses: list[str]
+
+
+class DependentsRecord(NamedTuple):
+    """The active packages of a project that require another package in the same range."""
+
+    range: str
+    owner: str
+    visibility: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PackageMetadata:
+    """The metadata of a package with an archive.
+
+    :param requirements: FQN -> range; strings, since parsed ranges take fifty times
+        the memory.
+    :param classes: names of the defined classes, sorted.
+    :param digest: the SHA-256 of the archive, in hexadecimal.
+    :param size: of the archive, in bytes.
+    """
+
+    requirements: Mapping[str, str]
+    classes: tuple[str, ...]
+    digest: str
+    size: int
+
+
+class Database(Protocol):
+    """The packages of a service, in one transaction, for one viewer.
+
+    Each method takes a bounded number of statements. Names and ids that differ in case
+    may be found as well, since some databases ignore case.
+    """
+
+    @property
+    def viewer(self) -> Viewer:
+        """The caller of the request."""
+
+    def find_usable(
+        self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
+    ) -> Iterable[PackageRecord]:
+        """Find active packages among those visible to the viewer.
+
+        :param package: the id of a package that may be a draft.
+        """
+
+    def find_defining(self, class_names: Iterable[str]) -> Iterable[tuple[str, str]]:
+        """Find the packages that define classes: pairs of class and id."""
+
+    def find_metadata(self, ids: Iterable[str]) -> Mapping[str, PackageMetadata]:
+        """Return the metadata of packages by id, without drafts that lack an archive."""
+
+    def find_requirements(self, ids: Iterable[str]) -> Mapping[str, dict[str, str]]:
+        """Return the requirements of packages by id: FQN -> range."""
+
+    def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the yanked ones of packages, by id, with the reasons."""
+
+    def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
+        """Find active packages with direct subclasses of classes, if visible to the viewer."""
+
+    def find_candidates(self, names: Iterable[str], except_id: str = "") -> Iterable[PackageRecord]:
+        """Find active packages of any project by name, and drafts with an uploaded archive."""
+
+    def find_dependents(self, name: str, owner: str | None) -> Iterable[DependentsRecord]:
+        """Find the ranges in which other active packages require a package.
+
+        :param owner: the project of the other packages; None for all.
+        """
+
+    def find_requiring(
+        self, name: str, group: DependentsRecord, limit: int
+    ) -> Iterable[PackageVersion]:
+        """Find packages of a group that ``find_dependents`` has found."""

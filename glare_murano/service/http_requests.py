@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reading of requests: URLs, JSON bodies and parameters, with limits."""
+
+import json
+import math
+import re
+import urllib.parse
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import jsonschema
+import webob
+
+from glare_murano import fields
+from glare_murano.package.errors import quoted
+from glare_murano.service.refusals import RefusedRequest, bad_request
+
+MAX_BODY = 1024 * 1024
+# Longer URLs are refused by some WSGI servers.
+MAX_QUERY = 8192
+MAX_DEPTH = 20
+
+# PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
+# of surrogate pairs.
+UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
+_FORBIDDEN_IN_NAMES = re.compile(f"{UNSTORABLE.pattern}|{fields.CONTROL_CHARACTERS}")
+
+JSON = "application/json"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/")
+
+
+def read_body(req: webob.Request, schema: Mapping[str, Any]) -> Any:
+    """Return the JSON body of a request.
+
+    :raises RefusedRequest: for malformed JSON, and for a violation of the schema.
+    """
+    return _conforming(parse_json(req.body), schema)
+
+
+def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
+    """Return the parameters of a request's URL, with lists for repeated names.
+
+    :raises RefusedRequest: if they violate the schema.
+    """
+    parameters = req.GET.mixed()
+    _check_strings(parameters)
+    return _conforming(parameters, schema)
+
+
+def check_url(environ: dict[str, Any]) -> None:
+    """Refuse the URL of a request if it is too long, malformed, or cannot be stored.
+
+    :raises RefusedRequest: naming the mistake.
+    """
+    query = environ.get("QUERY_STRING", "")
+    if len(query) > MAX_QUERY:
+        raise bad_request(f"the query is longer than {MAX_QUERY} characters")
+    try:
+        path = environ["PATH_INFO"].encode("latin-1").decode()
+        parameters = urllib.parse.unquote(query, errors="strict")
+    except UnicodeError as error:
+        raise bad_request("the URL is not in UTF-8") from error
+    _check_characters(path + parameters, _FORBIDDEN_IN_NAMES)
+
+
+def allow_chunks(req: webob.Request) -> None:
+    """Let webob read a body without a length, which it would take for an empty one."""
+    if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
+        req.environ["wsgi.input_terminated"] = True
+
+
+def check_content_type(req: webob.Request) -> None:
+    """Refuse a form.
+
+    :raises RefusedRequest: naming the content type.
+    """
+    if req.method == "POST" and req.content_type.startswith(_FORMS):
+        raise RefusedRequest(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {JSON}, not {quoted(req.content_type)}"
+        )
+
+
+def check_body(req: webob.Request) -> None:
+    """Read the body of a request, and leave it readable.
+
+    :raises RefusedRequest: if it is incomplete, too large, or out of place.
+    """
+    try:
+        data = req.body_file.read(MAX_BODY + 1)
+    except (OSError, ValueError) as error:
+        raise bad_request(f"the body of the request is incomplete: {error}") from error
+    if data and req.method in ("GET", "HEAD", "DELETE"):
+        raise bad_request(f"{req.method} takes no body; send the request without one")
+    if len(data) > MAX_BODY:
+        raise RefusedRequest(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the request is larger than {MAX_BODY} bytes"
+        )
+    req.body = data
+
+
+def parse_json(data: bytes) -> Any:
+    """Parse the body of a request.
+
+    :raises RefusedRequest: for malformed JSON, and for values that cannot be stored.
+    """
+    try:
+        body = json.loads(data.decode(), parse_constant=_finite, parse_float=_finite)
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise bad_request(f"the request is not valid JSON: {error}") from error
+    _check_strings(body)
+    return body
+
+
+def link(path: str, query: list[tuple[str, str]]) -> str:
+    """Return a link to a path with parameters."""
+    return f"{path}?{urllib.parse.urlencode(query)}"
+
+
+def _conforming(value: Any, schema: Mapping[str, Any]) -> Any:
+    # The first error is enough: finding the most relevant one takes time for each error.
+    error = next(jsonschema.Draft202012Validator(schema).iter_errors(value), None)
+    if error is not None:
+        place = "/".join(map(str, error.absolute_path)) or "the request"
+        raise bad_request(f"{place[:200]}: {error.message[:200]}")
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{quoted(text)} is not a finite number")
+    return number
+
+
+def _check_strings(value: Any, depth: int = 0) -> None:
+    if depth > MAX_DEPTH:
+        raise _too_deep()
+    if isinstance(value, str):
+        _check_characters(value, UNSTORABLE)
+    elif isinstance(value, list):
+        for item in value:
+            _check_strings(item, depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_characters(key, _FORBIDDEN_IN_NAMES)
+            _check_strings(item, depth + 1)
+
+
+def _too_deep() -> RefusedRequest:
+    return bad_request(f"the request is nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_characters(text: str, forbidden: re.Pattern[str]) -> None:
+    if found := forbidden.search(text):
+        raise bad_request(
+            f"the request has a character that the service cannot store: {found[0]!a}"
+        )

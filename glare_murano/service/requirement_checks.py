@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks of requirements when a package is added to a catalogue or removed.
+
+A package becomes active only if its requirements are satisfied, and public only if
+public packages satisfy them. A package stays while it alone satisfies a requirement
+of an active package. A yanked package satisfies only ranges of exactly its version. Packages
+that engines provide satisfy requirements, too. The checks are not locked: two requests at
+the same time may both pass.
+"""
+
+import collections
+import functools
+import itertools
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Protocol
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from glare_murano.package import Version, VersionSpec
+from glare_murano.package.rules import Rule
+from glare_murano.resolver import newest_first
+from glare_murano.service.database import Database, DependentsRecord, PackageRecord
+from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.settings import Settings
+
+LOG = logging.getLogger(__name__)
+
+_MODES = [
+    ("enforce", "Refuse the request with 409."),
+    ("warn", "Accept the request and log a warning."),
+    ("off", "Do not check."),
+]
+
+# Option -> rule, help.
+_CHECKS = {
+    "check_requirements": (
+        Rule.REQUIREMENT_MISSING,
+        "activated, that its requirements are satisfied: by active packages that its project can "
+        "see, or by drafts of the same project with an uploaded archive.",
+    ),
+    "check_public_requirements": (
+        Rule.REQUIREMENT_PRIVATE,
+        "published, that public packages satisfy its requirements.",
+    ),
+    "check_dependents": (
+        Rule.REQUIREMENT_LAST,
+        "deleted or deactivated, that no active package depends on it alone.",
+    ),
+}
+OPTIONS = [
+    cfg.StrOpt(
+        name,
+        choices=_MODES,
+        default="enforce",
+        help=f"Whether to check, when a package is {description}",
+    )
+    for name, (_, description) in _CHECKS.items()
+]
+
+_PROVIDED_HINT = (
+    "if engines provide one as an extension plug-in, the operator names it in the option "
+    "provided_packages"
+)
+# Packages, or versions, that one message names.
+_MAX_NAMED = 10
+
+
+class Checked(Protocol):
+    """A package that is added or removed."""
+
+    id: str
+    name: str
+    version: str
+    owner: str
+    visibility: str
+    requirements: Mapping[str, str]
+
+
+class FailedCheck(RefusedRequest):
+    """Packages of which a check has failed.
+
+    :ivar problems: a line for each problem.
+    """
+
+    def __init__(self, rule: Rule, problems: list[str]) -> None:
+        super().__init__(HTTPStatus.CONFLICT, "\n".join(problems))
+        self.rule = rule
+        self.problems = problems
+
+
+class RequirementChecks:
+    """The checks of one request.
+
+    :param overrides: whether an administrator overrides the checks.
+    """
+
+    def __init__(self, database: Database, settings: Settings, overrides: bool = False) -> None:
+        self._database = database
+        self._settings = settings
+        self._overrides = overrides
+
+    def check_activation(self, packages: Iterable[Checked]) -> None:
+        """Check the requirements of packages that are being activated.
+
+        :raises FailedCheck: for unsatisfied ones, if the check is enforced.
+        """
+        find = functools.partial(self._unsatisfied, packages, _is_usable, "visible", "upload")
+        self._enforce("check_requirements", find)
+
+    def check_publication(self, packages: Iterable[Checked]) -> None:
+        """Check the requirements of packages among public packages.
+
+        :raises FailedCheck: for unsatisfied ones, if the check is enforced.
+        """
+        find = functools.partial(self._unsatisfied, packages, _is_public, "public", "publish")
+        self._enforce("check_public_requirements", find)
+
+    def check_removal(self, package: Checked) -> None:
+        """Check the dependents of a package before its deletion or deactivation.
+
+        :raises FailedCheck: if active packages depend on this package alone, and the check
+            is enforced.
+        """
+        self._enforce("check_dependents", functools.partial(self._last, package))
+
+    def warning_of_yank(self, package: Checked) -> str:
+        """Return a warning if active packages depend on this package alone; else nothing."""
+        if self._settings["check_dependents"] == "off":
+            return ""
+        version = Version(package.version)
+        dependents = self._dependents(package, lambda spec: not spec.is_exactly(version))
+        if not dependents:
+            return ""
+        warning = (
+            f"no version of {package.name} is left for requirements of active packages, now that "
+            f"{package.version} is yanked: {dependents}; upload another version in their ranges"
+        )
+        LOG.warning("%s", warning)
+        return warning
+
+    def _enforce(self, option: str, find_problems: Callable[[], Iterable[str]]) -> None:
+        """Refuse problems, or log them, as the option says."""
+        rule = _CHECKS[option][0]
+        mode = self._settings[option]
+        problems = [] if mode == "off" else [f"{problem} [{rule}]" for problem in find_problems()]
+        if not problems:
+            return
+        if mode == "enforce" and not self._overrides:
+            raise FailedCheck(rule, problems)
+        reason = "an administrator overrides the check" if self._overrides else f"{option} is warn"
+        for problem in problems:
+            LOG.warning("Accepted, since %s: %s", reason, problem)
+
+    def _unsatisfied(
+        self,
+        packages: Iterable[Checked],
+        is_usable: Callable[[PackageRecord, str], bool],
+        kind: str,
+        remedy: str,
+    ) -> Iterator[str]:
+        """Yield a message for each package with unsatisfied requirements."""
+        required = {fqn for package in packages for fqn in self._requirements(package)}
+        candidates: dict[str, list[PackageRecord]] = collections.defaultdict(list)
+        for record in self._database.find_candidates(required):
+            candidates[record.name].append(record)
+        ids = (record.id for record in itertools.chain.from_iterable(candidates.values()))
+        yanked = self._database.find_yanked(ids)
+        for package in packages:
+            missing = {}
+            for fqn, text in sorted(self._requirements(package).items()):
+                available = [each for each in candidates[fqn] if is_usable(each, package.owner)]
+                if not any(_is_in_range(each, VersionSpec.of(text), yanked) for each in available):
+                    missing[f"{fqn} in the range {text}"] = self._describe(fqn, available, yanked)
+            if missing:
+                # The message must not show that another project has the package.
+                unknown = f"missing, or not {kind}"
+                listed = _join(
+                    f"{range_} ({found or unknown})" for range_, found in missing.items()
+                )
+                hint = "" if all(missing.values()) else f"; {_PROVIDED_HINT}"
+                yield (
+                    f"no {kind} package satisfies these requirements of {package.name} "
+                    f"{package.version}: {listed}; {remedy} them first, or change the ranges{hint}"
+                )
+
+    def _requirements(self, package: Checked) -> dict[str, str]:
+        """Return the requirements that packages of the catalogue have to satisfy."""
+        return {
+            fqn: text
+            for fqn, text in package.requirements.items()
+            # The engine takes the package itself for its requirement on itself.
+            if fqn != package.name and not self._is_provided(fqn, VersionSpec.of(text))
+        }
+
+    def _is_provided(self, fqn: str, spec: VersionSpec) -> bool:
+        return any(map(spec.match, self._settings.provided().get(fqn, ())))
+
+    def _describe(
+        self, fqn: str, available: Iterable[PackageRecord], yanked: Container[str]
+    ) -> str:
+        """Return the versions of a package that exist, for a message; empty if there are none."""
+        marks = {each.version: " (yanked)" * (each.id in yanked) for each in available}
+        published = [f"{version}{marks[version]}" for version in newest_first(marks)]
+        of_engines = map(str, newest_first(self._settings.provided().get(fqn, ())))
+        versions = {"available": _join(published), "provided by engines": _join(of_engines)}
+        return "; ".join(f"{where}: {found}" for where, found in versions.items() if found)
+
+    def _last(self, package: Checked) -> Iterator[str]:
+        """Yield a message if packages depend on a package alone."""
+        if dependents := self._dependents(package, lambda spec: True):
+            yield (
+                f"only {package.name} {package.version} satisfies requirements of active packages: "
+                f"{dependents}; upload another version in their ranges, or delete or deactivate "
+                f"them first"
+            )
+
+    def _dependents(self, package: Checked, concerns: Callable[[VersionSpec], bool]) -> str:
+        """Return the packages that depend on a package alone, for a message; empty if none.
+
+        :param concerns: returns whether a range is affected.
+        """
+        version = Version(package.version)
+        # Some databases ignore case.
+        others = [
+            record
+            for record in self._database.find_candidates([package.name], except_id=package.id)
+            if record.name == package.name
+        ]
+        yanked = self._database.find_yanked(record.id for record in others)
+        owner = package.owner if package.visibility == "private" else None
+        left = [
+            group
+            for group in self._database.find_dependents(package.name, owner)
+            if (spec := VersionSpec.of(group.range)).match(version)
+            and concerns(spec)
+            and not self._is_provided(package.name, spec)
+            and not any(_satisfies(record, group, package, yanked) for record in others)
+        ]
+        if not left:
+            return ""
+        names = itertools.chain.from_iterable(self._visible_names(package, each) for each in left)
+        # No more than a message names: there may be a group for each project.
+        named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
+        return named or "packages of other projects"
+
+    def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
+        """Yield the packages of a group with their requirement, if visible to the caller."""
+        viewer = self._database.viewer
+        if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
+            for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):
+                yield f"{key} ({package.name} {group.range})"
+
+
+def _satisfies(
+    candidate: PackageRecord, group: DependentsRecord, replaced: Checked, yanked: Container[str]
+) -> bool:
+    """Return whether a candidate can replace a package for a group of dependents."""
+    if group.visibility == "public" and replaced.visibility == "public":
+        is_usable = _is_public(candidate, group.owner)
+    else:
+        is_usable = _is_usable(candidate, group.owner)
+    return is_usable and _is_in_range(candidate, VersionSpec.of(group.range), yanked)
+
+
+def _is_in_range(candidate: PackageRecord, spec: VersionSpec, yanked: Container[str]) -> bool:
+    version = candidate.version
+    return spec.is_exactly(version) if candidate.id in yanked else spec.match(version)
+
+
+def _is_usable(candidate: PackageRecord, project_id: str) -> bool:
+    if candidate.status == "active":
+        return candidate.is_available_to(project_id)
+    # A draft of the same project.
+    return candidate.owner == project_id
+
+
+def _is_public(candidate: PackageRecord, _project_id: str) -> bool:
+    return candidate.visibility == "public" and candidate.status == "active"
+
+
+def _join(names: Iterable[str]) -> str:
+    """Join some of many names for a message."""
+    named = list(itertools.islice(names, _MAX_NAMED + 1))
+    joined = ", ".join(named[:_MAX_NAMED])
+    return f"{joined} and more" if len(named) > _MAX_NAMED else joined

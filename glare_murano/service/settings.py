@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options that both services have, each in a group of its own."""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from oslo_config import cfg
+
+from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
+from glare_murano.package.manifest import check_required_name
+
+OPTIONS = [
+    cfg.FloatOpt(
+        "plan_seconds",
+        min=0.001,
+        default=5,
+        help="The longest time that planning the answer to a dependency query, or listing "
+        "subclasses, may take, in seconds. After that the query is refused, with the package or "
+        "class where it stopped.",
+    ),
+    # The packages that engines provide: extension plug-ins, which are not published.
+    cfg.ListOpt(
+        "provided_packages",
+        default=[],
+        sample_default=["org-example-mail:1.4.0"],
+        help="The extension plug-ins of the engines, each as NAME:VERSION. Packages may require "
+        "them, although they are not published. Name a plug-in several times if engines have "
+        "different versions.",
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The values of a service's options.
+
+    :param group: the group of the options.
+    """
+
+    group: str
+
+    def __getitem__(self, name: str) -> Any:
+        return cfg.CONF[self.group][name]
+
+    @property
+    def plan_seconds(self) -> float:
+        """The longest time of a plan."""
+        return float(self["plan_seconds"])
+
+    def provided(self) -> Mapping[str, Collection[Version]]:
+        """Return the versions that engines provide, by FQN.
+
+        :raises RuntimeError: if the option is not valid.
+        """
+        return _provided(self.group, tuple(self["provided_packages"]))
+
+
+@functools.lru_cache(maxsize=1)
+def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Version]]:
+    found: dict[str, set[Version]] = collections.defaultdict(set)
+    for text in texts:
+        name, _, version = text.partition(":")
+        try:
+            # An empty version would be 0.0.0.
+            found[check_required_name(name)].add(parse_version(version or "none"))
+        except (InvalidName, InvalidVersion) as error:
+            raise RuntimeError(
+                f"[{group}] provided_packages: {text!r} is not a name and "
+                f"a version, such as org-example-mail:1.4.0: {error}"
+            ) from error
+    return dict(found)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The resolver's source of versions and requirements: the database of a service.
+
+A level of the graph takes three queries at most, for versions, for yanked ones among them,
+and for metadata, with any number of packages and versions.
+"""
+
+import collections
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import cachetools
+
+from glare_murano.package import Version, VersionSpec
+from glare_murano.resolver import PackageVersion, Requirements, newest_first
+from glare_murano.service.database import Database, PackageMetadata, PackageRecord
+from glare_murano.wire import Query, Release
+
+# The limit counts classes and requirements, of which a package has 8,000 at most: about
+# 20 MB, or 60 MB for the longest names. A package counts as three.
+_CACHE_SIZE = 100_000
+_PACKAGE_SIZE = 3
+
+
+def _size(metadata: PackageMetadata) -> int:
+    return _PACKAGE_SIZE + len(metadata.requirements) + len(metadata.classes)
+
+
+class Remembered:
+    """The metadata of active packages, by id, for services in which it never changes.
+
+    It saves a fifth of the time of a query.
+    """
+
+    def __init__(self) -> None:
+        self._cache: cachetools.LRUCache[str, PackageMetadata] = cachetools.LRUCache(
+            _CACHE_SIZE, _size
+        )
+        self._lock = threading.Lock()
+
+    def find(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
+        """Return what is known, by id."""
+        with self._lock:
+            return {id_: self._cache[id_] for id_ in ids if id_ in self._cache}
+
+    def add(self, metadata: Mapping[str, PackageMetadata]) -> None:
+        """Remember the metadata of packages that cannot change any more."""
+        with self._lock:
+            self._cache.update(metadata)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._cache.clear()
+
+
+class CatalogSource:
+    """Versions and requirements for one query; see ``resolver.Source``.
+
+    :param remembered: metadata from earlier queries; by default none.
+    """
+
+    def __init__(
+        self, database: Database, query: Query, remembered: Remembered | None = None
+    ) -> None:
+        self._database = database
+        self._query = query
+        self._remembered = remembered or Remembered()
+        # The best package of each version found so far.
+        self._packages: dict[PackageVersion, PackageRecord] = {}
+        self._metadata: dict[str, PackageMetadata] = {}
+        # Read for each query, since an active package may be yanked: id -> reason.
+        self._yanked: dict[str, str] = {}
+        # Names of packages of which metadata was read.
+        self._read_names: set[str] = set()
+
+    def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
+        """See ``resolver.Source``."""
+        found: dict[str, set[Version]] = collections.defaultdict(set)
+        for package in self._find("name", fqns):
+            found[package.fqn].add(package.version)
+        # Some databases ignore case, so that other names may be found.
+        return {fqn: newest_first(found[fqn]) for fqn in fqns if fqn in found}
+
+    def requirements(
+        self, packages: Collection[PackageVersion]
+    ) -> Mapping[PackageVersion, Requirements]:
+        """See ``resolver.Source``."""
+        return {package: _ranges(metadata) for package, metadata in self._metadata_of(packages)}
+
+    def is_withdrawn(self, package: PackageVersion) -> bool:
+        """Check whether a found version serves only pins and ranges of exactly this version."""
+        record = self._packages[package]
+        is_wanted = self._query.prereleases or not package.version.prerelease
+        return record.id in self._yanked or not (is_wanted or record.id == self._query.package)
+
+    def package(self, package_id: str) -> PackageVersion | None:
+        """Return the name and version of a package, if visible to the caller."""
+        found = self._find("id", [package_id])
+        # Some databases ignore case, and would find a draft that nothing else takes for one.
+        return next((each for each in found if self._packages[each].id == package_id), None)
+
+    def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
+        """Return the packages that define each of the classes."""
+        defined: dict[str, set[str]] = collections.defaultdict(set)
+        for class_name, package_id in self._database.find_defining(class_names):
+            defined[package_id].add(class_name)
+        packages = self._find("id", defined)
+        # A package that is preferred to one of these may lack the class.
+        self._find("name", {package.fqn for package in packages})
+        found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
+        for package, record in self._packages.items():
+            for class_name in defined.get(record.id, ()):
+                found[class_name].add(package)
+        return found
+
+    def releases(self, packages: Collection[PackageVersion]) -> Iterator[Release]:
+        """Yield the releases of versions, leaving out drafts without an archive."""
+        for package, metadata in self._metadata_of(packages):
+            record = self._packages[package]
+            yield Release(
+                fqn=package.fqn,
+                version=package.version,
+                requirements=_ranges(metadata),
+                classes=frozenset(metadata.classes),
+                id=record.id,
+                digest=metadata.digest,
+                size=metadata.size,
+                owner=record.owner,
+                visibility=record.visibility,
+                yanked=self._yanked.get(record.id, ""),
+            )
+
+    def _metadata_of(
+        self, packages: Collection[PackageVersion]
+    ) -> Iterator[tuple[PackageVersion, PackageMetadata]]:
+        unknown = [each for each in packages if self._packages[each].id not in self._metadata]
+        if unknown:
+            names = {each.fqn for each in unknown}
+            # A choice that has changed may change again: read all versions at once.
+            chosen = self._packages if names & self._read_names else unknown
+            self._read_names |= names
+            self._read_metadata({self._packages[each].id for each in chosen})
+        for package in packages:
+            metadata = self._metadata.get(self._packages[package].id)
+            if metadata is not None:
+                yield package, metadata
+
+    def _find(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageVersion]:
+        """Find versions of packages, and remember the best package of each."""
+        found = []
+        for record in self._database.find_usable(column, values, self._query.package):
+            package = record.key
+            if self._is_usable(record):
+                found.append(package)
+                best = self._packages.get(package)
+                if best is None or self._preference(record) > self._preference(best):
+                    self._packages[package] = record
+        ids = {self._packages[package].id for package in found}
+        self._yanked |= self._database.find_yanked(ids)
+        return found
+
+    def _is_usable(self, record: PackageRecord) -> bool:
+        if record.id == self._query.package:
+            return True
+        project_id = self._query.project_id
+        return project_id is None or record.is_available_to(project_id)
+
+    def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
+        """Prefer the package of the query, then the project's own, then a public one."""
+        project_id = self._query.project_id or self._database.viewer.project_id
+        return (
+            record.id == self._query.package,
+            record.owner == project_id,
+            record.visibility == "public",
+            record.id,
+        )
+
+    def _read_metadata(self, ids: Collection[str]) -> None:
+        unknown = set(ids) - self._metadata.keys()
+        known = self._remembered.find(unknown)
+        found = self._database.find_metadata(unknown - known.keys())
+        # The package of the query may be a draft, which can change.
+        self._remembered.add(
+            {id_: each for id_, each in found.items() if id_ != self._query.package}
+        )
+        self._metadata.update({**known, **found})
+
+
+def _ranges(metadata: PackageMetadata) -> dict[str, VersionSpec]:
+    return {fqn: VersionSpec.of(text) for fqn, text in metadata.requirements.items()}
