@@ -43,6 +43,9 @@ _NAMES = {"class_definitions": CLASSES}
 # Of the version 5 UUIDs of packages. Another value would be another catalogue.
 _NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
 
+# Visibilities, and that of nothing known, by ``preference``.
+_PREFERRED = ("private", "shared", "public", "community", "")
+
 
 def image_id(project_id: str, fqn: str, version: Version | str) -> str:
     """Return the id of a package's image.
@@ -106,9 +109,20 @@ def release(image: Mapping[str, Any]) -> wire.Release:
             "size": image.get("size"),
             "owner": image.get("owner"),
             "visibility": image.get("visibility"),
-            "yanked": image.get(YANKED),
+            "yanked": image.get(YANKED) or "",
         }
     )
+
+
+def preference(release: wire.Release, project_id: str | None) -> int:
+    """Return the place of a release among those of the same version, the first one used.
+
+    A project uses its own, else one that it has accepted from another project, else a public
+    one, and one of the visibility ``community`` last.
+    """
+    if project_id and release.owner == project_id:
+        return 0
+    return _PREFERRED.index(release.visibility or "")
 
 
 def decode(value: str, name: str) -> Any:

@@ -46,6 +46,7 @@ from loader.offline import OfflineIndex
 
 if TYPE_CHECKING:
     from loader.catalogs.directory import DirectoryCatalog
+    from loader.catalogs.glance import GlanceCatalog
     from loader.catalogs.glare import GlareCatalog
     from loader.catalogs.murano import MuranoCatalog
 
@@ -59,6 +60,7 @@ __all__ = [
     "DigestMismatch",
     "DirectoryCatalog",
     "Fetcher",
+    "GlanceCatalog",
     "GlareCatalog",
     "GlareMuranoError",
     "InvalidArchive",
@@ -90,6 +92,7 @@ __all__ = [
 # Imported on first use, since they need the libraries of their services.
 _CATALOGS = {
     "DirectoryCatalog": "loader.catalogs.directory",
+    "GlanceCatalog": "loader.catalogs.glance",
     "GlareCatalog": "loader.catalogs.glare",
     "MuranoCatalog": "loader.catalogs.murano",
 }

@@ -32,15 +32,19 @@ from loader.transport.sessions import Scope
 LOG = logging.getLogger(__name__)
 
 _MEBIBYTE = 1024**2
+# The groups of options that may have credentials, in this order.
+_CREDENTIALS = ("glare", "glance")
+# The visibilities of releases that not every project can use.
+_OF_PROJECTS = ("private", "shared")
 
 OPTIONS: options.Options = {
     options.GROUP: [
         cfg.ListOpt(
             "catalogs",
             default=["directory", "glare"],
-            help="The catalogues to look for packages in, such as directory, glare or murano; "
-            f"each is an entry point of the group {registry.NAMESPACE}. If several contain the "
-            "same version, the first is used.",
+            help="The catalogues to look for packages in, such as directory, glare, glance or "
+            f"murano; each is an entry point of the group {registry.NAMESPACE}. If several contain "
+            "the same version, the first is used.",
         ),
         cfg.StrOpt(
             "lock_file",
@@ -113,7 +117,8 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     for known in (OPTIONS, SERVICE_OPTIONS, *registry.built_in_options()):
         for group, in_group in known.items():
             found[group] |= {option.name: option for option in in_group}
-    found["glare"] |= {o.name: o for o in ksa_loading.get_auth_common_conf_options()}
+    for group in _CREDENTIALS:
+        found[group] |= {o.name: o for o in ksa_loading.get_auth_common_conf_options()}
     return [(group, list(in_group.values())) for group, in_group in found.items()]
 
 
@@ -123,7 +128,7 @@ def package_loader(
     """Make a loader from a configuration; close it at the end.
 
     :param scope: the project to load packages for; by default the project of the
-        credentials in the group ``glare``.
+        credentials in the group ``glare`` or ``glance``.
     :param enabled_plugins: distributions whose package types may be used; None for all.
     :raises UnknownCatalog: if a catalogue is not installed.
     :raises CatalogError: if there is no catalogue, or one cannot be made.
@@ -137,7 +142,8 @@ def package_loader(
         catalogs = registry.catalogs(chosen.catalogs, conf, scope)
         if not catalogs:
             raise errors.CatalogError(
-                "there is no catalogue. Name glare, or directory with [engine] load_packages_from"
+                "there is no catalogue. Name glare, glance, or directory with [engine] "
+                "load_packages_from"
             )
     is_offline_allowed = chosen.use_cache_when_offline
     if chosen.lock_file is not None:
@@ -164,7 +170,7 @@ def _public_lock(path: str) -> Lock:
     :raises LockError: if it has private packages, which each project could then use.
     """
     lock = Lock.load(path)
-    if private := [str(release) for release in lock.releases if release.visibility == "private"]:
+    if private := [str(release) for release in lock.releases if release.visibility in _OF_PROJECTS]:
         raise errors.LockError(
             f"{errors.listed(private)}: private to a project, but a locked package can be used by "
             f"every project; publish the package, and create the lock file again"
@@ -194,14 +200,18 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
 
 
 def own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return the scope of the credentials in the group ``glare``; without any, no session.
+    """Return the scope of the credentials in the group ``glare``, else in the group ``glance``.
 
+    :returns: a scope without a session if neither group has credentials.
     :raises CatalogError: if the credentials or the options of the session are invalid.
     """
-    # Murano has registered some of them.
-    options.register(conf, {"glare": ksa_loading.get_session_conf_options()})
-    auth = sessions.credentials(conf, "glare")
-    return Scope(session=sessions.configured(conf, "glare", auth) if auth is not None else None)
+    for group in _CREDENTIALS:
+        # Murano has registered some of them.
+        options.register(conf, {group: ksa_loading.get_session_conf_options()})
+        auth = sessions.credentials(conf, group)
+        if auth is not None:
+            return Scope(session=sessions.configured(conf, group, auth))
+    return Scope()
 
 
 def open_cache(conf: cfg.ConfigOpts) -> Cache:

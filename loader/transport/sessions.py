@@ -49,8 +49,8 @@ def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.S
     """
     if scope.session is None:
         raise errors.CatalogError(
-            f"the catalogue {group} needs a session that authenticates: set [glare] auth_type, "
-            f"and the options of that type"
+            f"the catalogue {group} needs a session that authenticates: set [glare] auth_type "
+            f"or [glance] auth_type, and the options of that type"
         )
     if any(conf[group][option.dest] not in ("", option.default) for option in _OPTIONS):
         return configured(conf, group, scope.session.auth)

@@ -200,14 +200,15 @@ def test_options_reach_the_catalogues_and_the_fetcher(
 
 
 def test_the_sample_has_each_option_that_is_read(configured: Configured) -> None:
-    conf = configured(package_loader={"catalogs": "directory,glare,murano"})
-    ksa_loading.register_auth_conf_options(conf, "glare")
+    conf = configured(package_loader={"catalogs": "directory,glare,glance,murano"})
+    for group in ("glance", "glare"):
+        ksa_loading.register_auth_conf_options(conf, group)
     config.package_loader(conf, Scope(session=ksa_session.Session())).close()
     options.register(conf, config.SERVICE_OPTIONS)
 
     read = {
         f"{group}.{name}"
-        for group in ("engine", "glare", "murano", "package_loader")
+        for group in ("engine", "glance", "glare", "murano", "package_loader")
         for name in conf[group]
     }
     assert _in_sample() == read | {"DEFAULT.home_region"}

@@ -18,7 +18,9 @@ def _imported(statement: str) -> set[str]:
     return set(printed.split())
 
 
-@pytest.mark.parametrize("module", ["loader", "loader.catalogs.glare", "loader.config"])
+@pytest.mark.parametrize(
+    "module", ["loader", "loader.catalogs.glare", "loader.catalogs.glance", "loader.config"]
+)
 def test_the_loader_imports_neither_glare_nor_murano_nor_what_they_run_on(module: str) -> None:
     found = _imported(f"import {module}")
 

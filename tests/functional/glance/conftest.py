@@ -6,11 +6,16 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
 
+from loader.catalogs.glance import GlanceCatalog
 from tests.functional.glance import service
 from tests.functional.glance.image_client import ImageClient
 
 _counter = itertools.count()
+
+Catalogs = Callable[..., GlanceCatalog]
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +47,22 @@ def images(images_of: Callable[..., ImageClient], glance_project: str) -> ImageC
 def image_admin(images_of: Callable[..., ImageClient]) -> ImageClient:
     """A client of an administrator of another project."""
     return images_of("admin", "admin,member,reader")
+
+
+@pytest.fixture
+def catalog_of(glance: service.Glance) -> Catalogs:
+    """Catalogues of a project, by the rights of a user's token, which may be of another."""
+
+    def make(
+        project: str,
+        roles: str = "member,reader",
+        token_of: str = "",
+        url: str = glance.url,
+        **others: object,
+    ) -> GlanceCatalog:
+        session = ksa_session.Session(
+            auth=token_endpoint.Token(url, f"user:{token_of or project}:{roles}")
+        )
+        return GlanceCatalog(session, project_id=project, endpoint=url, **others)
+
+    return make

@@ -188,9 +188,9 @@ def test_an_unknown_catalogue_is_reported_with_the_installed_ones(
     conf: cfg.ConfigOpts,
 ) -> None:
     with pytest.raises(loader.UnknownCatalog) as refusal:
-        registry.catalogs(["directory", "glance"], conf, Scope())
+        registry.catalogs(["directory", "glense"], conf, Scope())
 
-    for word in ("'glance'", "directory, glare, murano", registry.NAMESPACE):
+    for word in ("'glense'", "directory, glance, glare, murano", registry.NAMESPACE):
         assert word in str(refusal.value)
 
 

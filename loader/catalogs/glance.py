@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Releases in Glance, the image service, by python-glanceclient.
+
+Visibility is Glance's: a project finds its own packages, public ones, and those shared with
+it once it has accepted them. Packages of the visibility ``community``, which any project can
+publish, are used only if that is configured. An administrator's token shows the images of
+every project: what the project itself would not see is left out.
+"""
+
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from keystoneauth1 import session as ksa_session
+from oslo_config import cfg
+
+from glare_murano import images
+from glare_murano.package import GlareMuranoError
+from glare_murano.wire import Answer, Query, Release
+from loader import errors
+from loader.catalogs import base
+from loader.catalogs.name_lists import name_lists
+from loader.catalogs.options import Options, register
+from loader.catalogs.planning import PlanningCatalog
+from loader.transport.failures import NoSuchPath
+from loader.transport.sessions import Scope
+
+if TYPE_CHECKING:
+    from loader.transport.image_service import ImageService
+
+# Characters of an image's name.
+MAX_NAME = 255
+# Between two names in a filter: a comma and two quotation marks.
+_SEPARATOR = "%22%2C%22"
+
+_COMMUNITY = cfg.BoolOpt(
+    "community_packages",
+    default=False,
+    help="Whether packages of the visibility 'community' may be chosen as well. Any project can "
+    "publish them under any name, so that only a cloud whose projects trust each other should "
+    "set this.",
+)
+
+
+class GlanceCatalog(PlanningCatalog):
+    """The packages in a Glance that a project can use.
+
+    A Glance without the filter of ``glare_murano`` has neither queries nor batches. Its lists
+    of images give the same releases. They cannot be filtered by class, so that each search
+    for a class reads all packages.
+
+    >>> catalog = GlanceCatalog(session, project_id="my-project", region_name="north")
+    """
+
+    title = "Glance"
+    service_type = "image"
+    group = "glance"
+
+    def __init__(
+        self, session: ksa_session.Session, *, community: bool = False, **others: Any
+    ) -> None:
+        """Make a catalogue; no request is sent.
+
+        :param community: whether packages of the visibility ``community`` may be chosen.
+        :param others: further parameters of ``ServiceCatalog``.
+        :raises CatalogError: if python-glanceclient is not installed.
+        """
+        super().__init__(session, **others)
+        self._community = community
+        self._service = _image_service(self._client)
+
+    def releases(self, fqn: str) -> Iterable[Release]:
+        return base.newest_first(self.known([fqn]))
+
+    def releases_defining(self, class_name: str) -> Iterable[Release]:
+        found = (release for release in self._listed({}) if class_name in release.classes)
+        return base.newest_first(self._of_project(found))
+
+    def known(self, fqns: Collection[str]) -> Iterator[Release]:
+        for names in name_lists(fqns, MAX_NAME, _SEPARATOR):
+            quoted = ",".join(f'"{name}"' for name in names)
+            found = self._listed({"name": f"in:{quoted}"})
+            # MariaDB compares names without regard to case.
+            yield from self._of_project(release for release in found if release.fqn in names)
+
+    def resolve(self, query: Query) -> Answer | None:
+        # The filter never chooses packages of the visibility community.
+        return None if self._community else super().resolve(query)
+
+    def fetch(self, release: Release) -> Iterator[bytes]:
+        label = f"the archive of {release} (image {release.id})"
+        try:
+            yield from self._service.data(release.id, label)
+        except NoSuchPath as error:
+            raise errors.CatalogError(
+                f"{self.name} did not send {label}: it was deleted, or is not visible to the "
+                f"project any more"
+            ) from error
+
+    def _listed(self, filters: Mapping[str, str]) -> Iterator[Release]:
+        """Yield the releases in the images that match filters."""
+        wanted = {"container_format": images.CONTAINER_FORMAT, "status": images.ACTIVE, **filters}
+        if self._community:
+            wanted["visibility"] = "all"
+        # A list has either the hidden images or the others.
+        for hidden in ("true", "false"):
+            for image in self._service.listed({**wanted, "os_hidden": hidden}):
+                if images.is_release(image):
+                    yield self._release(image)
+
+    def _release(self, image: Mapping[str, Any]) -> Release:
+        try:
+            return images.release(image)
+        except GlareMuranoError as error:
+            raise errors.CatalogError(
+                f"{self.name} sent the image {image.get('id')}, which is not a valid package: "
+                f"{error}"
+            ) from error
+
+    def _of_project(self, releases: Iterable[Release]) -> Collection[Release]:
+        """Return the releases that the project may use, each version once."""
+        project = self._project()
+        # Of equal ones, the first by id, whichever the database lists first.
+        by_id = sorted(releases, key=operator.attrgetter("id"))
+        ranked = sorted(by_id, key=lambda release: images.preference(release, project))
+        return base.one_of_each(r for r in ranked if self._is_usable(r, project))
+
+    def _is_usable(self, release: Release, project: str | None) -> bool:
+        if release.visibility == "shared" and project and release.owner != project:
+            return self._service.is_member(release.id, project)
+        return (
+            (release.owner == project and project is not None)
+            or release.visibility == "public"
+            or (release.visibility == "community" and self._community)
+        )
+
+
+def _image_service(adapter: Any) -> "ImageService":
+    try:
+        from loader.transport.image_service import ImageService
+    except ImportError as error:
+        raise errors.CatalogError(
+            f"the catalogue glance needs python-glanceclient ({error}); install "
+            f"glare-murano[engine] or glare-murano[cli]"
+        ) from error
+    return ImageService(adapter)
+
+
+def _options() -> Options:
+    options = dict(GlanceCatalog.service_options())
+    return {**options, GlanceCatalog.group: [*options[GlanceCatalog.group], _COMMUNITY]}
+
+
+OPTIONS = _options()
+
+
+def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[GlanceCatalog]:
+    """Make the catalogue of the entry point ``glance``."""
+    register(conf, OPTIONS)
+    community = conf[GlanceCatalog.group].community_packages
+    return [GlanceCatalog.configured(conf, scope, community=community)]

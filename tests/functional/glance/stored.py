@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Packages written directly into Glance's database and store, as if published long ago."""
+
+import dataclasses
+import datetime
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy
+
+from glare_murano import images
+from glare_murano.package import Archive, Contents, read_contents
+from tests.functional.glance.service import Glance
+
+PUBLISHED_AT = "2026-01-01T00:00:00Z"
+_NOW = datetime.datetime(2026, 1, 1)
+_TABLES = ("images", "image_properties", "image_locations", "image_members")
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    """A package, and the image that keeps it.
+
+    :param archive: its data; without any, it cannot be downloaded.
+    :param members: the projects that it is shared with, and their statuses.
+    :param changed: columns of the image that are other than usual.
+    :param properties: properties beside those of the archive, or in place of them.
+    """
+
+    contents: Contents
+    owner: str
+    visibility: str = "private"
+    archive: bytes = b""
+    members: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    changed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The id of the image."""
+        manifest = self.contents.manifest
+        return images.image_id(self.owner, manifest.full_name, manifest.version)
+
+
+def package(archive: bytes, owner: str, visibility: str = "private", **others: Any) -> Package:
+    """Return the package in an archive."""
+    with Archive.open(io.BytesIO(archive)) as opened:
+        return Package(read_contents(opened), owner, visibility, archive, **others)
+
+
+def store(glance: Glance, packages: Iterable[Package]) -> None:
+    """Write packages into an idle Glance."""
+    engine = sqlalchemy.create_engine(glance.database)
+    metadata = sqlalchemy.MetaData()
+    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
+    for each in packages:
+        for table, found in _rows(glance, each).items():
+            rows[table] += found
+        (glance.folder / "images" / each.id).write_bytes(each.archive)
+    with engine.begin() as connection:
+        metadata.reflect(connection, only=_TABLES)
+        for table, found in rows.items():
+            if found:
+                connection.execute(metadata.tables[table].insert(), found)
+    engine.dispose()
+
+
+def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]]:
+    times = {"created_at": _NOW, "updated_at": _NOW, "deleted": False}
+    digest = hashlib.sha256(package.archive or package.id.encode()).hexdigest()
+    image = {
+        "id": package.id,
+        "name": package.contents.manifest.full_name,
+        "owner": package.owner,
+        "visibility": package.visibility,
+        "status": "active",
+        "container_format": images.CONTAINER_FORMAT,
+        "disk_format": images.DISK_FORMAT,
+        "size": len(package.archive),
+        "checksum": hashlib.md5(package.archive).hexdigest(),
+        "os_hash_algo": "sha512",
+        "os_hash_value": hashlib.sha512(package.archive).hexdigest(),
+        "os_hidden": True,
+        "min_disk": 0,
+        "min_ram": 0,
+        "protected": False,
+        **times,
+        **package.changed,
+    }
+    properties = {
+        **images.properties(package.contents, digest),
+        images.PUBLISHED: PUBLISHED_AT,
+        **package.properties,
+    }
+    location = {
+        "value": f"file://{glance.folder / 'images' / package.id}",
+        "meta_data": '{"store": "files"}',
+        "status": "active",
+    }
+    members = [
+        {"member": member, "status": status, "can_share": False}
+        for member, status in package.members.items()
+    ]
+    return {
+        "images": [image],
+        "image_properties": [
+            {"image_id": package.id, "name": name, "value": value, **times}
+            for name, value in properties.items()
+        ],
+        "image_locations": [{"image_id": package.id, **location, **times}],
+        "image_members": [{"image_id": package.id, **each, **times} for each in members],
+    }
