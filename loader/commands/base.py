@@ -52,6 +52,10 @@ from loader.version_changes import VersionChange
 
 _T = TypeVar("_T", Repository, GlareCatalog)
 
+# The names of the columns, and the rows; the names of properties, and their values.
+Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
+Properties = tuple[Sequence[str], Sequence[Any]]
+
 LOG = logging.getLogger(__name__)
 
 REFUSED = 1

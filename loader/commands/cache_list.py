@@ -6,8 +6,7 @@ import argparse
 import datetime
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from loader import errors
 from loader.cache import cached_packages, store
@@ -36,9 +35,7 @@ class ListCache(base.Lister):
         _add_directory(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with Cache.existing(parsed_args.directory) as cache:
             packages = cached_packages.read_all(cache)
         names = ("Name", "Version", "Size", "Last Used", "In Use", "SHA-256")
@@ -71,7 +68,7 @@ class ShowCached(base.ShowOne):
         _add_directory(parser)
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         with Cache.existing(parsed_args.directory) as cache:
             package = cached_packages.find(cache, parsed_args.package)
         shown = {
@@ -110,9 +107,7 @@ class PruneCache(base.Lister):
         _add_directory(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with Cache.existing(parsed_args.directory) as cache:
             packages = {p.stored.digest: p for p in cached_packages.read_all(cache)}
             pruned = cache.prune(parsed_args.max_size)
@@ -150,9 +145,7 @@ class VerifyCache(base.Lister):
         _add_directory(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with Cache.existing(parsed_args.directory) as cache:
             if parsed_args.package:
                 packages = [cached_packages.find(cache, parsed_args.package)]

@@ -4,8 +4,6 @@
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 from osc_lib.cli import format_columns
 
@@ -41,9 +39,7 @@ class ListClasses(base.Lister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(parsed_args.pattern, subclass_of=parsed_args.subclass_of)
         rows = (
             (name, format_columns.ListColumn(_bases(package, name)), package.fqn, version)
@@ -67,9 +63,7 @@ class ShowClass(base.Lister):
         parser.add_argument("name", metavar="<class>", help="Fully qualified name of the class.")
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(filters={"class_definitions": parsed_args.name}, all_versions=True)
         found = list(search.run(self.repository))
         if not found:

@@ -4,8 +4,7 @@
 
 import argparse
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from glare_murano.package import Version
 from loader import errors
@@ -48,9 +47,7 @@ class CreateLock(base.Lister):
         parser.add_argument("--force", action="store_true", help="Replace an existing file.")
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         file = parsed_args.file
         if file.exists() and not parsed_args.force:
             raise errors.LockError(
@@ -94,9 +91,7 @@ class UpdateLock(base.Lister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         lock = Lock.load(parsed_args.file)
         updated = lock.update(self.catalog, parsed_args.names or None)
         if updated != lock and not parsed_args.dry_run:
@@ -125,9 +120,7 @@ class CheckLock(base.Lister):
         _add_file(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         self._checked = lock_check.check(Lock.load(parsed_args.file), self.catalog)
         return ("Name", "Version", "State", "Newer"), [
             (c.release.fqn, str(c.release.version), _state(c), str(c.newer or ""))

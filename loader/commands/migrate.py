@@ -5,8 +5,6 @@
 import argparse
 import pathlib
 import tempfile
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
@@ -45,9 +43,7 @@ class MigratePackages(base.Lister):
         code = super().run(parsed_args)
         return code or (base.REFUSED if self._is_refused else 0)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         packages = list(migration.find(self.murano, all_projects=parsed_args.all_projects))
         with tempfile.TemporaryDirectory() as folder:
             with progress.shown("read", self.app.stderr) as report:

@@ -4,8 +4,6 @@
 
 import argparse
 import pathlib
-from collections.abc import Sequence
-from typing import Any
 
 from loader.authoring import building
 from loader.commands import base
@@ -33,7 +31,7 @@ class BuildPackage(base.ShowOne):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         built = building.build(parsed_args.path, parsed_args.file)
         for warning in built.contents.manifest.warnings:
             self.app.stderr.write(f"{built.place}: {base.escaped(str(warning))}\n")

@@ -3,8 +3,6 @@
 """The command that compares the interfaces of two versions of a package."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 from glare_murano.package import Archive, read_manifest
 from loader.authoring import local_packages
@@ -39,9 +37,7 @@ class ComparePackages(base.Lister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or self._code
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         old, new = parsed_args.old, parsed_args.new
         with (
             self.source(old) as before,

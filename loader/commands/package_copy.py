@@ -5,28 +5,15 @@
 import argparse
 import pathlib
 import tempfile
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 from loader.catalogs.glare import GlareCatalog
-from loader.commands import base, progress
-from loader.commands.package_publish import drafts_stay
+from loader.commands import base, package_publish, progress
 from loader.publishing import copying
 from loader.publishing.publication import State
 from loader.repository.client import Repository
 
-_WOULD = {
-    State.MISSING: "would be copied",
-    State.UPLOADED: "would be published",
-    State.PRIVATE: "would become public",
-    State.PUBLISHED: "is published",
-}
-_DONE = {
-    State.MISSING: "copied",
-    State.UPLOADED: "published, was uploaded before",
-    State.PRIVATE: "public now",
-    State.PUBLISHED: "skipped, was published before",
-}
+_WOULD = package_publish.WOULD | {State.MISSING: "would be copied"}
+_DONE = package_publish.DONE | {State.MISSING: "copied"}
 
 
 class CopyPackages(base.Lister):
@@ -68,9 +55,7 @@ class CopyPackages(base.Lister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         cloud = self.other_cloud(parsed_args.to_cloud)
         target = base.client(Repository, cloud)
         visibility = parsed_args.visibility
@@ -90,7 +75,7 @@ class CopyPackages(base.Lister):
                 )
             if not parsed_args.dry_run:
                 with (
-                    drafts_stay(self.app.stderr),
+                    package_publish.drafts_stay(self.app.stderr),
                     progress.shown("uploaded", self.app.stderr) as report,
                 ):
                     copying.copy(

@@ -3,7 +3,6 @@
 """Commands that look at packages."""
 
 import argparse
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from osc_lib.cli import format_columns
@@ -69,9 +68,7 @@ class ListPackages(base.Lister):
         parser.add_argument("--long", action="store_true", help="Show more properties.")
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(
             pattern=parsed_args.pattern or "",
             filters={
@@ -104,9 +101,7 @@ class ListVersions(base.Lister):
         base.add_package(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         found = self.repository.find(parsed_args.package)
         names = ("Version", "Status", "Visibility", "Owner", "Yanked", "ID")
         return names, [
@@ -128,7 +123,7 @@ class ShowPackage(base.ShowOne):
         base.add_package(parser)
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         package = self.repository.find(parsed_args.package)[0]
         requirers = {str(each) for each in dependents.find(self.repository, package)}
         shown = _properties(package, sorted(requirers))

@@ -7,7 +7,7 @@ import contextlib
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 from loader.authoring import local_packages
 from loader.commands import base, progress
@@ -15,13 +15,14 @@ from loader.publishing import bundles, publication
 from loader.publishing.publication import State, Step
 from loader.repository.client import Visibility
 
-_WOULD = {
+# The results of a step, by the state before.
+WOULD = {
     State.MISSING: "would be uploaded and published",
     State.UPLOADED: "would be published",
     State.PRIVATE: "would become public",
     State.PUBLISHED: "is published",
 }
-_DONE = {
+DONE = {
     State.MISSING: "published",
     State.UPLOADED: "published, was uploaded before",
     State.PRIVATE: "public now",
@@ -97,14 +98,12 @@ class PublishPackages(base.Lister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         with tempfile.TemporaryDirectory() as temporary:
             steps = self._prepare(parsed_args, pathlib.Path(temporary))
             if not parsed_args.dry_run:
                 self._publish(steps, parsed_args.categories, parsed_args.visibility)
-        results = _WOULD if parsed_args.dry_run else _DONE
+        results = WOULD if parsed_args.dry_run else DONE
         rows = [(s.package.fqn, str(s.package.version), results[s.state]) for s in steps]
         return ("Name", "Version", "Result"), rows
 

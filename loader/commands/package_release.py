@@ -6,7 +6,6 @@ import argparse
 import pathlib
 import shlex
 import tempfile
-from collections.abc import Sequence
 from typing import Any
 
 from osc_lib.cli import format_columns
@@ -65,7 +64,7 @@ class ReleasePackage(base.ShowOne):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         with (
             tempfile.TemporaryDirectory() as folder,
             self.requirements(parsed_args.requirements) as requirements,

@@ -51,9 +51,7 @@ class ShowTree(base.Lister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         reference = parsed_args.package
         if parsed_args.reverse:
             package = self.repository.find(reference, [("status", "active")])[0]

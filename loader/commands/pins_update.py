@@ -3,8 +3,6 @@
 """The commands for the pins of environments: list, update."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 from glare_murano import resolver
 from loader.commands import base
@@ -35,9 +33,7 @@ class ListPins(_EnvironmentCommand):
         $ openstack murano environment pins list production
     """
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         pins = environment_pins.find(self.murano, parsed_args.environment).read()
         return ("Name", "Versions"), [
             (fqn, base.versions(resolver.newest_first(pins.table[fqn])))
@@ -92,9 +88,7 @@ class UpdatePins(_EnvironmentCommand):
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         self._pins = environment_pins.find(self.murano, parsed_args.environment)
         self._table = environment_pins.table(parsed_args.packages, self._pins.read())
         changes = self._pins.preview([self.catalog], self._table)

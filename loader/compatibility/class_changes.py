@@ -167,14 +167,12 @@ class _ClassPair:
         if before and after:
             yield from members.compare_properties(before, after, self._after.is_subclass)
         elif before:
-            message = f"property {before.name} was removed"
-            yield MemberChange(Rule.PROPERTY_REMOVED, before.name, message, before.place)
+            yield _change(Rule.PROPERTY_REMOVED, before, f"property {before.name} was removed")
         elif after and after.name not in arguments and members.must_be_given(after):
             message = f"property {after.name} was added and must be given"
-            yield MemberChange(Rule.PROPERTY_REQUIRED, after.name, message, after.place)
+            yield _change(Rule.PROPERTY_REQUIRED, after, message)
         elif after:
-            message = f"property {after.name} was added"
-            yield MemberChange(Rule.PROPERTY_ADDED, after.name, message, after.place)
+            yield _change(Rule.PROPERTY_ADDED, after, f"property {after.name} was added")
 
     def _compare_methods(
         self, before: Method | None, after: Method | None
@@ -182,11 +180,9 @@ class _ClassPair:
         if before and after:
             yield from members.compare_methods(before, after, self._after.is_subclass)
         elif before:
-            message = f"method {before.name} was removed"
-            yield MemberChange(Rule.METHOD_REMOVED, before.name, message, before.place)
+            yield _change(Rule.METHOD_REMOVED, before, f"method {before.name} was removed")
         elif after:
-            message = f"method {after.name} was added"
-            yield MemberChange(Rule.METHOD_ADDED, after.name, message, after.place)
+            yield _change(Rule.METHOD_ADDED, after, f"method {after.name} was added")
 
     def _compare_arguments(
         self, before: Declaration | None, after: Declaration | None
@@ -199,6 +195,10 @@ class _ClassPair:
             yield members.removed_argument(before, "initialize")
         elif after:
             yield members.added_argument(after, "initialize")
+
+
+def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberChange:
+    return MemberChange(rule, member.name, message, member.place)
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:

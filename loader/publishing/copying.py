@@ -7,9 +7,8 @@ only what is missing.
 """
 
 import dataclasses
-import hashlib
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from loader import errors
@@ -95,7 +94,7 @@ def plan(
 
     def download(package: StoredPackage) -> LocalPackage:
         place = f"{package} of {source.name}"
-        pieces = _checked(source, package, report)
+        pieces = saving.checked(source.download(package), package, source.name, report)
         return local_packages.receive(pieces, folder / f"{waiting.index(package)}.zip", place)
 
     by_key = {package.key: package for package in waiting}
@@ -149,19 +148,3 @@ def _same(
         if (found.key, found.digest) in digests
         and (found.visibility == "public" or (found.owner == project and visibility == "private"))
     }
-
-
-def _checked(
-    source: Repository, package: StoredPackage, report: Callable[[StoredPackage, int], object]
-) -> Iterator[bytes]:
-    digest, size = hashlib.sha256(), 0
-    for piece in source.download(package):
-        digest.update(piece)
-        size += len(piece)
-        report(package, size)
-        yield piece
-    if digest.hexdigest() != package.digest:
-        raise errors.DigestMismatch(
-            f"the archive of {package} has the SHA-256 {digest.hexdigest()}, but {source.name} "
-            f"says {package.digest}; try again"
-        )

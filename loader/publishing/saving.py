@@ -4,7 +4,8 @@
 
 import hashlib
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from glare_murano.package import VersionSpec
 from glare_murano.wire import Query, Release
@@ -12,6 +13,9 @@ from loader import errors, resolution
 from loader.catalogs.base import Catalog
 from loader.publishing import bundles
 from loader.publishing.bundles import Entry
+from loader.repository.client import StoredPackage
+
+_Package = TypeVar("_Package", Release, StoredPackage)
 
 # Called with a release, and the number of bytes so far.
 Report = Callable[[Release, int], object]
@@ -46,24 +50,39 @@ def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report)
     :raises CatalogError: if the download fails.
     :raises OSError: if the file cannot be written.
     """
-    digest, size = hashlib.sha256(), 0
     try:
         with open(path, "xb") as file:
-            for piece in catalog.fetch(release):
-                digest.update(piece)
-                size += len(piece)
-                file.write(piece)
-                report(release, size)
-        if release.digest and digest.hexdigest() != release.digest:
-            raise errors.DigestMismatch(
-                f"the archive of {release} has the SHA-256 {digest.hexdigest()}, but "
-                f"{catalog.name} says {release.digest}; try again"
-            )
+            file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
     except FileExistsError:
         raise
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def checked(
+    pieces: Iterable[bytes],
+    package: _Package,
+    source: str,
+    report: Callable[[_Package, int], object],
+) -> Iterator[bytes]:
+    """Yield the pieces of a package's archive, and check its digest at the end.
+
+    :param source: the name of the service that sends the archive.
+    :param report: called after each piece, with the number of bytes so far.
+    :raises DigestMismatch: if the archive has another digest than the package.
+    """
+    digest, size = hashlib.sha256(), 0
+    for piece in pieces:
+        digest.update(piece)
+        size += len(piece)
+        report(package, size)
+        yield piece
+    if package.digest and digest.hexdigest() != package.digest:
+        raise errors.DigestMismatch(
+            f"the archive of {package} has the SHA-256 {digest.hexdigest()}, but {source} says "
+            f"{package.digest}; try again"
+        )
 
 
 def save_bundle(

@@ -77,9 +77,6 @@ class Search:
 def _newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
     """Return the newest version of each package, in the same order."""
     found = list(packages)
-    newest: dict[str, StoredPackage] = {}
-    for package in found:
-        first = newest.setdefault(package.fqn, package)
-        if package.version.precedence_key > first.version.precedence_key:
-            newest[package.fqn] = package
+    ordered = sorted(found, key=lambda package: package.version.precedence_key, reverse=True)
+    newest = {package.fqn: package for package in reversed(ordered)}
     return [package for package in found if newest[package.fqn] is package]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
+import pytest
 import sqlalchemy
 
 from glare_murano.glare import server
@@ -46,6 +47,12 @@ policy_file = {etc}/policy.yaml
 [paste_deploy]
 config_file = {folder}/glare-paste.ini
 """
+
+
+# For the parameters of a fixture: the databases that several API processes can share.
+SHARED_DATABASES = tuple(
+    pytest.param(kind, marks=pytest.mark.services) for kind in ("mariadb", "postgresql")
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,18 +140,23 @@ def of_processes(
 
 
 @contextlib.contextmanager
+def of_database(
+    kind: str, folder: pathlib.Path, number: int = 2, options: str = ""
+) -> Iterator[Site]:
+    """A site over a database of a kind, such as ``mariadb``."""
+    with (
+        getattr(databases, kind)(folder) as connection,
+        stores.files(folder) as store,
+        of_processes(folder, connection, store, number, options) as site,
+    ):
+        yield site
+
+
+@contextlib.contextmanager
 def shared(kind: str, folder: pathlib.Path) -> Iterator[Site]:
     """The development server, or two API processes over a database that can be shared."""
-    if kind == "development":
-        with development(folder) as site:
-            yield site
-    else:
-        with (
-            getattr(databases, kind)(folder) as connection,
-            stores.files(folder) as store,
-            of_processes(folder, connection, store) as site,
-        ):
-            yield site
+    with development(folder) if kind == "development" else of_database(kind, folder) as site:
+        yield site
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from loader.catalogs.glare import GlareCatalog
 from loader.publishing import copying
 from loader.repository.client import Repository
 from tests import packages
@@ -132,7 +133,9 @@ def test_an_unknown_cloud_is_a_misuse(openstack: OpenStack, name: str) -> None:
     assert "nowhere" in result.err
 
 
-def test_a_damaged_download_is_refused(glare: Client, other: Client, name: str) -> None:
+def test_a_damaged_download_is_refused(
+    glare: Client, other: Client, name: str, tmp_path: pathlib.Path
+) -> None:
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
 
     class Damaged(Repository):
@@ -142,7 +145,8 @@ def test_a_damaged_download_is_refused(glare: Client, other: Client, name: str) 
             return iter([packages.package(name, "1.0.0", Author="Attacker")])
 
     source = Damaged(glare.session(), endpoint=glare.url)
-    (package,) = source.packages([("name", name)])
-    pieces = copying._checked(source, package, lambda *_: None)
+    target = Repository(other.session(), endpoint=other.url)
+    catalog = GlareCatalog(other.session(), endpoint=other.url)
+    found = list(source.named([name]))
     with pytest.raises(copying.errors.DigestMismatch, match=f"{name} 1.0.0 has the SHA-256"):
-        list(pieces)
+        copying.plan(source, target, catalog, found, "private", tmp_path)

@@ -21,7 +21,7 @@ from glare_murano.service.database import Viewer
 from glare_murano.service.source import CatalogSource
 from glare_murano.wire import Query
 from tests import packages
-from tests.functional import databases, sites, stores
+from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
@@ -46,24 +46,13 @@ VERSIONS = (
 UNSTORABLE = ("a\0b", "a\ud800b", "a\U0001f600b")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "sqlite",
-        pytest.param("mariadb", marks=pytest.mark.services),
-        pytest.param("postgresql", marks=pytest.mark.services),
-    ],
-)
+@pytest.fixture(scope="module", params=["sqlite", *sites.SHARED_DATABASES])
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     """One API process over a database."""
     folder = tmp_path_factory.mktemp(request.param)
-    with (
-        getattr(databases, request.param)(folder) as connection,
-        stores.files(folder) as store,
-        sites.of_processes(folder, connection, store, number=1) as site,
-    ):
+    with sites.of_database(request.param, folder, number=1) as site:
         yield site
 
 

@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from tests import effort, packages
-from tests.functional import databases, sites, stores
+from tests.functional import sites
 from tests.functional.client import Client
 from tests.functional.sites import Site
 
@@ -25,24 +25,13 @@ upload_timeout = {UPLOAD_TIMEOUT}
 """
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "sqlite",
-        pytest.param("mariadb", marks=pytest.mark.services),
-        pytest.param("postgresql", marks=pytest.mark.services),
-    ],
-)
+@pytest.fixture(scope="module", params=["sqlite", *sites.SHARED_DATABASES])
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     """An API process, which is not killed, and whose uploads expire soon."""
     folder = tmp_path_factory.mktemp(request.param)
-    with (
-        getattr(databases, request.param)(folder) as connection,
-        stores.files(folder) as store,
-        sites.of_processes(folder, connection, store, number=1, options=_OPTIONS) as site,
-    ):
+    with sites.of_database(request.param, folder, number=1, options=_OPTIONS) as site:
         yield site
 
 

@@ -21,14 +21,7 @@ from tests.functional.sites import Site
 AHEAD_SECONDS = 0.1
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "development",
-        pytest.param("mariadb", marks=pytest.mark.services),
-        pytest.param("postgresql", marks=pytest.mark.services),
-    ],
-)
+@pytest.fixture(scope="module", params=["development", *sites.SHARED_DATABASES])
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
