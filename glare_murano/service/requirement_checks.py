@@ -20,6 +20,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from glare_murano.package import Version, VersionSpec
+from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.package.rules import Rule
 from glare_murano.resolver import newest_first
 from glare_murano.service.database import Database, DependentsRecord, PackageRecord
@@ -63,6 +64,9 @@ OPTIONS = [
 _PROVIDED_HINT = (
     "if engines provide one as an extension plug-in, the operator names it in the option "
     "provided_packages"
+)
+_CORE_LIBRARY_HINT = (
+    f"{CORE_LIBRARY} is Murano's core library, which an administrator publishes for all projects"
 )
 # Packages, or versions, that one message names.
 _MAX_NAMED = 10
@@ -169,21 +173,25 @@ class RequirementChecks:
         ids = (record.id for record in itertools.chain.from_iterable(candidates.values()))
         yanked = self._database.find_yanked(ids)
         for package in packages:
-            missing = {}
+            missing, unknown = [], set()
             for fqn, text in sorted(self._requirements(package).items()):
                 available = [each for each in candidates[fqn] if is_usable(each, package.owner)]
                 if not any(_is_in_range(each, VersionSpec.of(text), yanked) for each in available):
-                    missing[f"{fqn} in the range {text}"] = self._describe(fqn, available, yanked)
+                    found = self._describe(fqn, available, yanked)
+                    if not found:
+                        # The message must not show that another project has the package.
+                        found = f"missing, or not {kind}"
+                        unknown.add(fqn)
+                    missing.append(f"{fqn} in the range {text} ({found})")
             if missing:
-                # The message must not show that another project has the package.
-                unknown = f"missing, or not {kind}"
-                listed = _join(
-                    f"{range_} ({found or unknown})" for range_, found in missing.items()
-                )
-                hint = "" if all(missing.values()) else f"; {_PROVIDED_HINT}"
+                remedies = [f"{remedy} them first, or change the ranges"]
+                if CORE_LIBRARY in unknown:
+                    remedies.append(_CORE_LIBRARY_HINT)
+                if unknown - {CORE_LIBRARY}:
+                    remedies.append(_PROVIDED_HINT)
                 yield (
                     f"no {kind} package satisfies these requirements of {package.name} "
-                    f"{package.version}: {listed}; {remedy} them first, or change the ranges{hint}"
+                    f"{package.version}: {_join(missing)}; {'; '.join(remedies)}"
                 )
 
     def _requirements(self, package: Checked) -> dict[str, str]:

@@ -105,8 +105,7 @@ class ListVersions(base.Lister):
         found = self.repository.find(parsed_args.package)
         names = ("Version", "Status", "Visibility", "Owner", "Yanked", "ID")
         return names, [
-            (str(p.version), p.status, p.visibility, p.owner, p.fields.get("yanked") or "", p.id)
-            for p in found
+            (str(p.version), p.status, p.visibility, p.owner, p.yanked, p.id) for p in found
         ]
 
 
@@ -139,7 +138,7 @@ def _properties(package: StoredPackage, requirers: list[str]) -> dict[str, Any]:
         "status": package.status,
         "visibility": package.visibility,
         "owner": package.owner,
-        "yanked": stored.get("yanked") or "",
+        "yanked": package.yanked,
         "display_name": stored.get("display_name"),
         "description": stored.get("description"),
         "type": stored.get("type"),
@@ -167,6 +166,6 @@ def _row(package: StoredPackage) -> tuple[Any, ...]:
         package.id,
         package.status,
         package.owner,
-        stored.get("yanked") or "",
+        package.yanked,
         *map(format_columns.ListColumn, lists),
     )

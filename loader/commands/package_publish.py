@@ -93,8 +93,8 @@ class PublishPackages(base.Lister):
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="Check all that can be checked without an upload. Rights, and whether required "
-            "packages are public, are checked by the server, when it publishes.",
+            help="Check all that can be checked without an upload. The server checks your rights, "
+            "when it publishes, or now if all packages are uploaded already.",
         )
         return parser
 
@@ -115,10 +115,14 @@ class PublishPackages(base.Lister):
                 self.app.stderr.write(f"{package.place}: {warning}\n")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []
-        packages += publication.find_requirements(packages, self.catalog, available)
+        packages += publication.find_requirements(
+            packages, self.repository, self.catalog, available, arguments.visibility
+        )
         steps = publication.plan(self.repository, packages, arguments.visibility)
         if arguments.if_exists == "fail":
             publication.check_unpublished(steps)
+        if arguments.dry_run:
+            publication.rehearse(self.repository, steps, arguments.visibility)
         return steps
 
     def _publish(

@@ -99,7 +99,7 @@ def plan(
 
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))
-    publication.find_requirements(archives, catalog, ())
+    publication.find_requirements(archives, target, catalog, (), visibility)
     for step in publication.plan(target, archives, visibility):
         package = by_key[step.package.key]
         copies.append(Copy(package, step, step.stored))
@@ -131,8 +131,8 @@ def copy(
     stored = {copy.source.key: copy.present for copy in copies if copy.present}
     stored |= {package.key: package for package in uploaded}
     for copy in copies:
-        reason, package = copy.source.fields.get("yanked"), stored[copy.source.key]
-        if reason and package.fields.get("yanked") != reason:
+        reason, package = copy.source.yanked, stored[copy.source.key]
+        if reason and package.yanked != reason:
             target.change(package, yanked=reason)
 
 

@@ -316,7 +316,7 @@ def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
 def _active(repository: Repository, names: Collection[str]) -> Iterator[StoredPackage]:
     """Yield the active packages that are not yanked."""
     for package in repository.named(names, [("status", "active")]):
-        if not package.fields.get("yanked"):
+        if not package.yanked:
             yield package
 
 

@@ -12,11 +12,12 @@ import enum
 import io
 import itertools
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from glare_murano import wire
 from glare_murano.package import Version, VersionSpec
+from glare_murano.package.manifest import CORE_LIBRARY
 from loader import errors
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs.base import Catalog
@@ -25,6 +26,13 @@ from loader.repository.client import Repository, StoredPackage, Visibility
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"
+# Of packages that may satisfy a requirement, for messages.
+_PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
+_CORE_LIBRARY_REMEDY = (
+    f"{CORE_LIBRARY} is Murano's core library, which every package requires: an administrator "
+    f"publishes it from Murano's sources, such as by \"openstack murano package publish --public "
+    f'--as-version 0.16.0 murano-16.0.0/meta/{CORE_LIBRARY}"'
+)
 
 
 class State(enum.StrEnum):
@@ -93,13 +101,19 @@ def plan(
 
 
 def find_requirements(
-    packages: Iterable[LocalPackage], catalog: Catalog, available: Iterable[LocalPackage]
+    packages: Iterable[LocalPackage],
+    repository: Repository,
+    catalog: Catalog,
+    available: Iterable[LocalPackage],
+    visibility: Visibility,
 ) -> list[LocalPackage]:
     """Return the available packages that must be published beside other packages.
 
-    A requirement is satisfied by the packages themselves, the catalogue, an extension
-    plug-in that the servers list, or else the newest of the available packages.
+    A requirement is satisfied by the packages themselves, the repository, an extension
+    plug-in that the servers list, or else the newest of the available packages. Public packages
+    satisfy those of a public package, and a yanked one only a range of exactly its version.
 
+    :param catalog: the releases in the repository that the user's project can load.
     :raises PublishError: with all requirements that nothing satisfies.
     """
     offered, present = _by_name(available), _by_name(packages)
@@ -108,21 +122,27 @@ def find_requirements(
     waiting = list(packages)
     while waiting:
         wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
-        known = _usable(catalog, {fqn for _, fqn, _ in wanted})
+        known = _active(repository, {fqn for _, fqn, _ in wanted})
         waiting = []
         for package, fqn, spec in wanted:
-            versions = [*present.get(fqn, ()), *known.get(fqn, ())]
+            stored = known.get(fqn, ())
             newest = spec.select(offered.get(fqn, ()))
-            if spec.select(versions) is not None:
+            if spec.select(present.get(fqn, ())) or any(
+                _satisfies(each, spec, visibility) for each in stored
+            ):
                 continue
             if newest is not None:
                 waiting.append(offered[fqn][newest])
                 present.setdefault(fqn, {})[newest] = offered[fqn][newest]
             elif not is_external(catalog, fqn, spec):
-                listed = errors.listed(map(str, sorted(versions, reverse=True)))
+                versions = {
+                    **_marked(stored, visibility),
+                    **dict.fromkeys(present.get(fqn, ()), ""),
+                }
                 problems.append(
                     f"{package.place}: {package} requires {fqn} in the range {spec}, which was "
-                    f"not found in {catalog.name} (available: {listed}); publish it as well"
+                    f"not found {_PLACES[visibility]} {repository.name} (available: "
+                    f"{_listed(versions)}); {_remedy(fqn, versions)}"
                 )
         found += waiting
     if problems:
@@ -206,20 +226,43 @@ def publish(
         repository.publish(packages[start : start + wire.MAX_PUBLICATIONS], visibility)
 
 
+def rehearse(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
+    """Let Glare check a publication, if everything is uploaded already; nothing is changed.
+
+    Glare checks rights, and whether the packages of others that are required are still there.
+
+    :raises CatalogError: if Glare would refuse the publication.
+    """
+    waiting = [step for step in steps if step.state is not State.PUBLISHED]
+    stored = [s.stored for s in waiting if s.stored is not None and s.state is not State.MISSING]
+    # A request that lacks some of the packages would be refused for that.
+    if 0 < len(stored) == len(waiting) <= wire.MAX_PUBLICATIONS:
+        repository.publish(stored, visibility, is_dry_run=True)
+
+
 def _stored(
     repository: Repository, packages: Iterable[LocalPackage]
 ) -> Mapping[_Key, Sequence[StoredPackage]]:
     """Return what the repository has of each version, the project's own before others."""
     project = repository.project()
     found: dict[_Key, list[StoredPackage]] = {}
-    for stored in repository.named({package.fqn for package in packages}):
-        # An administrator also sees the private packages of other projects. The project is
-        # unknown if the token is used as it is.
-        if project in (None, stored.owner) or stored.visibility == "public":
-            found.setdefault((stored.fqn, stored.version), []).append(stored)
+    for stored in _usable(repository, {package.fqn for package in packages}):
+        found.setdefault((stored.fqn, stored.version), []).append(stored)
     for same in found.values():
         same.sort(key=lambda stored: stored.owner != project)
     return found
+
+
+def _usable(
+    repository: Repository, fqns: Collection[str], filters: Iterable[tuple[str, str]] = ()
+) -> Iterator[StoredPackage]:
+    """Yield the packages of these names that the user's project can use."""
+    project = repository.project()
+    for stored in repository.named(fqns, filters):
+        # An administrator also sees the private packages of other projects. The project is
+        # unknown if the token is used as it is.
+        if project in (None, stored.owner) or stored.visibility == "public":
+            yield stored
 
 
 def _step(
@@ -280,12 +323,37 @@ def _by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalP
     return found
 
 
-def _usable(catalog: Catalog, fqns: Collection[str]) -> Mapping[str, list[Version]]:
-    found: dict[str, list[Version]] = {}
-    for release in catalog.known(fqns):
-        if not release.yanked:
-            found.setdefault(release.fqn, []).append(release.version)
+def _active(repository: Repository, fqns: Collection[str]) -> Mapping[str, Sequence[StoredPackage]]:
+    found: dict[str, list[StoredPackage]] = {}
+    for stored in _usable(repository, fqns, [("status", _ACTIVE)]):
+        found.setdefault(stored.fqn, []).append(stored)
     return found
+
+
+def _satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
+    if visibility == "public" != stored.visibility:
+        return False
+    return spec.is_exactly(stored.version) if stored.yanked else spec.match(stored.version)
+
+
+def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
+    """Return versions with the reasons that may exclude them."""
+    marked = {}
+    # The owner's private package and the public one may have the same version.
+    for package in sorted(stored, key=lambda package: package.visibility == "public"):
+        is_hidden = visibility == "public" != package.visibility
+        reasons = [*(["yanked"] if package.yanked else []), *(["private"] if is_hidden else [])]
+        marked[package.version] = f" ({', '.join(reasons)})" if reasons else ""
+    return marked
+
+
+def _listed(versions: Mapping[Version, str]) -> str:
+    newest_first = sorted(versions, key=lambda version: version.precedence_key, reverse=True)
+    return errors.listed(f"{version}{versions[version]}" for version in newest_first)
+
+
+def _remedy(fqn: str, versions: Collection[Version]) -> str:
+    return _CORE_LIBRARY_REMEDY if fqn == CORE_LIBRARY and not versions else "publish it as well"
 
 
 def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:

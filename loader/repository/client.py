@@ -56,6 +56,11 @@ class StoredPackage:
         return str(archive.get("sha256") or "")
 
     @property
+    def yanked(self) -> str:
+        """Why its owner withdrew it; empty if it may be chosen for any range."""
+        return self.fields.get("yanked") or ""
+
+    @property
     def size(self) -> int | None:
         """The size of its archive in bytes; None before the upload."""
         archive = self.fields.get(fields.ARCHIVE) or {}
@@ -230,13 +235,21 @@ class Repository:
         path = f"{_path(draft.id)}/{fields.ARCHIVE}"
         return _stored(self._client.upload(path, archive, size, f"the archive of {draft}"))
 
-    def publish(self, packages: Iterable[StoredPackage], visibility: Visibility) -> list[Any]:
+    def publish(
+        self,
+        packages: Iterable[StoredPackage],
+        visibility: Visibility,
+        *,
+        is_dry_run: bool = False,
+    ) -> list[Any]:
         """Activate packages, and make them public; all of them, or none.
 
+        :param is_dry_run: whether Glare only checks the packages.
         :returns: for each package what was changed, as Glare says it.
         :raises CatalogError: if Glare refuses; the message has a line for each problem.
         """
-        body = {"ids": [package.id for package in packages], "visibility": visibility}
+        ids = [package.id for package in packages]
+        body = {"ids": ids, "visibility": visibility, "dry_run": is_dry_run}
         try:
             answer = self._client.document("POST", wire.PUBLICATIONS_PATH, "publish", json=body)
         except NoSuchPath as error:

@@ -3,12 +3,13 @@
 """What the real Glare refuses when a package comes, or goes."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 import requests
 
+from glare_murano.glare.db import queries
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import Client, message
@@ -34,6 +35,22 @@ def _active(client: Client, name: str, version: str = "1.0.0", **require: str) -
     answer = _activate(client, artifact_id)
     assert answer.status_code == 200, answer.text
     return artifact_id
+
+
+def test_a_missing_core_library_is_named_as_such(
+    glare: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = _draft(glare, name, org__nowhere="1")
+    find = queries.find_candidates
+
+    def find_without_core(connection: Any, names: Iterable[str], except_id: str = "") -> Any:
+        return find(connection, set(names) - {"io.murano"}, except_id)
+
+    monkeypatch.setattr(queries, "find_candidates", find_without_core)
+    refusal = message(_activate(glare, draft))
+    assert "io.murano in the range 0 (missing, or not visible), org.nowhere in" in refusal
+    assert "io.murano is Murano's core library, which an administrator publishes" in refusal
+    assert "the operator names it in the option provided_packages" in refusal
 
 
 def _publish(admin: Client, artifact_id: str) -> None:

@@ -126,6 +126,53 @@ def test_missing_requirements_are_named_before_the_upload_or_taken_from_a_direct
     assert set(results) == {(name, "1.0.0"), (library, "1.2.0")}
 
 
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_the_requirements_of_a_public_package_have_to_be_public(
+    tmp_path: pathlib.Path,
+    admin: Client,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    options: list[str],
+) -> None:
+    openstack = OpenStack(tmp_path, admin.url, admin.token)
+    library = f"{name}.library"
+    admin.publish(library, "1.0.0", packages.package(library))
+    admin.publish(library, "2.0.0", packages.package(library, "2.0.0"), public=True)
+    folder = source(name, "1.0.0", Require={library: "1"})
+    refused = openstack.run("package", "publish", "--public", folder, *options)
+    assert refused.code == 1
+    assert f"{name} 1.0.0 requires {library} in the range 1, which was not found among" in (
+        refused.err
+    )
+    assert "(available: 2.0.0, 1.0.0 (private)); publish it as well" in refused.err
+    assert admin.names(name=name) == []
+    # A public one is found, and a private one serves a private package.
+    openstack.ok("package", "publish", folder, *options)
+
+
+def test_a_dry_run_of_uploaded_packages_checks_the_rights(
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    folder = source(name, "1.0.0")
+    openstack.ok("package", "publish", folder)
+    refused = openstack.run("package", "publish", "--public", folder, "--dry-run")
+    assert refused.code == 1
+    assert f"{name} 1.0.0: the policy artifact:publish forbids it" in refused.err
+    assert glare.names(name=name, visibility="public") == []
+
+
+def test_a_yanked_requirement_is_named_as_such_and_serves_exactly_its_version(
+    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+) -> None:
+    library = f"{name}.library"
+    published = glare.publish(library, "1.0.0", packages.package(library))
+    glare.set(published["id"], "yanked", "loses data")
+    refused = openstack.run("package", "publish", source(name, "1.0.0", Require={library: "1"}))
+    assert refused.code == 1
+    assert "(available: 1.0.0 (yanked)); publish it as well" in refused.err
+    openstack.ok("package", "publish", source(name, "1.1.0", Require={library: "1.0.0"}))
+
+
 def test_a_refused_publication_keeps_drafts_and_the_next_run_goes_on(
     tmp_path: pathlib.Path,
     openstack: OpenStack,

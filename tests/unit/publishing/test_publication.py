@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+from unittest import mock
 
 import pytest
 
@@ -9,6 +10,7 @@ from glare_murano.package import VersionSpec
 from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
 from loader.publishing import publication
+from loader.repository.client import Repository
 from tests import packages
 
 
@@ -21,6 +23,26 @@ def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
     contents = dataclasses.replace(package.contents, requirements=required)
     package = dataclasses.replace(package, contents=contents)
     catalog = DirectoryCatalog(tmp_path / "catalog")
+    repository = mock.Mock(spec=Repository, named=lambda *_: ())
+    repository.name = "Glare"
 
     with pytest.raises(publication.PublishError, match=r"requires org\.added in the range >=1"):
-        publication.find_requirements([package], catalog, ())
+        publication.find_requirements([package], repository, catalog, (), "private")
+
+
+def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None:
+    source = packages.write(tmp_path / "source", packages.files(packages.manifest("org.app")))
+    read = local_packages.read_all([source], tmp_path)
+    catalog = DirectoryCatalog(tmp_path / "catalog")
+    repository = mock.Mock(spec=Repository, named=lambda *_: ())
+    repository.name = "Glare"
+
+    with pytest.raises(publication.PublishError) as refused:
+        publication.find_requirements(read, repository, catalog, (), "private")
+
+    (problem,) = refused.value.problems
+    assert (
+        "org.app 1.0.0 requires io.murano in the range 0, which was not found in Glare" in problem
+    )
+    assert "(available: none); io.murano is Murano's core library" in problem
+    assert "--as-version 0.16.0" in problem
