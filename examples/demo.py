@@ -35,7 +35,7 @@ from loader import Counters
 from loader.authoring import local_packages
 from loader.engine import adapter, patches
 from loader.publishing import publication
-from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -237,7 +237,7 @@ def configure_engine(work: pathlib.Path, url: str) -> None:
 
 
 def publish_all(
-    repository: Repository, directories: Iterable[pathlib.Path], work: pathlib.Path
+    repository: GlareRepository, directories: Iterable[pathlib.Path], work: pathlib.Path
 ) -> str:
     """Publish directories for every project, as ``openstack murano package publish`` does."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
@@ -291,7 +291,7 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> Non
     print(f"The development server listens on {url}.")
     configure_engine(work, url)
     auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
-    repository = Repository(ksa_session.Session(auth=auth), endpoint=url)
+    repository = GlareRepository(ksa_session.Session(auth=auth), endpoint=url)
     steps = Steps()
     first, second = Environment.new("first"), Environment.new("second")
 

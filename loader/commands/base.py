@@ -46,11 +46,12 @@ from loader.counters import Counters
 from loader.loader import PackageLoader
 from loader.references import AmbiguousReference, PackageReference
 from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange
 
-_T = TypeVar("_T", Repository, GlareCatalog)
+_T = TypeVar("_T", GlareRepository, GlareCatalog)
 
 # The names of the columns, and the rows; the names of properties, and their values.
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -115,7 +116,7 @@ class Command(command.Command):
     @functools.cached_property
     def repository(self) -> Repository:
         """The packages of the cloud's Glare."""
-        return client(Repository, self._cloud)
+        return client(GlareRepository, self._cloud)
 
     @functools.cached_property
     def catalog(self) -> GlareCatalog:

@@ -10,8 +10,8 @@ from osc_lib.cli import format_columns
 from loader import errors
 from loader.commands import base
 from loader.repository import class_schemas
-from loader.repository.client import StoredPackage
 from loader.repository.package_search import Search
+from loader.repository.stored_package import StoredPackage
 
 
 class ListClasses(base.Lister):

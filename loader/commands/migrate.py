@@ -10,6 +10,7 @@ from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
 from loader.publishing import migration
 from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 
 
 class MigratePackages(base.Lister):
@@ -73,4 +74,4 @@ class MigratePackages(base.Lister):
     def _scope(self, project: str) -> Repository:
         if project == self.repository.project():
             return self.repository
-        return base.client(Repository, self.cloud_for_project(project))
+        return base.client(GlareRepository, self.cloud_for_project(project))

@@ -10,7 +10,7 @@ from loader.catalogs.glare import GlareCatalog
 from loader.commands import base, package_publish, progress
 from loader.publishing import copying
 from loader.publishing.publication import State
-from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 
 _WOULD = package_publish.WOULD | {State.MISSING: "would be copied"}
 _DONE = package_publish.DONE | {State.MISSING: "copied"}
@@ -57,7 +57,7 @@ class CopyPackages(base.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         cloud = self.other_cloud(parsed_args.to_cloud)
-        target = base.client(Repository, cloud)
+        target = base.client(GlareRepository, cloud)
         visibility = parsed_args.visibility
         packages = copying.choose(
             self.repository, self.catalog, parsed_args.packages, closure=parsed_args.closure

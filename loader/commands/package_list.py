@@ -9,8 +9,8 @@ from osc_lib.cli import format_columns
 
 from loader.commands import base
 from loader.repository import dependents
-from loader.repository.client import StoredPackage
 from loader.repository.package_search import Search
+from loader.repository.stored_package import StoredPackage
 
 # Option -> filter of Glare's API, and the option's help.
 _FILTERS = {

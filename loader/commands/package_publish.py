@@ -13,7 +13,7 @@ from loader.authoring import local_packages
 from loader.commands import base, progress
 from loader.publishing import bundles, publication
 from loader.publishing.publication import State, Step
-from loader.repository.client import Visibility
+from loader.repository.stored_package import Visibility
 
 # The results of a step, by the state before.
 WOULD = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from loader.commands import base
 from loader.repository import dependents
-from loader.repository.client import StoredPackage
+from loader.repository.stored_package import StoredPackage
 
 _LISTS = {"tag": "tags", "category": "categories"}
 

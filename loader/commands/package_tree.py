@@ -12,7 +12,7 @@ from cliff.formatters import base as formatters
 
 from loader import errors
 from loader.commands import base
-from loader.repository import dependency_graph, drawings
+from loader.repository import dependency_graph, drawings, stored_package
 from loader.repository.dependency_graph import Requirement
 
 _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
@@ -54,7 +54,7 @@ class ShowTree(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         reference = parsed_args.package
         if parsed_args.reverse:
-            package = self.repository.find(reference, [("status", "active")])[0]
+            package = self.repository.find(reference, stored_package.ACTIVE)[0]
             graph = dependency_graph.dependents_of(self.repository, package)
         else:
             fqn, spec = self.repository.name_and_range(reference)

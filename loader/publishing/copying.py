@@ -18,7 +18,9 @@ from loader.catalogs.base import Catalog
 from loader.publishing import concurrency, publication, saving
 from loader.publishing.publication import State, Step, UploadProgress
 from loader.references import PackageReference
-from loader.repository.client import Repository, StoredPackage, Visibility
+from loader.repository import stored_package
+from loader.repository.client import Repository
+from loader.repository.stored_package import StoredPackage, Visibility
 
 # Fields that a publisher may change.
 _FIELDS = ("display_name", "description", "tags", "categories", "keywords")
@@ -144,7 +146,7 @@ def _same(
     digests = {(package.key, package.digest): package.id for package in packages}
     return {
         digests[found.key, found.digest]: found
-        for found in target.named({key.fqn for key, _ in digests}, [("status", "active")])
+        for found in target.named({key.fqn for key, _ in digests}, stored_package.ACTIVE)
         if (found.key, found.digest) in digests
         and (found.visibility == "public" or (found.owner == project and visibility == "private"))
     }

@@ -29,7 +29,9 @@ from loader.catalogs import murano
 from loader.catalogs.base import Catalog
 from loader.publishing import concurrency, ordering, publication
 from loader.publishing.publication import PublishError, State, Step
-from loader.repository.client import Repository, StoredPackage, Visibility
+from loader.repository import stored_package
+from loader.repository.client import Repository
+from loader.repository.stored_package import StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter
 
 # Called with a package, the number of bytes so far, and of all bytes.
@@ -315,7 +317,7 @@ def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
 
 def _active(repository: Repository, names: Collection[str]) -> Iterator[StoredPackage]:
     """Yield the active packages that are not yanked."""
-    for package in repository.named(names, [("status", "active")]):
+    for package in repository.named(names, stored_package.ACTIVE):
         if not package.yanked:
             yield package
 

@@ -22,7 +22,9 @@ from loader import errors
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs.base import Catalog
 from loader.publishing import concurrency, ordering
-from loader.repository.client import Repository, StoredPackage, Visibility
+from loader.repository import stored_package
+from loader.repository.client import EVERY, Repository
+from loader.repository.stored_package import Selection, StoredPackage, Visibility
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"
@@ -254,11 +256,11 @@ def _stored(
 
 
 def _usable(
-    repository: Repository, fqns: Collection[str], filters: Iterable[tuple[str, str]] = ()
+    repository: Repository, fqns: Collection[str], selection: Selection = EVERY
 ) -> Iterator[StoredPackage]:
     """Yield the packages of these names that the user's project can use."""
     project = repository.project()
-    for stored in repository.named(fqns, filters):
+    for stored in repository.named(fqns, selection):
         # An administrator also sees the private packages of other projects. The project is
         # unknown if the token is used as it is.
         if project in (None, stored.owner) or stored.visibility == "public":
@@ -325,7 +327,7 @@ def _by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalP
 
 def _active(repository: Repository, fqns: Collection[str]) -> Mapping[str, Sequence[StoredPackage]]:
     found: dict[str, list[StoredPackage]] = {}
-    for stored in _usable(repository, fqns, [("status", _ACTIVE)]):
+    for stored in _usable(repository, fqns, stored_package.ACTIVE):
         found.setdefault(stored.fqn, []).append(stored)
     return found
 

@@ -13,7 +13,7 @@ from loader import errors, resolution
 from loader.catalogs.base import Catalog
 from loader.publishing import bundles
 from loader.publishing.bundles import Entry
-from loader.repository.client import StoredPackage
+from loader.repository.stored_package import StoredPackage
 
 _Package = TypeVar("_Package", Release, StoredPackage)
 

@@ -1,89 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in Glare, for those who publish them and look after them.
+"""The packages in a service, for those who publish them and look after them.
 
 Unlike a catalogue, a repository also has drafts and deactivated packages, and changes
-them. It does not choose: see ``catalogs.glare`` for the releases that may be loaded.
+them. It does not choose: see ``catalogs`` for the releases that may be loaded. Each service
+has a module of its own: ``glare_packages`` and ``glance_packages``.
 """
 
-import dataclasses
-import urllib.parse
+import abc
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import IO, Any, Literal
+from typing import IO, Any, ClassVar
 
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
-from glare_murano import fields, wire
-from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
+from glare_murano import wire
+from glare_murano.package import Version, VersionSpec
 from glare_murano.package.errors import shown
 from glare_murano.resolver import PackageVersion
 from loader import errors
-from loader.catalogs.glare import ARTIFACTS_PATH, next_marker
-from loader.catalogs.name_lists import name_lists
 from loader.counters import Counters
 from loader.references import AmbiguousReference, PackageReference
+from loader.repository.stored_package import Selection, StoredPackage, Visibility
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
+EVERY = Selection()
 _PAGE = 100
 
 
-Visibility = Literal["private", "public"]
+class Repository(abc.ABC):
+    """The packages in one service, by the rights of one user.
 
-
-@dataclasses.dataclass(frozen=True)
-class StoredPackage:
-    """A package in Glare, in any state.
-
-    :param status: ``drafted``, ``active`` or ``deactivated``.
-    :param fields: all that Glare says of it, by the names of its fields.
-    """
-
-    id: str
-    fqn: str
-    version: Version
-    status: str
-    visibility: str
-    owner: str
-    fields: Mapping[str, Any]
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of its archive, in hexadecimal; empty before the upload."""
-        archive = self.fields.get(fields.ARCHIVE) or {}
-        return str(archive.get("sha256") or "")
-
-    @property
-    def yanked(self) -> str:
-        """Why its owner withdrew it; empty if it may be chosen for any range."""
-        return self.fields.get("yanked") or ""
-
-    @property
-    def size(self) -> int | None:
-        """The size of its archive in bytes; None before the upload."""
-        archive = self.fields.get(fields.ARCHIVE) or {}
-        return archive.get("size")
-
-    @property
-    def key(self) -> PackageVersion:
-        """Name and version."""
-        return PackageVersion(self.fqn, self.version)
-
-    def __str__(self) -> str:
-        return f"{self.fqn} {self.version}"
-
-
-class Repository:
-    """The packages in one Glare, by the rights of one user.
-
-    >>> repository = Repository(session)
+    >>> repository = GlareRepository(session)
     >>> draft = repository.create("org.example.db", Version("1.2.0"))
     >>> with open("org.example.db.zip", "rb") as archive:
     ...     draft = repository.upload(draft, archive)
     >>> repository.publish([draft], "private")
+
+    :cvar title: the service's name in messages.
+    :cvar service_type: its type in Keystone's catalogue.
+    :cvar filter_place: where its operator adds the filter of this project.
     """
+
+    title: ClassVar[str]
+    service_type: ClassVar[str]
+    filter_place: ClassVar[str]
 
     def __init__(
         self,
@@ -98,11 +61,11 @@ class Repository:
 
         :param session: a keystoneauth session with credentials.
         :param project_id: the user's project; by default the project of the session.
-        :param endpoint: Glare's URL; by default the URL in Keystone's catalogue.
+        :param endpoint: the service's URL; by default the URL in Keystone's catalogue.
         :param interface: ``public``, ``internal`` or ``admin``.
         :param region_name: the region to look the URL up in; by default any.
         """
-        self.name = f"Glare at {endpoint}" if endpoint else "Glare"
+        self.name = f"{self.title} at {endpoint}" if endpoint else self.title
         self._project_id = project_id
         self._client = ServiceAdapter(
             session,
@@ -111,7 +74,7 @@ class Repository:
             retries.DEFAULT_ATTEMPTS,
             sessions.DEFAULT_REQUEST_TIMEOUT,
             download.DEFAULT_MIN_RATE,
-            service_type="artifact",
+            service_type=self.service_type,
             endpoint_override=endpoint,
             interface=interface,
             region_name=region_name,
@@ -124,31 +87,34 @@ class Repository:
         """
         return self._project_id or self._client.authenticated_project()
 
+    @abc.abstractmethod
     def packages(
-        self, filters: Iterable[tuple[str, str]] = (), sort: str = "name:asc,version:desc"
+        self, selection: Selection = EVERY, sort: str = "name:asc,version:desc"
     ) -> Iterator[StoredPackage]:
-        """Yield the packages that match all filters; pages are requested as needed.
+        """Yield the packages that match; pages are requested as needed.
 
-        :param filters: of Glare's API, such as ``("tags", "store")``.
-        :raises CatalogError: if Glare refuses a filter, or does not answer.
+        :param sort: keys with directions, as in Glare's API.
+        :raises CatalogError: if the service refuses a condition, or does not answer.
         """
-        query = [*filters, ("sort", sort), ("limit", str(_PAGE))]
-        return map(_stored, self._client.items(ARTIFACTS_PATH, "artifacts", query, next_marker))
 
-    def named(
-        self, fqns: Collection[str], filters: Iterable[tuple[str, str]] = ()
-    ) -> Iterator[StoredPackage]:
-        """Yield the packages of these names that match all filters, in any order.
+    @abc.abstractmethod
+    def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
+        """Yield the packages of these names that match, in any order.
 
-        :raises CatalogError: if Glare does not answer.
+        :raises CatalogError: if the service does not answer.
         """
-        for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
-            yield from self.packages([("name", f"in:{','.join(names)}"), *filters])
+
+    @abc.abstractmethod
+    def get(self, package_id: str) -> StoredPackage:
+        """Return a package by its id.
+
+        :raises NotFound: if there is none, or it is private to another project.
+        """
 
     def subclasses(self, class_name: str) -> set[PackageVersion]:
         """Return the packages with direct or indirect subclasses of a class.
 
-        :raises CatalogError: if Glare refuses the name, or does not answer.
+        :raises CatalogError: if the service refuses the name, or does not answer.
         """
         query = [("class", class_name), ("limit", str(_PAGE))]
         listed = self._client.items(wire.SUBCLASSES_PATH, "subclasses", query, _next_class)
@@ -162,24 +128,17 @@ class Repository:
         except NoSuchPath as error:
             raise self._without_filter() from error
 
-    def get(self, artifact_id: str) -> StoredPackage:
-        """Return a package by the id of its artifact.
-
-        :raises NotFound: if there is none, or it is private to another project.
-        """
-        return _stored(self._document("GET", artifact_id))
-
     def find(
-        self, reference: PackageReference, filters: Iterable[tuple[str, str]] = ()
+        self, reference: PackageReference, selection: Selection = EVERY
     ) -> list[StoredPackage]:
         """Return the packages that a reference means, the newest first.
 
-        :param filters: more filters, such as ``("status", "active")``.
+        :param selection: further conditions.
         :raises NotFound: if there are none; the message has the versions out of the range.
         """
         if reference.id:
             return [self.get(reference.id)]
-        named = list(self.named([reference.fqn], filters))
+        named = list(self.named([reference.fqn], selection))
         named.sort(key=lambda package: package.version.precedence_key, reverse=True)
         found = [package for package in named if reference.spec.match(package.version)]
         if not found:
@@ -216,24 +175,22 @@ class Repository:
         package = self.get(reference.id)
         return package.fqn, VersionSpec.exactly(package.version)
 
+    @abc.abstractmethod
     def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
         """Create a draft without an archive.
 
         :param values: mutable fields, such as ``categories``.
         :raises CatalogError: if the project has a package of this name and version.
         """
-        body = {"name": fqn, "version": str(version), **values}
-        return _stored(self._client.document("POST", ARTIFACTS_PATH, f"{fqn} {version}", json=body))
 
+    @abc.abstractmethod
     def upload(self, draft: StoredPackage, archive: IO[bytes], size: int) -> StoredPackage:
-        """Upload the archive of a draft; Glare reads all other fields from it.
+        """Upload the archive of a draft; the service reads all other fields from it.
 
         :param archive: the ZIP file, which can be read again from its beginning.
         :param size: its size in bytes.
-        :raises CatalogError: if Glare refuses the package.
+        :raises CatalogError: if the service refuses the package.
         """
-        path = f"{_path(draft.id)}/{fields.ARCHIVE}"
-        return _stored(self._client.upload(path, archive, size, f"the archive of {draft}"))
 
     def publish(
         self,
@@ -244,9 +201,9 @@ class Repository:
     ) -> list[Any]:
         """Activate packages, and make them public; all of them, or none.
 
-        :param is_dry_run: whether Glare only checks the packages.
-        :returns: for each package what was changed, as Glare says it.
-        :raises CatalogError: if Glare refuses; the message has a line for each problem.
+        :param is_dry_run: whether the service only checks the packages.
+        :returns: for each package what was changed, as the service says it.
+        :raises CatalogError: if the service refuses; the message has a line for each problem.
         """
         ids = [package.id for package in packages]
         body = {"ids": ids, "visibility": visibility, "dry_run": is_dry_run}
@@ -258,46 +215,38 @@ class Repository:
             raise _with_lines(error) from error
         return wire.get(answer, "artifacts", wire.sequence)
 
+    @abc.abstractmethod
     def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
         """Change fields of a package, such as ``display_name``, ``status`` or ``yanked``.
 
-        :raises CatalogError: if Glare refuses the change.
+        :raises CatalogError: if the service refuses the change.
         """
-        patch = [
-            {"op": "replace", "path": f"/{name}", "value": value} for name, value in values.items()
-        ]
-        headers = {"Content-Type": "application/json-patch+json"}
-        return _stored(self._document("PATCH", package.id, json=patch, headers=headers))
 
+    @abc.abstractmethod
     def delete(self, package: StoredPackage) -> None:
         """Delete a package.
 
-        :raises CatalogError: if Glare refuses, since other packages require it.
+        :raises CatalogError: if the service refuses, since other packages require it.
         """
-        self._document("DELETE", package.id)
 
+    @abc.abstractmethod
     def download(self, package: StoredPackage) -> Iterator[bytes]:
-        """Yield the archive of a package, piece by piece; its digest is not checked.
+        """Yield the archive of a package, piece by piece.
 
         :raises CatalogError: if the download fails.
         """
-        path = f"{_path(package.id)}/{fields.ARCHIVE}"
-        return self._client.download(path, f"the archive of {package}")
 
     def _without_filter(self) -> errors.CatalogError:
         return errors.CatalogError(
-            f"{self.name} serves artifacts only; ask its operator to add the filter of "
-            f"glare-murano to the pipeline in glare-paste.ini"
+            f"{self.name} lacks the filter of glare-murano; ask its operator to add it to the "
+            f"pipeline in {self.filter_place}"
         )
 
-    def _document(self, method: str, artifact_id: str, **arguments: Any) -> Any:
-        try:
-            return self._client.document(method, _path(artifact_id), **arguments)
-        except NoSuchPath as error:
-            raise errors.NotFound(
-                f"package {artifact_id} was not found in {self.name}; check the id, or whether the "
-                f"package is private to another project"
-            ) from error
+    def _not_found(self, package_id: str) -> errors.NotFound:
+        return errors.NotFound(
+            f"package {package_id} was not found in {self.name}; check the id, or whether the "
+            f"package is private to another project"
+        )
 
 
 def _next_class(answer: Mapping[str, Any]) -> Any:
@@ -306,27 +255,8 @@ def _next_class(answer: Mapping[str, Any]) -> Any:
 
 
 def _with_lines(error: errors.CatalogError) -> errors.CatalogError:
-    """Return a refusal with all lines of Glare's message, and nothing else."""
+    """Return a refusal with all lines of the service's message, and nothing else."""
     refusal = error.__cause__
     if not isinstance(refusal, ksa_exceptions.HttpError) or not refusal.message:
         return error
     return type(error)("\n".join(map(shown, refusal.message.splitlines())))
-
-
-def _path(artifact_id: str) -> str:
-    return f"{ARTIFACTS_PATH}/{urllib.parse.quote(artifact_id, safe='')}"
-
-
-def _stored(artifact: Any) -> StoredPackage:
-    try:
-        return StoredPackage(
-            id=wire.get(artifact, "id", wire.string),
-            fqn=wire.get(artifact, "name", wire.string),
-            version=wire.get(artifact, "version", lambda value: parse_version(wire.string(value))),
-            status=wire.get(artifact, "status", wire.string),
-            visibility=wire.get(artifact, "visibility", wire.string),
-            owner=artifact.get("owner") or "",
-            fields=artifact,
-        )
-    except GlareMuranoError as error:
-        raise errors.CatalogError(f"Glare sent an unknown form of an artifact: {error}") from error

@@ -11,7 +11,8 @@ from glare_murano.wire import Query
 from loader import errors, resolution
 from loader.catalogs.base import Catalog
 from loader.repository import dependents
-from loader.repository.client import Repository, StoredPackage
+from loader.repository.client import Repository
+from loader.repository.stored_package import StoredPackage
 
 MISSING = "missing"
 EXTERNAL = "in the engine"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from glare_murano import wire
 from glare_murano.package import VersionSpec
-from loader.repository.client import Repository, StoredPackage
+from loader.repository.client import Repository
+from loader.repository.stored_package import Selection, StoredPackage
 
 
 def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
@@ -14,8 +15,8 @@ def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPacka
 
     :raises CatalogError: if Glare does not answer.
     """
-    filters = [("requirements", package.fqn), ("status", "active")]
-    for requirer in repository.packages(filters):
+    selection = Selection(values={"requirements": package.fqn, "status": "active"})
+    for requirer in repository.packages(selection):
         if required_range(requirer, package.fqn).match(package.version):
             yield requirer
 

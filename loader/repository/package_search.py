@@ -5,11 +5,12 @@
 import dataclasses
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from glare_murano.package import InvalidName, VersionSpec
 from glare_murano.package.errors import quoted
-from loader.repository.client import Repository, StoredPackage
+from loader.repository.client import Repository
+from loader.repository.stored_package import Selection, StoredPackage, newest
 
 _PATTERN = re.compile(r"[A-Za-z0-9_.*-]{1,255}\Z")
 
@@ -47,36 +48,22 @@ class Search:
         spec = VersionSpec.of(written or "@") if separator else None
         defining = repository.subclasses(self.subclass_of) if self.subclass_of else None
         is_filtered = spec is not None or defining is not None
-        query = self._query(name)
-        if not self.all_versions and not is_filtered:
-            query.append(("version", "latest"))
+        selection = self._selection(name, newest=not (self.all_versions or is_filtered))
         found = (
             package
-            for package in repository.packages(query, self.sort)
+            for package in repository.packages(selection, self.sort)
             # In a filter of Glare, _ is any character as well.
             if fnmatch.fnmatchcase(package.fqn, name or "*")
             and (spec is None or spec.match(package.version))
             and (defining is None or package.key in defining)
         )
-        return found if self.all_versions or not is_filtered else iter(_newest(found))
+        return found if self.all_versions or not is_filtered else iter(newest(found))
 
-    def _query(self, name: str) -> list[tuple[str, str]]:
-        # Glare allows no operator for tags.
-        query = [(f, v if f == "tags" else f"eq:{v}") for f, v in self.filters.items()]
-        if "*" in name:
-            query.append(("name", f"like:{name.replace('*', '%')}"))
-        elif name:
-            query.append(("name", f"eq:{name}"))
+    def _selection(self, pattern: str, newest: bool) -> Selection:
+        yanked: bool | None = None
+        values = dict(self.filters)
         if self.yanked:
-            query.append(("yanked", "neq:"))
-        elif "status" not in self.filters:
-            query += [("status", "active"), ("yanked", "")]
-        return query
-
-
-def _newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
-    """Return the newest version of each package, in the same order."""
-    found = list(packages)
-    ordered = sorted(found, key=lambda package: package.version.precedence_key, reverse=True)
-    newest = {package.fqn: package for package in reversed(ordered)}
-    return [package for package in found if newest[package.fqn] is package]
+            yanked = True
+        elif "status" not in values:
+            values["status"], yanked = "active", False
+        return Selection(pattern, values, yanked, newest)

@@ -10,7 +10,7 @@ import pytest
 
 from loader.catalogs.glare import GlareCatalog
 from loader.publishing import copying
-from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -138,14 +138,14 @@ def test_a_damaged_download_is_refused(
 ) -> None:
     glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
 
-    class Damaged(Repository):
+    class Damaged(GlareRepository):
         """Glare checks its own digests, so nothing real can send another archive."""
 
         def download(self, package: Any) -> Any:
             return iter([packages.package(name, "1.0.0", Author="Attacker")])
 
     source = Damaged(glare.session(), endpoint=glare.url)
-    target = Repository(other.session(), endpoint=other.url)
+    target = GlareRepository(other.session(), endpoint=other.url)
     catalog = GlareCatalog(other.session(), endpoint=other.url)
     found = list(source.named([name]))
     with pytest.raises(copying.errors.DigestMismatch, match=f"{name} 1.0.0 has the SHA-256"):

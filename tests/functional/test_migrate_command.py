@@ -18,7 +18,7 @@ from loader.catalogs.glare import GlareCatalog
 from loader.counters import Counters
 from loader.publishing import migration
 from loader.publishing.migration import Migration, Result
-from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 from loader.transport.adapter import ServiceAdapter
 from tests import packages
 from tests.functional import murano_api
@@ -110,8 +110,8 @@ def _murano(url: str, user: Client) -> ServiceAdapter:
     return ServiceAdapter(user.session(), "Murano's API", Counters(), 3, 60, 1000, **more)
 
 
-def _repository(user: Client) -> Repository:
-    return Repository(user.session(), project_id=user.token.split(":")[1], endpoint=user.url)
+def _repository(user: Client) -> GlareRepository:
+    return GlareRepository(user.session(), project_id=user.token.split(":")[1], endpoint=user.url)
 
 
 def _results(entries: list[Migration]) -> dict[tuple[str, str], tuple[str, str]]:

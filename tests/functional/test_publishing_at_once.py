@@ -12,7 +12,7 @@ from glare_murano import wire
 from loader.authoring import local_packages
 from loader.publishing import publication
 from loader.publishing.publication import PublishError, State, Step
-from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -23,7 +23,7 @@ class _Publisher:
 
     def __init__(self, glare: Client, project: str, tree: pathlib.Path, folder: pathlib.Path):
         folder.mkdir()
-        self.repository = Repository(glare.session(), endpoint=glare.url, project_id=project)
+        self.repository = GlareRepository(glare.session(), endpoint=glare.url, project_id=project)
         self._packages = local_packages.read_all([tree], folder)
 
     def plan(self) -> list[Step]:

@@ -13,7 +13,7 @@ from keystoneauth1 import token_endpoint
 from glare_murano.package import Version
 from loader.authoring import local_packages
 from loader.publishing import publication
-from loader.repository.client import Repository
+from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.integration import tasks
 
@@ -102,7 +102,7 @@ def applications(
         folder = packages.write(tmp_path / name, content)
         read += local_packages.read_all([folder], tmp_path)
     auth = token_endpoint.Token(glare_url, OWNER["token"])
-    repository = Repository(ksa_session.Session(auth), endpoint=glare_url)
+    repository = GlareRepository(ksa_session.Session(auth), endpoint=glare_url)
     steps = publication.plan(repository, read, "private")
     publication.publish(repository, publication.upload(repository, steps), "private")
     return {name: f"{required}.0" for name, required in names.items()}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Packages in a repository, and the conditions to find some of them by."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from glare_murano import fields
+from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
+
+Visibility = Literal["private", "public"]
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredPackage:
+    """A package in a repository, in any state.
+
+    :param status: ``drafted``, ``active`` or ``deactivated``.
+    :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.
+    :param fields: all that is known of it, by the names of the fields in Glare.
+    """
+
+    id: str
+    fqn: str
+    version: Version
+    status: str
+    visibility: str
+    owner: str
+    fields: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its archive, in hexadecimal; empty before the upload."""
+        archive = self.fields.get(fields.ARCHIVE) or {}
+        return str(archive.get("sha256") or "")
+
+    @property
+    def yanked(self) -> str:
+        """Why its owner withdrew it; empty if it may be chosen for any range."""
+        return self.fields.get("yanked") or ""
+
+    @property
+    def size(self) -> int | None:
+        """The size of its archive in bytes; None before the upload."""
+        archive = self.fields.get(fields.ARCHIVE) or {}
+        return archive.get("size")
+
+    @property
+    def key(self) -> PackageVersion:
+        """Name and version."""
+        return PackageVersion(self.fqn, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.fqn} {self.version}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """The conditions that packages match, all of them.
+
+    :param pattern: the name, in which ``*`` is any string; any name by default.
+    :param values: fields, and the value that each equals, or that its list contains.
+    :param yanked: whether to find yanked packages only, or the others only; both by default.
+    :param newest: whether to find only the newest version of each package among them.
+    """
+
+    pattern: str = ""
+    values: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    yanked: bool | None = None
+    newest: bool = False
+
+
+ACTIVE = Selection(values={"status": "active"})
+
+
+def newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
+    """Return the newest version of each package, in the same order."""
+    found = list(packages)
+    first: dict[str, StoredPackage] = {}
+    for package in found:
+        other = first.setdefault(package.fqn, package)
+        if package.version.precedence_key > other.version.precedence_key:
+            first[package.fqn] = package
+    return [package for package in found if first[package.fqn] is package]
