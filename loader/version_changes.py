@@ -13,7 +13,7 @@ Choices = Mapping[str, Collection[Version]]
 
 @dataclasses.dataclass(frozen=True)
 class VersionChange:
-    """What changes for one package.
+    """The change of the versions of one package.
 
     :param before: its versions, the newest first; none for a new package.
     :param after: its versions then; none for a package that nothing requires any more.

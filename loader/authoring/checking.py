@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check a package on this host, as its author wants it checked: offline, and all at once.
+"""Check a package on this host for its author: without a network, and all at once.
 
-Errors are the rules of an upload and those of the SemVer guard. Warnings are what an upload
-accepts and an author hardly wants.
+Errors break a rule of uploads, or of the SemVer guard. An upload accepts the rest, which looks
+wrong and gives warnings.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _CLASS_SUFFIXES = (".yaml", ".yml")
 
 
 def check(place: pathlib.Path) -> list[Finding]:
-    """Check a package by the rules of an upload, and for what its author hardly wants.
+    """Check a package by the rules of an upload, and for mistakes that an upload accepts.
 
     :param place: a directory or a ZIP file.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
@@ -50,7 +50,7 @@ def check(place: pathlib.Path) -> list[Finding]:
             ]
             with contextlib.suppress(InvalidPackage):
                 # A node with aliases is found several times.
-                found += dict.fromkeys(_Author(place, archive, contents).findings())
+                found += dict.fromkeys(_Mistakes(place, archive, contents).findings())
         local_packages.check_place(place, contents.manifest)
     except InvalidPackage as error:
         return [_of_problem(place, None, each) for each in error.problems]
@@ -91,7 +91,7 @@ def check_version(
             subject = f"class {change.class_name}: " if change.class_name else ""
             message = f"{subject}{change.message} (needs a new {change.part} version)"
             if change.place.is_old:
-                # What was removed has no line any more.
+                # A removed thing has no line in the new version.
                 message = f"{change.place}: {message}"
                 found.append(_at(place, MANIFEST_FILE, line, change.rule, message))
             else:
@@ -104,8 +104,8 @@ def unreadable(place: pathlib.Path, reason: str) -> Finding:
     return _at(place, "", 0, CheckRule.PACKAGE_UNREADABLE, reason)
 
 
-class _Author:
-    """Looks for what an author hardly wants, in a valid package."""
+class _Mistakes:
+    """The probable mistakes in a valid package."""
 
     def __init__(self, place: pathlib.Path, archive: Archive, contents: Contents) -> None:
         self._place = place

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a check of packages has found, as text, as annotations of GitHub, and as SARIF 2.1.0.
+"""The findings of a check of packages, as text, as annotations of GitHub, and as SARIF 2.1.0.
 
-What is checked is decided in ``checking``.
+``checking`` has the checks themselves.
 """
 
 import ast
@@ -23,7 +23,7 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @enum.unique
 class Level(enum.StrEnum):
-    """How serious a finding is; the values are those of GitHub and of SARIF."""
+    """The severity of a finding; GitHub and SARIF have the same values."""
 
     ERROR = "error"
     WARNING = "warning"

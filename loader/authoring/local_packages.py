@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages on this host that somebody wants to publish or to check.
+"""The packages on this host: find, read and pack them, to publish or to check them.
 
-Unlike the directory catalogue, which leaves invalid packages out, this module reports them.
+The directory catalogue leaves invalid packages out; this module reports them.
 """
 
 import contextlib
@@ -121,8 +121,9 @@ def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[path
 def read_all(
     paths: Iterable[pathlib.Path], folder: pathlib.Path, version: Version | None = None
 ) -> list[LocalPackage]:
-    """Read all packages in paths, and pack directories into a folder.
+    """Read all packages in paths, and pack directories into ZIP files.
 
+    :param folder: the directory for the ZIP files.
     :param version: of all packages, in place of the version in their manifests.
     :raises InvalidPackages: with the problems of all packages; and if a path has none, or
         two packages of the same name and version differ.
@@ -149,7 +150,7 @@ def read_all(
 def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPackage:
     """Write a downloaded archive into a new file, and read it.
 
-    :param place: where it is from, for messages.
+    :param place: the origin of the archive, for messages.
     :raises InvalidPackage: with all problems of the package, or if it is too large.
     :raises OSError: if the file cannot be written.
     """
@@ -173,9 +174,9 @@ def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
 
 
 def check_place(place: pathlib.Path, manifest: Manifest) -> None:
-    """Refuse a directory that is called after another version than it contains.
+    """Check that a directory is not called after another version than its package.
 
-    :raises WrongDirectory: if it is.
+    :raises WrongDirectory: if the directory is.
     """
     with contextlib.suppress(InvalidVersion):
         # "." has a name as well.
@@ -211,7 +212,7 @@ def repacked_digest(source: Source) -> str:
 
 
 def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) -> LocalPackage:
-    """Read and check a package, and pack it if it is a directory or gets another version.
+    """Read and check a package; pack a directory, and a package that gets another version.
 
     :raises InvalidPackage: with all its problems.
     :raises OSError: if it cannot be read.

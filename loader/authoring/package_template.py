@@ -2,7 +2,7 @@
 
 """The files of a new package: small, valid, and with a test that passes.
 
-They are a beginning for an author, so their comments speak to one.
+The comments in the files explain the package to its author.
 """
 
 import pathlib
@@ -88,7 +88,7 @@ Properties:
     Contract: $$.string().notNull()
 
 Methods:
-  # Called for every deployment of the environment, so it must not do twice what is done already.
+  # Called for every deployment of the environment, so the work must not be done a second time.
   deploy:
     Body:
       - If: not $$.getAttr(deployed, false)
@@ -163,7 +163,7 @@ class DirectoryUsed(errors.LoaderError):
 
 
 def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[pathlib.Path]:
-    """Write a new package into a directory, which is made, or is empty.
+    """Write a new package into a new or empty directory.
 
     :param name: the name of the package, with a dot.
     :returns: the paths of the files, relative to the directory.

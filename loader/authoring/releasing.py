@@ -33,7 +33,7 @@ from loader.compatibility import Comparison, Requirements, Verdict, compare
 
 _UNVERSIONED = Version("0.0.0")
 _FIRST = Version("0.1.0")
-# What a requirement in dev is written as while versioning is off.
+# The ranges of requirements in dev, while versioning is off.
 _UNVERSIONED_RANGES = frozenset(map(VersionSpec.of, (None, "0.0", "0.0.0", "*")))
 
 
@@ -60,7 +60,7 @@ class Release:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the version is enough for the changes; None for the first release."""
+        """The comparison of the version with the changes; None for the first release."""
         if self.comparison is None:
             return None
         return dataclasses.replace(self.comparison.verdict, declared=self.version)
@@ -74,9 +74,11 @@ def prepare(
 ) -> Release:
     """Prepare a release; the tree is not changed.
 
-    Without a version, it is the smallest that is enough for the changes since the newest release,
-    or the greater one that ``dev`` has. The first release has the version of ``dev``, or 0.1.0.
+    By default, a release has the smallest version that is enough for the changes since the newest
+    release, or the version of ``dev`` if that is greater. The first release has the version of
+    ``dev``, or 0.1.0.
 
+    :param version: the version of the release.
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for files of the release.
     :param requirements: returns required packages that are not beside the tree.
@@ -202,7 +204,7 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that a manifest has what was written into it, in spite of anchors and the like."""
+    """Check that a manifest has the written values, in spite of anchors and the like."""
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)
         written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands ``openstack murano ...``: one module a resource, one class a command.
+"""The commands ``openstack murano ...``: a module for each resource, a class for each command.
 
-They read arguments and print; what they do stands in the other modules of ``loader``.
+A command reads arguments and prints; the work is done by functions elsewhere in ``loader``.
 """

@@ -2,8 +2,8 @@
 
 """The base classes of the commands: exit codes, sessions, and safe output.
 
-No command authenticates before it sends a request, so that commands that need no cloud
-run without one, and a Keystone that is down has an exit code of its own.
+A command authenticates with its first request. So commands without a request need no cloud,
+and an unreachable Keystone has an exit code of its own.
 """
 
 import argparse
@@ -151,10 +151,10 @@ class Command(command.Command):
     def requirements(
         self, directories: Iterable[str], *compared: PackageReference | pathlib.Path
     ) -> Iterator[Requirements | None]:
-        """Return a function that finds the packages that compared packages require.
+        """Return a function that finds required packages for a comparison.
 
-        They come from directories, and from the cloud if one of the packages does. Without
-        either, there is none.
+        The function searches directories, and the cloud if a compared package is from there.
+        Without either, None is returned.
         """
         catalogs: list[Catalog] = [DirectoryCatalog(each) for each in directories]
         if any(isinstance(each, PackageReference) for each in compared):
@@ -231,11 +231,11 @@ class Lister(Command, lister.Lister):
         return code
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
-        """Do what follows the table, such as the change that it shows; by default, nothing."""
+        """Work after the table was printed, such as making a change; by default, do nothing."""
 
 
 class ShowOne(Command, show.ShowOne):
-    """A command that prints the properties of one thing."""
+    """A command that prints the properties of an object."""
 
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]
@@ -292,7 +292,7 @@ def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: 
 
 
 def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str = "") -> None:
-    """Add an argument that is a package of the repository, or one on this host.
+    """Add an argument for a package of the repository or a package on this host.
 
     :param purpose: the beginning of its help.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands that look at classes."""
+"""The commands that list and show classes."""
 
 import argparse
 import json

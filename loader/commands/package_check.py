@@ -17,8 +17,8 @@ class CheckPackages(base.Command):
     """Check packages on this host, and show every problem with its file and line.
 
     A path is the directory of a package, a ZIP file, or a directory that is searched for both.
-    Errors are what an upload would refuse. Warnings are other things that look wrong, such as a
-    class file that the manifest does not list. No cloud is needed, but for --against with a
+    Errors would be refused by an upload. Warnings are other probable mistakes, such as a class
+    file that the manifest does not list. No cloud is needed, but for --against with a
     published package. The exit code is 1 if there are errors. For example::
 
         $ openstack murano package check org.example.wiki org.example.db/dev

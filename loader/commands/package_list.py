@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Commands that look at packages."""
+"""The commands that list and show packages."""
 
 import argparse
 from typing import Any

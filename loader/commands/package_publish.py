@@ -141,7 +141,7 @@ class PublishPackages(base.Lister):
 
 @contextlib.contextmanager
 def drafts_stay(stream: TextIO) -> Iterator[None]:
-    """Say after a failure how to go on."""
+    """Report after a failure that the same command goes on with the drafts."""
     try:
         yield
     except BaseException:

@@ -13,7 +13,7 @@ _LISTS = {"tag": "tags", "category": "categories"}
 
 
 class _ChangePackage(base.Command):
-    """A command that changes one version of a package."""
+    """A command that changes a version of a package."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -3,14 +3,14 @@
 """Moves of pins: other versions of packages for an environment that is deployed.
 
 After each task, the engine writes the pins of the environment under ``KEY`` into the header
-of its model's root object, which Murano's API shows and changes. What a client changes there
-is a move, which the next deployment makes. The engine and the preview for clients both use
-this module, so that they agree.
+of its model's root object, which Murano's API shows and changes. A change of a client is a
+move, which the next deployment makes. The engine and the preview for clients both use this
+module, so that they agree.
 
-The API reads and saves a model's ``Objects`` alone, and Murano 16 drops the keys of a header
-that it does not know, except for ``metadata``. The adapter therefore writes the key anew.
-The key is not in ``metadata``: another package loader would keep it there while it changes
-the pins, and the next deployment would read the old pins as a move.
+The API reads and saves a model's ``Objects`` alone, and Murano 16 drops unknown keys of a
+header, except for ``metadata``. The adapter therefore writes the key anew. The key is not in
+``metadata``: another package loader would keep the key while the pins change, and the next
+deployment would read the old pins as a move.
 """
 
 import copy

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether the releases of a lock file are still in the catalogues, and whether newer ones are.
+"""The check of a lock file: missing, replaced, yanked and outdated releases.
 
-Nothing is downloaded, and the file stays as it is.
+Nothing is downloaded, and the file is not changed.
 """
 
 import collections

@@ -83,9 +83,9 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release as it is locked: the same in every catalogue and project.
+    """Return a release in its locked form, which is the same in every catalogue and project.
 
-    A private one is marked, since another project could use it by the lock alone.
+    A private release is marked, since another project could use it by the lock alone.
     """
     visibility = "private" if release.visibility == "private" else None
     return dataclasses.replace(release, id=release.digest, owner=None, visibility=visibility)

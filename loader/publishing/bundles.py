@@ -6,8 +6,8 @@ A bundle is JSON: ``{"Packages": [{"Name": ..., "Version": ..., "Url": ..., "Sha
 A ``Url`` without a host is a path beside the bundle. Without ``Url``, the archive is
 ``apps/NAME.VERSION.zip`` beside the bundle, as in Murano's own repositories.
 
-Whoever can change what is sent over plain HTTP could replace packages. So an archive needs
-``Sha256`` there, and a bundle its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
+An attacker can replace packages that are sent over plain HTTP. So an archive needs ``Sha256``
+there, and a bundle its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ _CHUNK = 128 * 1024
 
 
 class BundleError(errors.LoaderError):
-    """A bundle, or an archive that it lists, cannot be read."""
+    """A bundle, or an archive in its list, cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +91,7 @@ def read(place: str) -> list[Entry]:
 
 
 def fetch(entries: Iterable[Entry], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Download the archives of a bundle into a folder, and check their digests.
+    """Download the archives of a bundle into a directory, and check their digests.
 
     No credentials are sent, and an archive over plain HTTP needs a digest.
 

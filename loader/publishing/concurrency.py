@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Call a function for several items at once; it should wait for services, not compute."""
+"""Call a function for several items at once, in threads."""
 
 import concurrent.futures
 import threading
@@ -14,11 +14,13 @@ WORKERS = 4
 
 
 def results(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-    """Yield the result for each item, in their order.
+    """Yield the results of a function for items, in the order of the items.
 
-    After the first exception, no further call begins, and those that run are waited for.
-    After Ctrl-C they are not: they run in daemon threads, so that a service that does not
-    answer cannot delay the end of the program.
+    After the first exception no further call begins, and the running calls are waited for.
+    Ctrl-C ends the program at once: the threads are daemons, so a service without an answer
+    cannot delay the end.
+
+    :param function: waits for a service; Python computes in one thread at a time.
     """
     calls: list[tuple[_Item, concurrent.futures.Future[_Result]]] = [
         (item, concurrent.futures.Future()) for item in items

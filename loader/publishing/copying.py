@@ -30,9 +30,9 @@ _FIELDS = ("display_name", "description", "tags", "categories", "keywords")
 class Copy:
     """A package to be copied.
 
-    :param source: the package where it is copied from.
+    :param source: the package in the source.
     :param step: the step of its publication; None if the target has published the same archive.
-    :param present: the package in the target, if it has it.
+    :param present: the package in the target; None if missing.
     """
 
     source: StoredPackage
@@ -52,10 +52,10 @@ def choose(
     *,
     closure: bool = False,
 ) -> list[StoredPackage]:
-    """Return the packages that references mean: of each, the newest that can be loaded.
+    """Return the newest package that can be loaded for each reference.
 
     :param closure: whether to return all required packages as well.
-    :raises NotFound: if a package, or one that it requires, is missing.
+    :raises NotFound: if a package or a required package is missing.
     :raises CatalogError: if Glare does not answer.
     """
     ids: dict[str, str] = {}
@@ -78,12 +78,12 @@ def plan(
     folder: pathlib.Path,
     report: Callable[[StoredPackage, int], object] = lambda *_: None,
 ) -> list[Copy]:
-    """Download what the target does not have, and compare; nothing is changed.
+    """Download the packages missing in the target, and compare; nothing is changed.
 
     :param catalog: the releases that the user of the target can load.
     :param folder: an empty directory for the archives.
     :param report: called after each piece of a download, from any thread.
-    :returns: a copy for each package; those that are published are first.
+    :returns: a copy for each package, published packages first.
     :raises PublishError: if the target has a version with other files, or lacks a
         requirement; with all such problems.
     :raises InvalidPackages: if the archives break rules.
@@ -114,7 +114,7 @@ def copy(
     visibility: Visibility,
     progress: Callable[[UploadProgress], object] = lambda _: None,
 ) -> None:
-    """Upload what is missing, publish all of it by one request, and yank what was yanked.
+    """Upload the missing packages, publish them by one request, and copy yanks.
 
     :raises PublishError: with the problems of all packages.
     :raises CatalogError: if Glare refuses; then no package is published, and drafts stay.
@@ -141,7 +141,7 @@ def copy(
 def _same(
     target: Repository, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
-    """Return what the target has published with the same archive, by the id in the source."""
+    """Return the published packages with the same archive, by the id in the source."""
     project = target.project()
     digests = {(package.key, package.digest): package.id for package in packages}
     return {

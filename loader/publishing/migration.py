@@ -2,10 +2,10 @@
 
 """Migrate packages from a Murano API into Glare, with their owners and fields.
 
-The owner of an artifact is the project of the token that creates it. Therefore a package is
-uploaded within the scope of its project. Public packages are then published by the caller, who
-has to be an administrator. What is refused does not stop the rest, but for packages that
-require it. The next attempt migrates only what is missing.
+Glare makes the project of the token the owner of an artifact. Therefore a package is uploaded
+within the scope of its project. Public packages are then published by the caller, who has to be
+an administrator. A refused package stops the packages that require it, and no others. The next
+attempt migrates only the missing packages.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ Report = Callable[[str, int, int], object]
 
 
 class Result(enum.StrEnum):
-    """What becomes of a package."""
+    """The result for a package."""
 
     READY = "would be migrated"
     MIGRATED = "migrated"
@@ -90,7 +90,7 @@ class Migration:
 
     @property
     def version(self) -> Version | None:
-        """Its version, which only the archive says."""
+        """The version of the package, which is in its archive alone."""
         return self.archive.version if self.archive else None
 
     def end(self, result: Result, reason: object = "") -> None:

@@ -38,7 +38,7 @@ _CORE_LIBRARY_REMEDY = (
 
 
 class State(enum.StrEnum):
-    """What the repository has of a package that is to be published."""
+    """The state of a package in the repository, before its publication."""
 
     MISSING = "missing"  # or a draft with another archive, or without one
     UPLOADED = "uploaded"  # a draft with this archive
@@ -62,7 +62,7 @@ class Step:
     """One package of a publication.
 
     :param state: the state in the repository before.
-    :param stored: the package in the repository, if it has it.
+    :param stored: the package in the repository; None if missing.
     """
 
     package: LocalPackage
@@ -245,7 +245,7 @@ def rehearse(repository: Repository, steps: Iterable[Step], visibility: Visibili
 def _stored(
     repository: Repository, packages: Iterable[LocalPackage]
 ) -> Mapping[_Key, Sequence[StoredPackage]]:
-    """Return what the repository has of each version, the project's own before others."""
+    """Return the stored packages of each version, the project's own before others."""
     project = repository.project()
     found: dict[_Key, list[StoredPackage]] = {}
     for stored in _usable(repository, {package.fqn for package in packages}):
@@ -368,7 +368,7 @@ def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
 
 
 class _CountedFile(io.RawIOBase):
-    """A file that reports how far it has been read."""
+    """A file that reports the number of read bytes."""
 
     def __init__(self, file: IO[bytes], report: Callable[[int], object]) -> None:
         self._file = file

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Graphs of packages and their requirements: what a package needs, and who needs it."""
+"""Graphs of packages: the requirements of a package, and the packages that require it."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ EXTERNAL = "in the engine"
 
 @dataclasses.dataclass(frozen=True)
 class Requirement:
-    """An edge of a graph: a requirement, and the package that satisfies it.
+    """An edge of a graph: a requirement, and the package chosen for it.
 
     As rows of a table, the edges are the whole graph.
 
@@ -45,7 +45,7 @@ class Requirement:
 
 
 def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
-    """Return the graph of what the newest package in a range needs.
+    """Return the graph of the closure of the newest package in a range.
 
     :raises NoSuchPackage: if no version is in the range.
     :raises CatalogError: if the catalogue cannot be read.
@@ -72,7 +72,7 @@ def _edge(demand: Demand, version: str, passed_over: str = "") -> Requirement:
 
 
 def dependents_of(repository: Repository, package: StoredPackage) -> list[Requirement]:
-    """Return the graph of who needs a package, directly or through others.
+    """Return the graph of the packages that require a package, directly or through others.
 
     An edge leads from the required package to the requiring one.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in the repository that require another one."""
+"""The packages in the repository that require a package."""
 
 from collections.abc import Iterator
 

@@ -19,7 +19,7 @@ _GAP = 60
 
 
 def tree(graph: Sequence[Requirement]) -> str:
-    """Draw a tree of text; what a package requires is shown once, then it has a ``(*)``."""
+    """Draw a tree of text; the requirements of a package are shown once, and then ``(*)``."""
     edges, shown = by_requirer(graph), set[str]()
 
     def lines(package: str, indent: str) -> Iterator[str]:
@@ -65,7 +65,7 @@ def mermaid(graph: Sequence[Requirement]) -> str:
 
 
 def svg(graph: Sequence[Requirement]) -> str:
-    """Draw a picture: each package right of the first that requires it."""
+    """Draw a picture: each package on the right of the first that requires it."""
     places = _places(graph)
     width = (max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP)
     height = (max(row for _, row in places.values()) + 1) * (_HEIGHT + _GAP // 2)

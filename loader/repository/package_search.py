@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Searches in the repository, for people: by name, range, class, tag and so on."""
+"""Searches for packages in the repository: by name, range, class, tag and so on."""
 
 import dataclasses
 import fnmatch
