@@ -286,9 +286,9 @@ class PackageLoader:
     def load_class_package(self, class_name: str, range: str | VersionSpec = "*") -> Package:
         """Load a package for a class in the header of an object.
 
-        Of the packages that define the class, that of ``plan_objects`` is preferred, then
-        a loaded one, then a pinned one, then the newest. A missing version is replaced as
-        in ``load_object_package``.
+        Several packages or versions may define the class. The order of preference is: as
+        planned by ``plan_objects``, loaded, pinned, the newest. A missing version is replaced
+        as in ``load_object_package``.
 
         >>> packages.load_class_package("org.db.Database", "1")
         <MuranoPLPackage org.db 1.2.0>
@@ -409,7 +409,7 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
-        """Return the newest version in a range, without yanked ones that do not serve it."""
+        """Return the newest usable version in a range; a yanked version may not serve it."""
         planned = self._planned.choices.get(fqn, {})
         usable = (v for v in versions if v not in planned or planned[v].serves(spec))
         return spec.select(resolver.newest_first(usable))
@@ -425,7 +425,7 @@ class PackageLoader:
     def _substitute(
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
-        """Return the pinned version near a missing one, else a planned one, else the newest."""
+        """Return a version near a missing version: pinned, else planned, else the newest."""
         # A pinned version may be missing as well.
         preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
         groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]

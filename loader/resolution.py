@@ -5,8 +5,8 @@
 A single catalogue may answer a dependency query in one request. Otherwise each
 catalogue is queried for each level of the graph. Both ways choose by
 ``glare_murano.resolver``, with the same result. A version in several catalogues is
-taken from the first of them. Of versions that satisfy the requirements equally
-well, those of the first catalogue are chosen.
+taken from the first of them. If versions satisfy the requirements equally well, the
+versions of the first catalogue are chosen.
 """
 
 import collections
@@ -50,8 +50,8 @@ class Choice:
     def serves(self, spec: VersionSpec) -> bool:
         """Check whether the release may be used for a range.
 
-        A yanked release may be used for ranges of exactly its version, and for those for
-        which it was chosen.
+        A yanked release may be used for ranges of exactly its version, and for the ranges
+        of its demands.
         """
         version = self.release.version
         if not self.release.yanked:
@@ -91,7 +91,7 @@ class Resolution:
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
         """Return the choice that defines a class, for the first range with any.
 
-        Those made for the range of a root are preferred, then the newest.
+        A choice for the range of a root is preferred, then the newest choice.
         """
         defining = [choice for choice in self.chosen if class_name in choice.release.classes]
         for spec in specs:
@@ -160,8 +160,8 @@ class Resolution:
     def joined(self, later: "Resolution") -> "Resolution":
         """Return this result with the result of a later query.
 
-        The first demand of each release stays the first, and so does the reason for it.
-        A demand stays with the release that it got first.
+        The first demand of each release stays the first, with its reason. A demand in both
+        results keeps its release in this result.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
         for choice in later.chosen:

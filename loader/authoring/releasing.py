@@ -60,7 +60,7 @@ class Release:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The comparison of the version with the changes; None for the first release."""
+        """The verdict on the version; None for the first release."""
         if self.comparison is None:
             return None
         return dataclasses.replace(self.comparison.verdict, declared=self.version)

@@ -105,7 +105,7 @@ class LockFile:
 
     @contextlib.contextmanager
     def try_exclusive(self, names: Iterable[str]) -> Iterator[set[str]]:
-        """Lock names without waiting, and yield those that were not locked."""
+        """Lock names without waiting, and yield the names that were free."""
         with self._opened() as file:
             yield {name for name in names if self._try(file, fcntl.F_WRLCK, name)}
 

@@ -2,8 +2,8 @@
 
 """The size of all packages as a running total, which the processes of a cache share.
 
-A process that is killed between storing a package and counting it leaves the total too
-small. Therefore each process measures the cache once before it relies on the total.
+The total is too small if a process was killed after storing a package and before counting it.
+Therefore each process measures the cache once before relying on the total.
 """
 
 import pathlib

@@ -30,7 +30,7 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def directory(self, name: str) -> Iterator[pathlib.Path]:
-        """Make an empty directory with a name that the caller has locked, and remove it at exit.
+        """Make an empty directory under a locked name, and remove it at exit.
 
         The caller may move the directory away.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shared package cache on disk: archives are fetched once, and unpacked once if at all.
+"""The shared package cache on disk: archives are fetched once, and unpacked once on demand.
 
 The document "The package cache" has the layout of a cache directory, and its guarantees.
 Unpacked files without an archive are not used.
@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 
 
 class _Stored(NamedTuple):
-    """A package, sorted for pruning: those without an archive first, then by last use."""
+    """A package, sorted for pruning: packages without an archive first, then by last use."""
 
     is_complete: bool
     used: int
@@ -78,7 +78,7 @@ class StoredArchive(NamedTuple):
     :param archive: the path of the archive, which another process may remove at any time.
     :param size: the disk space of the archive and of unpacked files, in bytes.
     :param used: when it was last used, in nanoseconds since 1970; 0 if unknown.
-    :param is_in_use: whether a process uses it, so that it cannot be pruned.
+    :param is_in_use: whether a process uses the package, which then cannot be pruned.
     """
 
     digest: str
@@ -162,7 +162,7 @@ class Cache:
 
     @classmethod
     def existing(cls, folder: str | os.PathLike[str]) -> Self:
-        """Open a directory that is a cache already, for looking after it.
+        """Open an existing cache, to look after it.
 
         :raises CacheError: if the directory is not a cache, or cannot be used.
         """
@@ -343,7 +343,7 @@ class Cache:
     def staging_directory(self) -> Iterator[pathlib.Path]:
         """Make a private directory, and remove it at exit.
 
-        If the process is killed, the next process that uses the cache removes it.
+        If the process is killed, the next user of the cache removes the directory.
 
         :raises CacheError: if the directory cannot be made.
         """

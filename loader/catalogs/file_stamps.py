@@ -26,7 +26,7 @@ class FileStamps:
 
     @property
     def unchanged(self) -> bool:
-        """Whether no path was changed, replaced or removed since."""
+        """Check that no path was changed, replaced or removed since."""
         return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
     @property

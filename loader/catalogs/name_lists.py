@@ -12,9 +12,9 @@ _NAMES_LENGTH = 4000
 
 
 def name_lists(fqns: Collection[str], max_length: int, separator: str) -> Iterator[list[str]]:
-    """Split names into lists that fit into a URL, without names that a service cannot keep.
+    """Split names into lists that fit into a URL; names too long for a service are left out.
 
-    :param max_length: the characters of the longest name that it can keep.
+    :param max_length: the characters of the longest name in the service.
     """
     names: list[str] = []
     length = 0

@@ -2,8 +2,8 @@
 
 """The common part of catalogues in services with the filter of ``glare_murano``.
 
-The filter answers a dependency query, and sends several archives, in one request each. A
-service without it has neither.
+The filter answers a dependency query in one request, and sends several archives in one answer.
+Both are missing in a service without the filter.
 """
 
 import dataclasses

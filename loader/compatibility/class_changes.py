@@ -2,8 +2,8 @@
 
 """The changes of the classes of a package: added, removed, base classes, members.
 
-A member counts for a class whether the class declares or inherits it. What a base class of the
-same package sees in the same way is compared there, and so reported once.
+Declared and inherited members of a class are compared in the same way. A change in a base class
+of the same package is reported once, for the base class.
 """
 
 import dataclasses
@@ -202,7 +202,7 @@ def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberCha
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:
-    """Return what a metadata class allows and another one does not."""
+    """Return the uses that a metadata class allows and another class does not."""
     found = [f"the target {each}" for each in sorted(one.targets - other.targets)]
     if one.has_many and not other.has_many:
         found.append("Cardinality Many")

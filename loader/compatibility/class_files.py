@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read what a class of MuranoPL declares from its YAML.
+"""Read the declarations of a MuranoPL class from its YAML.
 
-What the engine would refuse is skipped: whether a package is valid is not decided here.
+Declarations that the engine would refuse are skipped: this module does not check packages.
 """
 
 import types

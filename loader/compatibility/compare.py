@@ -23,9 +23,9 @@ class DifferentPackages(GlareMuranoError, ValueError):
 class Comparison:
     """The differences of two versions of a package.
 
-    :param changes: what needs the greatest part first, then by file and line.
-    :param unseen: what could not be read, such as required packages, so that a class may inherit
-        more than the changes show.
+    :param changes: sorted by the part of the version, the greatest first, then by file and line.
+    :param unseen: unreadable places, such as missing required packages, from which a class may
+        inherit more than the changes show.
     """
 
     full_name: str
@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the version in the new manifest is enough for the changes."""
+        """The verdict on the version in the new manifest."""
         smallest = self.required_version(self.old_version)
         return Verdict(self.part, self.old_version, self.new_version, smallest)
 
@@ -50,7 +50,7 @@ class Comparison:
         return smallest_version(old_version, self.part)
 
     def report(self) -> str:
-        """Return all changes as lines of text, and the verdict as the last one."""
+        """Return all changes as lines of text, with the verdict as the last line."""
         lines = [f"{self.full_name} {self.old_version} -> {self.new_version}: {self.part}"]
         for part in reversed(Part):
             found = [f"  {change}" for change in self.changes if change.part is part]
@@ -70,8 +70,8 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
 
     :param old: the path of a ZIP file or a directory, or a seekable file.
     :param new: likewise.
-    :param requirements: returns the package for a requirement, in the same form. Without it,
-        what classes inherit from other packages is not known.
+    :param requirements: returns the package for a requirement, in the same form; by default,
+        members inherited from other packages are unknown.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if a package breaks rules.
     :raises YaqlMissing: if a contract was changed, and yaql is not installed.

@@ -31,7 +31,7 @@ _Constant = tuple[str, object]
 class Bound:
     """A comparison such as ``$ > 0`` or ``len($) <= 8``.
 
-    :param subject: what is compared, such as ``len($)``, in one form.
+    :param subject: the compared expression, such as ``len($)``, in one form.
     """
 
     subject: str
@@ -82,7 +82,7 @@ def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
 
 
 def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
-    """Return whether values that satisfy all given conditions satisfy the wanted one."""
+    """Return whether all values that satisfy given conditions satisfy a wanted condition."""
     if wanted in given or any(_implies(each, wanted) for each in given):
         return Answer.YES
     # An unknown condition may imply the wanted one in another form.

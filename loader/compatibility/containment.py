@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether one contract accepts all values that another one lets pass."""
+"""The test whether a contract accepts all values that pass another contract."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,7 +26,7 @@ IsSubclass = Callable[[str, str], bool | None]
 
 
 def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
-    """Return whether all values of one contract pass another one unchanged.
+    """Return whether all values of a contract pass another contract unchanged.
 
     Keys that the second contract drops do not count, see ``lost_keys``.
     """
@@ -74,7 +74,7 @@ def _value_fits(given: Value, wanted: Value, is_subclass: IsSubclass) -> Answer:
         Answer.of(wanted.is_owned in (None, given.is_owned)),
         _null_fits(given, wanted),
         *(conditions.implied(each, given.conditions) for each in wanted.conditions),
-        # What holds before a conversion is compared by its form only.
+        # Conditions before a conversion are compared by their form only.
         Answer.YES if wanted.raw <= given.raw else Answer.UNKNOWN,
     ]
     if given.type is not None and wanted.type is not None:

@@ -2,10 +2,10 @@
 
 """Read contracts of properties and arguments, and say whether a value may be omitted.
 
-A contract is compared by the values that it lets pass unchanged (document "MuranoPL
-reference", "Contract"). ``$.int()`` converts the string "1" into a number, but it stands for
-numbers: a change from ``$.string()`` to ``$.int()`` changes what a property or an argument is.
-Keys of mappings that a contract does not name are dropped by the engine.
+Contracts are compared by the values that pass unchanged (document "MuranoPL reference",
+"Contract"). ``$.int()`` converts the string "1" into a number, but only numbers pass unchanged:
+a change from ``$.string()`` to ``$.int()`` changes the type of a property or an argument. The
+engine drops the keys of mappings that a contract does not name.
 """
 
 import dataclasses
@@ -68,7 +68,7 @@ class Value:
 
     @property
     def accepts_null(self) -> bool | None:
-        """Whether null passes; None if unknown."""
+        """True if null passes; None if unknown."""
         if self.is_not_null:
             return False
         return True if self.skips_null else conditions.admit_null(self.conditions | self.raw)

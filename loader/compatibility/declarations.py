@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a class declares: properties, methods, arguments and metadata, each with its place."""
+"""The declarations of a class: properties, methods, arguments and metadata, with their places."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -66,7 +66,7 @@ class Class:
     """A class; the root class is not among the names of its base classes.
 
     :param usage: ``Class`` or ``Meta``.
-    :param targets: what its instances can be attached to, if it is a metadata class.
+    :param targets: the things to which instances of a metadata class can be attached.
     :param initializer: the arguments of ``initialize``, by name.
     :param methods: all other methods but ``destroy``, which the engine alone calls.
     """

@@ -2,7 +2,7 @@
 
 """Parse YAQL expressions of contracts, and write them in one form, with full class names.
 
-What an expression means is decided in ``contracts``. The library yaql is imported with the
+``contracts`` decides on the meaning of an expression. The library yaql is imported with the
 first expression, since building its parser takes 0.2 seconds.
 """
 

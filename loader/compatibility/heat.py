@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The class that is generated for a Heat template, as users of its package see it.
+"""The class generated for a Heat template, as users of its package see the class.
 
 The class has one property for all parameters, and one for all outputs. Here, each parameter is
 a property ``templateParameters.NAME``, and each output a property ``templateOutputs.NAME``,

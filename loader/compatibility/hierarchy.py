@@ -61,7 +61,7 @@ class RequiredPackages:
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A member of a class, and the class that declares it.
+    """A member of a class, with the class of its declaration.
 
     :param declared: a ``Method``, or the ``Declaration`` of a property or an argument of
         ``initialize``.
@@ -77,7 +77,7 @@ class Member:
 class Lineage:
     """A class and all its base classes, the nearest first.
 
-    :param names: the names of the base classes, also of those that could not be read.
+    :param names: the names of all base classes, readable or not.
     :param is_complete: whether all of them could be read.
     """
 
@@ -111,7 +111,7 @@ class Hierarchy:
         return None
 
     def package_of(self, class_name: str) -> str | None:
-        """Return the name of the package that has a class, by its name if it was not read."""
+        """Return the name of a class's package, guessed from its name if the class was not read."""
         found = self.find(class_name)
         if found is not None:
             return found[1].interface.manifest.full_name
@@ -125,7 +125,7 @@ class Hierarchy:
         return self._lineages[name]
 
     def is_subclass(self, name: str, base: str) -> bool | None:
-        """Return whether a class is another one or extends it; None if unknown."""
+        """Return whether a class is the base class itself or extends it; None if unknown."""
         if base in (name, ROOT_CLASS):
             return True
         found = self.find(name)

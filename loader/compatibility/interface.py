@@ -61,7 +61,7 @@ def read_interface(source: Source, is_old: bool = False) -> Interface:
     """Read a package.
 
     :param source: the path of a ZIP file or a directory, or a seekable file.
-    :param is_old: whether it is the older one of two versions, for places.
+    :param is_old: whether the package is the older of two versions, for places.
     :raises InvalidPackage: if the package breaks rules.
     :raises OSError: if the source cannot be read.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The changes of one property, one method, or the arguments of one method.
+"""The changes of a property, of a method, or of the arguments of a method.
 
-Whether a member is declared or inherited is decided in ``class_changes``.
+``class_changes`` finds declared and inherited members.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from loader.compatibility.contracts import Contract
 from loader.compatibility.declarations import Declaration, Method
 from loader.compatibility.nodes import flow, frozen, is_null
 
-# What users can do with a property of each usage (document "MuranoPL reference", "Property
+# The uses of a property by its usage (document "MuranoPL reference", "Property
 # usage"): set it; set it again after the first deployment; find it in the object model; use it
 # on the class; set it in configuration files.
 _USES: Mapping[str, frozenset[str]] = {
@@ -248,7 +248,7 @@ def _compare_arguments(old: Method, new: Method, is_subclass: IsSubclass) -> Ite
 
 
 def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[int, Declaration]:
-    """Pair arguments by name; those that collect values by usage; renamed ones by position.
+    """Pair arguments by name, collecting arguments by usage, and renamed arguments by position.
 
     :returns: ``id()`` of an old argument -> the new one.
     """
@@ -284,7 +284,7 @@ def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
 
 
 def _added(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Return the findings for new arguments; those that can be omitted belong to the end."""
+    """Return the findings for new arguments; optional arguments belong to the end."""
     kept = set(map(id, order))
     following = ""
     for each in reversed(new.arguments):

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The smallest version that a release may have after its changes, and whether one is enough.
+"""The smallest version that is enough for changes, and the verdict on a declared version.
 
 The rules are those of the specification "Murano versioning", "Murano packages versioning", and
 of SemVer 2:
 
 * The greatest part of all changes is raised: 1.2.3 becomes 2.0.0, 1.3.0 or 1.2.4.
 * Below 1.0.0, nothing is stable yet (SemVer, item 4). The minor part takes the place of the
-  major one, as in Cargo: a change that breaks users raises 0.2.3 to 0.3.0, any other to 0.2.4.
+  major part, as in Cargo: a change that breaks users raises 0.2.3 to 0.3.0, others to 0.2.4.
   This holds for 0.0.3 as well, since the range ``0.0`` of the specification holds all of 0.0.x.
 * 0.0.0 turns versioning off ("Developer impact"): after it, every version is enough.
 * A pre-release promises nothing yet (SemVer, item 9): after 2.0.0-rc.1, 2.0.0 is enough for every
-  change, and so is a later pre-release of it. A pre-release is enough if the version that it
-  leads to is: 2.0.0-rc.1 is enough where 2.0.0 is required. Otherwise suffixes have no meaning
-  for Murano.
+  change, and so is a later pre-release of 2.0.0. A pre-release is enough if the version without
+  its suffix is enough: 2.0.0-rc.1 is enough where 2.0.0 is required. Otherwise suffixes have no
+  meaning for Murano.
 * Build metadata does not count.
 """
 
@@ -27,9 +27,12 @@ _UNVERSIONED = Version("0.0.0")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """Whether the version of a release is enough for its changes.
+    """The verdict on the version of a release, by its changes.
 
-    :param smallest: the smallest version that is.
+    :param part: the part of the version that the changes need.
+    :param old: the version before the changes.
+    :param declared: the version of the release.
+    :param smallest: the smallest version that is enough.
     """
 
     part: Part
@@ -39,7 +42,7 @@ class Verdict:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the declared version may be released."""
+        """True if the declared version may be released."""
         if _plain(self.old) == _UNVERSIONED:
             return True
         # Only pre-releases of one version follow each other below the smallest version.

@@ -40,7 +40,7 @@ def text(node: yaml.Node | None, default: str) -> str:
 
 
 def pairs(node: yaml.MappingNode) -> list[Entry]:
-    """Return the pairs of a mapping with those that it merges, as far as it merges mappings."""
+    """Return the pairs of a mapping, with the pairs of merged mappings."""
     if any(key.tag == safe_yaml.MERGE for key, _ in node.value):
         try:
             return safe_yaml.merged_pairs(node)

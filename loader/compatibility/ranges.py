@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The changes of ranges in ``Require``, as far as users of the package meet the required one.
+"""The changes of ranges in ``Require``, for required packages that are part of the interface.
 
-They meet its classes as base classes and in contracts (specification "Murano versioning",
-"Object version": a ``class()`` contract accepts versions in the range of the package that
-declares it). A package that is only used within methods is not an interface.
+Classes of a required package belong to the interface as base classes and in contracts: a
+``class()`` contract accepts versions in the range of the declaring package (specification
+"Murano versioning", "Object version"). Use within methods alone does not count.
 """
 
 import enum
@@ -19,7 +19,7 @@ from loader.compatibility.members import INPUTS, OUTPUTS
 
 
 class _Use(enum.Enum):
-    """How users meet the classes of a required package."""
+    """A use of a required package's classes in an interface."""
 
     BASE = "as a base class"
     INPUT = "in contracts for input"

@@ -49,7 +49,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader over one of ours, which is closed with it."""
+        """Make a loader for Murano over a package loader, which is closed together with it."""
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []

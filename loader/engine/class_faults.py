@@ -279,7 +279,7 @@ _CHECKS: Mapping[str, Callable[[yaml.Node, yaml.Node], Iterator[_Fault]]] = {
 
 
 def _not_yaql(text: str) -> str:
-    """Explain why a text is not an expression; empty if it is one."""
+    """Explain why a text is not an expression; empty if valid."""
     try:
         yaql_integration.ENGINE_12(text)
     except YaqlParsingException as error:

@@ -2,9 +2,10 @@
 
 """The places of errors in packages: the package, its version, the file and the line.
 
-Murano 16 reports an error in a class without the file. The place is added to errors that
-Murano raises, so what it accepts stays accepted. The one exception is a text in a contract
-that begins with ``$`` and is not a valid expression: Murano compares every value with it.
+Murano 16 reports an error in a class without the file. The place is added to the errors of
+Murano, and valid packages stay valid. There is one exception: Murano compares every value with
+a string in a contract that begins with ``$`` and is not a valid expression. Here, such a string
+is an error.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ class InvalidClass(GlareMuranoError):
 class ClassFile(str):
     """The file of a class, such as ``org.example.App 1.2.0: Classes/App.yaml``.
 
-    Murano keeps it with every expression, and shows it in stack traces.
+    Murano keeps the file with every expression, and shows the file in stack traces.
     """
 
     @classmethod

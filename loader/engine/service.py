@@ -112,7 +112,7 @@ def _parse_arguments(conf: "cfg.ConfigOpts") -> None:
 
 
 def _scope(conf: "cfg.ConfigOpts") -> "Scope":
-    """Return the scope of a task, with a token that no request needs."""
+    """Return the scope of a task, with an unused token."""
     from keystoneauth1 import session, token_endpoint
 
     from loader.transport.sessions import Scope

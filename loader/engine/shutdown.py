@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running the engine's service in one process or several, and stopping it without losing tasks.
+"""Run the engine's service in one process or several, and stop it without losing tasks.
 
-The launchers are those of oslo.service, with other reactions to signals. By themselves they end
-running tasks without a result: one process at SIGINT or a second SIGTERM, workers at any of
-these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+The launchers of oslo.service get other reactions to signals. Unchanged, they end running tasks
+without a result: a single process at SIGINT or a second SIGTERM, workers at any of these
+signals. Murano's ``EngineService.stop`` does not wait for tasks either.
 """
 
 import logging
@@ -57,7 +57,7 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         self._ending: Any = None
 
     def stop(self, graceful: bool = False) -> None:
-        """Wait for the running tasks, and interrupt and report those that take too long."""
+        """Wait for the running tasks; interrupt and report tasks that take too long."""
         # The parent of the workers has no server.
         if self.server is not None:
             if self._ending is None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tasks that this process runs, and how they are interrupted.
+"""The running tasks of this process, and their interruption.
 
-A task is a deployment, a deletion, an action or a static action, with all green threads that
-it starts. ``shutdown`` decides when tasks are interrupted; ``patches`` registers them here.
+A task is a deployment, a deletion, an action or a static action, with all its green threads.
+``shutdown`` decides when tasks are interrupted; ``patches`` registers them here.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import greenlet
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
-    """A task is interrupted where it waits; no ``Catch`` of a package stops this."""
+    """A waiting task is interrupted; no ``Catch`` of a package stops the interruption."""
 
 
 class EngineStopped(Exception):
@@ -56,9 +56,9 @@ class RunningTasks:
             self._threads.discard(thread)
 
     def interrupt(self) -> None:
-        """Raise ``Interrupted`` in all green threads, where each waits.
+        """Raise ``Interrupted`` in all green threads, at their current waits.
 
-        A task that waits again while it ends can be interrupted again.
+        A task may wait again while ending, and can then be interrupted again.
         """
         for thread in list(self._threads):
             eventlet.kill(thread, Interrupted())

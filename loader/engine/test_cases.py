@@ -23,7 +23,7 @@ _TEST = re.compile("test(?![a-z])")
 
 
 class NoTests(GlareMuranoError):
-    """A package has no tests, or not those that were requested; the message lists them."""
+    """A package has no tests, or lacks the requested tests; the message lists its tests."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Failure:
     """An error of a test.
 
     :param reason: its place and its message.
-    :param trace: the lines of classes that led to it, the outermost first.
+    :param trace: the stack trace as lines of classes, the outermost first.
     """
 
     reason: str
@@ -70,7 +70,7 @@ class Failure:
 def find(package: Any) -> list[Case]:
     """Return the tests of a package, in the order of its classes and their methods.
 
-    :raises NoTests: if there is none.
+    :raises NoTests: if the package has no tests.
     """
     fixture = package.find_class(_FIXTURE)
     classes = (package.find_class(name, False) for name in sorted(package.classes))

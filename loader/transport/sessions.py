@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT = (10.0, 60.0)
 # In seconds: for a whole request with its retries, except downloads.
 DEFAULT_REQUEST_TIMEOUT = 300.0
 
-# What Keystone has said about its versions, by URL; a request less for each task.
+# Keystone's discovery documents, by URL: they save a request for each task.
 _discovered: dict[str, discover.Discover] = {}
 
 # Kept, since keystoneauth makes new ones at each call.

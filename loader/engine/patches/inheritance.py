@@ -16,10 +16,10 @@ from glare_murano.resolver import newest_first
 
 
 def merge_inherited_versions() -> None:
-    """Let a class inherit one version of a package, where one satisfies all its ancestors.
+    """Let a class inherit a single version of a package, if a version satisfies all ancestors.
 
     Murano 16 looks the class of the other version up in a set of names, which fails with a
-    ``TypeError``, even if all ancestors use one version for different ranges. The
+    ``TypeError``, even if all ancestors use the same version for different ranges. The
     specification "Murano versioning", section "Side by side", takes the version that
     satisfies all, and else treats the versions as unrelated classes.
     """
@@ -103,7 +103,7 @@ def _raising(error: Exception) -> Callable[..., None]:
 
 
 def _origin(murano_class: Any, ancestor: Any) -> str:
-    """Describe an ancestor of a class: its version, and the package that requires it."""
+    """Describe an ancestor of a class: its version, and the requiring packages."""
     children = (c for c in (murano_class, *murano_class.ancestors()) if ancestor in c.parents)
     requirers = sorted({f"{child.package.name} {child.package.version}" for child in children})
     by = f", required by {', '.join(requirers)}" if requirers else ""

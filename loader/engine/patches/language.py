@@ -27,8 +27,8 @@ def write_inherited_properties() -> None:
     """Let reflection write a property that an object's class inherits.
 
     The MuranoPL reference, section "Property access": ``setValue`` sets a property of an
-    object. Murano 16 writes as if the object were of the class that declares the property, and
-    refuses it to all subclasses. The object itself is written to instead, as by an assignment.
+    object. Murano 16 treats the object as an instance of the declaring class, and refuses
+    objects of all subclasses. Instead, the property is set as by an assignment.
     """
     set_value = reflection.property_set_value
 

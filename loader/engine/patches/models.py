@@ -35,7 +35,7 @@ def keep_pins_in_models() -> None:
     """Write the pins into the model after each task, where Murano's API shows them.
 
     Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. A
-    task that fails before it runs, such as by a move to a missing version, changes no pins.
+    task that fails before its action, such as by a move to a missing version, changes no pins.
     """
     execute = engine.TaskExecutor._execute
 
@@ -64,9 +64,9 @@ def keep_designer_entries() -> None:
     """Keep the entries of an object's header that begin with an underscore.
 
     The MuranoPL reference, section "Object model", lets designers place entries there, and
-    its section "Murano actions" shows one of a deployed object. Murano 16 stores them while
-    it loads a model, in a store that it then drops, so that each task loses them: also
-    which actions are disabled. The store of a load gets the entries of its parent.
+    its section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the
+    entries in a store that exists only while a model is loaded. So each task loses them, and
+    forgets for example disabled actions. Here, the store shares the entries of its parent.
     """
     cls = object_store.InitializationObjectStore
     initialize = cls.__init__

@@ -18,9 +18,9 @@ def interrupt_tasks() -> None:
     """Let a stopping engine interrupt tasks, which then fail with their models and pins.
 
     Murano 16 ends a task with the process, and its result is never sent. An interrupted task
-    saves its objects as they are, and its pins, as after any error; all its green threads are
-    interrupted. The objects that it has loaded are not destroyed, as Murano does with those of
-    an execution that ends early: their ``.destroy`` would delete what is deployed.
+    saves its objects and pins, as after any error; all its green threads are interrupted.
+    Murano destroys the loaded objects of an execution that ends early. The objects of an
+    interrupted task are not destroyed: ``.destroy`` would delete their deployed resources.
     """
     run = engine.TaskExecutor._execute
     leave = executor.MuranoDslExecutor.__exit__
@@ -61,10 +61,10 @@ def interrupt_tasks() -> None:
 
 
 def return_new_tasks() -> None:
-    """Return a task to the queue that a stopping engine has received and not begun.
+    """Return tasks to the queue that a stopping engine has received and not begun.
 
-    oslo.messaging takes a task out of the queue as soon as it is received, so the queue does
-    not return it to another engine by itself.
+    oslo.messaging removes a received task from the queue at once, so no other engine would
+    receive the task.
     """
     handle_task = engine.TaskProcessingEndpoint.handle_task
 
