@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in a service, for those who publish them and look after them.
+"""A client for publishers: find, create, upload, publish, change and delete packages.
 
-Unlike a catalogue, a repository also has drafts and deactivated packages, and changes
-them. It does not choose: see ``catalogs`` for the releases that may be loaded. Each service
-has a module of its own: ``glare_packages`` and ``glance_packages``.
+Unlike a catalogue, a repository also has drafts and deactivated packages. See ``catalogs``
+for the releases that may be loaded. Each service has a module of its own: ``glare_packages``
+and ``glance_packages``.
 """
 
 import abc
@@ -31,7 +31,7 @@ _PAGE = 100
 
 
 class Repository(abc.ABC):
-    """The packages in one service, by the rights of one user.
+    """The packages in one service, with the rights of one user.
 
     >>> repository = GlareRepository(session)
     >>> draft = repository.create("org.example.db", Version("1.2.0"))
@@ -40,8 +40,8 @@ class Repository(abc.ABC):
     >>> repository.publish([draft], "private")
 
     :cvar title: the service's name in messages.
-    :cvar service_type: its type in Keystone's catalogue.
-    :cvar filter_place: where its operator adds the filter of this project.
+    :cvar service_type: the service's type in Keystone's catalogue.
+    :cvar filter_place: the file in which its operator adds the filter of this project.
     """
 
     title: ClassVar[str]
@@ -108,7 +108,7 @@ class Repository(abc.ABC):
     def get(self, package_id: str) -> StoredPackage:
         """Return a package by its id.
 
-        :raises NotFound: if there is none, or it is private to another project.
+        :raises NotFound: if no package has this id, or it is private to another project.
         """
 
     def subclasses(self, class_name: str) -> set[PackageVersion]:
@@ -131,10 +131,10 @@ class Repository(abc.ABC):
     def find(
         self, reference: PackageReference, selection: Selection = EVERY
     ) -> list[StoredPackage]:
-        """Return the packages that a reference means, the newest first.
+        """Return the packages for a reference, the newest first.
 
         :param selection: further conditions.
-        :raises NotFound: if there are none; the message has the versions out of the range.
+        :raises NotFound: if no package matches; the message has the versions out of the range.
         """
         if reference.id:
             return [self.get(reference.id)]
@@ -150,9 +150,9 @@ class Repository(abc.ABC):
         return found
 
     def find_one(self, reference: PackageReference) -> StoredPackage:
-        """Return the one package that a reference means, the project's own before others.
+        """Return the single package for a reference, the project's own before others.
 
-        :raises NotFound: if there is none.
+        :raises NotFound: if no package matches.
         :raises AmbiguousReference: if there are several versions, or several owners.
         """
         found = self.find(reference)
@@ -202,7 +202,7 @@ class Repository(abc.ABC):
         """Activate packages, and make them public; all of them, or none.
 
         :param is_dry_run: whether the service only checks the packages.
-        :returns: for each package what was changed, as the service says it.
+        :returns: the changes of each package, as the service sends them.
         :raises CatalogError: if the service refuses; the message has a line for each problem.
         """
         ids = [package.id for package in packages]

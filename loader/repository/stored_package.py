@@ -19,7 +19,7 @@ class StoredPackage:
 
     :param status: ``drafted``, ``active`` or ``deactivated``.
     :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.
-    :param fields: all that is known of it, by the names of the fields in Glare.
+    :param fields: all fields of the package, by their names in Glare.
     """
 
     id: str
@@ -38,7 +38,7 @@ class StoredPackage:
 
     @property
     def yanked(self) -> str:
-        """Why its owner withdrew it; empty if it may be chosen for any range."""
+        """The reason of a yank; empty if the package was not yanked."""
         return self.fields.get("yanked") or ""
 
     @property
