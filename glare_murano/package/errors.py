@@ -81,14 +81,21 @@ class InvalidPackage(GlareMuranoError, ValueError):
     """A package breaks rules.
 
     :ivar problems: all problems, in the order found.
+    :ivar warnings: other mistakes, such as an unknown key, which may be a required one misspelt.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
         self.problems = tuple(problems)
-        listed = [str(problem) for problem in self.problems[:_MAX_LISTED]]
-        if len(self.problems) > _MAX_LISTED:
-            listed.append(f"and {len(self.problems) - _MAX_LISTED} more")
+        self.warnings = tuple(warnings)
+        listed = [str(problem) for problem in self.everything[:_MAX_LISTED]]
+        if len(self.everything) > _MAX_LISTED:
+            listed.append(f"and {len(self.everything) - _MAX_LISTED} more")
         super().__init__("; ".join(listed))
+
+    @property
+    def everything(self) -> tuple[Problem, ...]:
+        """The problems, then the warnings."""
+        return self.problems + self.warnings
 
 
 class InvalidManifest(InvalidPackage):

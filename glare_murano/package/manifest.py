@@ -252,7 +252,7 @@ class _ManifestReader:
             warnings=self._unknown_keys(),
         )
         if self._problems:
-            raise InvalidManifest(self._problems)
+            raise InvalidManifest(self._problems, manifest.warnings)
         return manifest
 
     def _required(self, key: str, rule: Rule, convert: Callable[[str], str]) -> str:

@@ -21,8 +21,8 @@ class CheckRule(enum.StrEnum):
     """``Version`` is not enough for the changes since the release that the package is compared
     with. Raise it as the message says, or take back the changes that are listed."""
     VERSION_MISSING = "version-missing"
-    """``Version`` is 0.0.0 or missing, so that any change is allowed. A release gets a version by
-    ``package release``."""
+    """``Version`` is missing, or 0.0.0 in a comparison, so that any change is allowed. Add a
+    version; in a directory ``dev``, ``package release`` sets it."""
     FILE_UNLISTED = "file-unlisted"
     """``Classes`` does not list a class file, so nobody can use its classes. List them, or remove
     the file."""

@@ -24,7 +24,15 @@ from glare_murano.package.safe_yaml import MAX_SIZE, YAQL, compose, line_of
 from loader.authoring import local_packages
 from loader.authoring.check_rules import CheckRule
 from loader.authoring.findings import Finding, Level
-from loader.compatibility import Requirements, Verdict, compare, expressions, smallest_version
+from loader.catalogs.directory import DEV
+from loader.compatibility import (
+    Requirements,
+    Verdict,
+    compare,
+    expressions,
+    raised_part,
+    smallest_version,
+)
 from loader.compatibility.nodes import entries, is_expression, pairs
 
 _UNVERSIONED = Version("0.0.0")
@@ -43,7 +51,10 @@ def check(place: pathlib.Path) -> list[Finding]:
                 contents = read_contents(archive)
                 archive.verify()
             except InvalidPackage as error:
-                return [_of_problem(place, archive, each) for each in error.problems]
+                return [
+                    *(_of_problem(place, archive, each) for each in error.problems),
+                    *(_of_problem(place, archive, each, Level.WARNING) for each in error.warnings),
+                ]
             found = [
                 _of_problem(place, archive, each, Level.WARNING)
                 for each in contents.manifest.warnings
@@ -89,7 +100,8 @@ def check_version(
         smallest = smallest_version(verdict.old, change.part)
         if not Verdict(change.part, verdict.old, verdict.declared, smallest).is_enough:
             subject = f"class {change.class_name}: " if change.class_name else ""
-            message = f"{subject}{change.message} (needs a new {change.part} version)"
+            raised = raised_part(verdict.old, change.part)
+            message = f"{subject}{change.message} (needs a new {raised} version)"
             if change.place.is_old:
                 # A removed thing has no line in the new version.
                 message = f"{change.place}: {message}"
@@ -118,6 +130,9 @@ class _Mistakes:
         :raises YaqlMissing: if there are expressions, and yaql is not installed.
         """
         manifest = self._manifest
+        if "Version" not in manifest.document and self._directory != DEV:
+            message = "Version is missing, so the package is published as 0.0.0; add a version"
+            yield self._warning(MANIFEST_FILE, 0, CheckRule.VERSION_MISSING, message)
         form = f"{FORMS_DIRECTORY}/{manifest.ui}"
         if "UI" in manifest.document and form not in self._archive.paths:
             line = _manifest_line(self._archive, "UI")
@@ -139,6 +154,11 @@ class _Mistakes:
             for key in ("Properties", "Methods", "Workflow"):
                 if key in source.keys:
                     yield from self._expressions(source.keys[key], file)
+
+    @property
+    def _directory(self) -> str:
+        # "." has a name as well.
+        return os.path.basename(os.path.abspath(self._place))  # noqa: PTH100, PTH119
 
     def _bases(self, source: ClassSource, file: str) -> Iterator[Finding]:
         manifest = self._manifest

@@ -197,7 +197,7 @@ def named(place: object) -> Iterator[None]:
     try:
         yield
     except InvalidPackage as error:
-        raise InvalidPackages(f"{place}: {problem}" for problem in error.problems) from error
+        raise InvalidPackages(f"{place}: {problem}" for problem in error.everything) from error
 
 
 def repacked_digest(source: Source) -> str:
@@ -242,7 +242,7 @@ def _collected(problems: list[str], place: pathlib.Path) -> Iterator[None]:
     try:
         yield
     except InvalidPackage as error:
-        problems += [f"{place}: {problem}" for problem in error.problems]
+        problems += [f"{place}: {problem}" for problem in error.everything]
     except OSError as error:
         problems.append(f"{place}: {error.strerror or error}")
     except errors.LoaderError as error:

@@ -5,6 +5,7 @@
 The comments in the files explain the package to its author.
 """
 
+import os
 import pathlib
 import string
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from glare_murano.package.classes import resolve
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import MANIFEST_FILE, check_full_name
 from loader import errors
+from loader.catalogs.directory import DEV
 
 PackageType = Literal["Application", "Library"]
 
@@ -22,8 +24,7 @@ _MANIFEST = """\
 Format: MuranoPL/1.4
 Type: $type
 FullName: $name
-Version: 0.1.0
-Name: $title
+${version}Name: $title
 
 # What users read about the package.
 Description: |
@@ -38,6 +39,11 @@ Require: {}
 Classes:
   $name.$title: $title.yaml
   $name.${title}Test: ${title}Test.yaml
+"""
+
+_VERSION = "Version: 0.1.0\n"
+_NO_VERSION = """\
+# Version: "openstack murano package release" sets it in the directory of each release.
 """
 
 _LIBRARY = """\
@@ -165,13 +171,17 @@ class DirectoryUsed(errors.LoaderError):
 def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[pathlib.Path]:
     """Write a new package into a new or empty directory.
 
+    A directory called ``dev`` gets a package without a version, which a release sets.
+
     :param name: the name of the package, with a dot.
     :returns: the paths of the files, relative to the directory.
     :raises InvalidName: if a class of the package could not have such a name.
     :raises DirectoryUsed: if the directory has files.
     :raises OSError: if a file cannot be written.
     """
-    files = new_package(name, package_type)
+    # "." has a name as well.
+    is_dev = os.path.basename(os.path.abspath(folder)) == DEV  # noqa: PTH100, PTH119
+    files = new_package(name, package_type, is_versioned=not is_dev)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise DirectoryUsed(f"{folder} is not empty; name a new directory with --directory")
@@ -183,9 +193,12 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
     return [pathlib.Path(path) for path in files]
 
 
-def new_package(name: str, package_type: PackageType) -> Mapping[str, str]:
+def new_package(
+    name: str, package_type: PackageType, *, is_versioned: bool = True
+) -> Mapping[str, str]:
     """Return the files of a new package by their paths; the manifest is the last one.
 
+    :param is_versioned: whether the package has a version.
     :raises InvalidName: as in ``create``.
     """
     title = _class_name(check_full_name(name))
@@ -196,7 +209,8 @@ def new_package(name: str, package_type: PackageType) -> Mapping[str, str]:
             f"Classes/{title}Test.yaml": _APPLICATION_TEST,
             "UI/ui.yaml": _FORM,
         }
-    values = {"name": name, "title": title, "type": package_type}
+    version = _VERSION if is_versioned else _NO_VERSION
+    values = {"name": name, "title": title, "type": package_type, "version": version}
     files[MANIFEST_FILE] = _MANIFEST
     return {path: string.Template(text).substitute(values) for path, text in files.items()}
 

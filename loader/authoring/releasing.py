@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import shlex
 from collections.abc import Mapping
 
 from glare_murano.package import (
@@ -198,7 +199,11 @@ def _proposed(manifest: Manifest, comparison: Comparison | None) -> Version:
 
 def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path) -> None:
     if local_packages.repacked_digest(before) == local_packages.repacked_digest(packed):
-        raise ReleaseError(f"there is nothing to release: {dev} has the files of {before}")
+        command = f"openstack murano package publish {shlex.quote(str(dev.parent))}"
+        raise ReleaseError(
+            f"there is nothing to release: {dev} has the files of {before}; to publish the "
+            f'versions of the tree, run "{command}"'
+        )
 
 
 def _check_edited(

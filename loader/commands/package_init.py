@@ -27,7 +27,8 @@ class InitPackage(base.Command):
             "--directory",
             type=pathlib.Path,
             metavar="<directory>",
-            help="A new or empty directory for the package (default: its name).",
+            help='A new or empty directory for the package (default: its name). In "dev", the '
+            "package has no version, since each release sets it.",
         )
         parser.add_argument(
             "--type",

@@ -9,7 +9,7 @@ from loader.compatibility.changes import Change, Part, Place, Rule
 from loader.compatibility.compare import Comparison, DifferentPackages, compare
 from loader.compatibility.expressions import YaqlMissing
 from loader.compatibility.hierarchy import Requirements
-from loader.compatibility.next_version import Verdict, smallest_version
+from loader.compatibility.next_version import Verdict, raised_part, smallest_version
 
 __all__ = [
     "Change",
@@ -22,5 +22,6 @@ __all__ = [
     "Verdict",
     "YaqlMissing",
     "compare",
+    "raised_part",
     "smallest_version",
 ]

@@ -50,10 +50,20 @@ class Verdict:
         return is_newer and bool(_plain(self.declared) >= self.smallest)
 
     def __str__(self) -> str:
-        reason = f"after {self.old}, the changes need a new {self.part} version"
+        raised = raised_part(self.old, self.part)
+        reason = f"after {self.old}, the changes need a new {raised} version"
+        if raised is not self.part:
+            reason += f" (below 1.0.0, the {raised} number stands for the {self.part} one)"
         if self.is_enough:
             return f"version {self.declared} is enough: {reason}, at least {self.smallest}"
         return f"version {self.declared} is not enough: {reason}; use {self.smallest} or newer"
+
+
+def raised_part(old: Version, part: Part) -> Part:
+    """Return the part of an old version that changes of a part raise."""
+    if old.major or part is Part.PATCH:
+        return part
+    return Part.MINOR if part is Part.MAJOR else Part.PATCH
 
 
 def smallest_version(old: Version, part: Part) -> Version:
@@ -61,9 +71,10 @@ def smallest_version(old: Version, part: Part) -> Version:
     major, minor, patch = old.major, old.minor, old.patch
     if old.prerelease or _plain(old) == _UNVERSIONED:
         return _plain(old)
-    if part is Part.MAJOR and major:
+    raised = raised_part(old, part)
+    if raised is Part.MAJOR:
         return Version(f"{major + 1}.0.0")
-    if part is Part.MAJOR or (part is Part.MINOR and major):
+    if raised is Part.MINOR:
         return Version(f"{major}.{minor + 1}.0")
     return Version(f"{major}.{minor}.{patch + 1}")
 

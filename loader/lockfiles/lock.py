@@ -146,6 +146,11 @@ class Lock:
             with file.open("rb") as stream:
                 data = stream.read(safe_yaml.MAX_SIZE + 1)
             return cls(*lock_form.parse(data, file.name))
+        except FileNotFoundError as error:
+            raise errors.LockError(
+                f"there is no lock file {file}; name another file, or create it, such as by "
+                f'"openstack murano lock create"'
+            ) from error
         except OSError as error:
             raise errors.LockError(
                 f"cannot read the lock file {file}: {error.strerror}; name a readable file"

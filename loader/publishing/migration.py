@@ -146,7 +146,7 @@ def read(
         try:
             archive = local_packages.receive(pieces, folder / f"{number}.zip", str(package))
         except InvalidPackage as error:
-            entry.end(Result.REFUSED, "\n".join(map(str, error.problems)))
+            entry.end(Result.REFUSED, "\n".join(map(str, error.everything)))
         except errors.CatalogUnavailable:
             raise
         except errors.CatalogError as error:

@@ -47,6 +47,24 @@ def test_every_problem_is_shown_in_every_format(
     assert (nothing.code, "there is no package" in nothing.out) == (1, True)
 
 
+def test_a_misspelt_key_and_a_missing_version_are_shown_with_the_errors(
+    openstack: OpenStack, tmp_path: pathlib.Path, name: str
+) -> None:
+    content = packages.manifest(name, None)
+    place = packages.write(tmp_path / "wiki", packages.files(content))
+    shown = openstack.ok("package", "check", place)
+    assert f"{place}/manifest.yaml: warning: Version is missing, so the package is" in shown.out
+    assert shown.err == "packages: 1, errors: 0, warnings: 1\n"
+    content["Typ"] = content.pop("Type")
+    packages.write(place, packages.files(content))
+    failed = openstack.run("package", "check", place)
+    assert "error: Type: is missing" in failed.out
+    assert "warning: 'Typ': is unknown; did you mean Type?" in failed.out
+    assert failed.err == "packages: 1, errors: 1, warnings: 1\n"
+    for command in ("build", "publish"):
+        assert "did you mean Type?" in openstack.run("package", command, place).err
+
+
 def test_a_version_is_checked_against_a_release(
     openstack: OpenStack, glare: Client, place: pathlib.Path, name: str
 ) -> None:
@@ -132,6 +150,13 @@ def test_a_new_package_is_begun_and_published(
     openstack.ok("package", "check", name)
     openstack.ok("package", "publish", name)
     assert openstack.json("package", "show", name)["type"] == "Application"
+    # A release sets the version of the next directory.
+    dev = f"tree/{name}/dev"
+    openstack.ok("package", "init", name, "--directory", dev)
+    assert openstack.ok("package", "check", dev).out == ""
+    released = openstack.json("package", "release", f"tree/{name}")
+    assert (released["version"], released["directory"]) == ("0.1.0", f"tree/{name}/0.1.0")
+    openstack.ok("package", "check", f"tree/{name}/0.1.0")
     for arguments in ([name], ["wiki"], [name, "--directory", f"{name}/manifest.yaml"]):
         refused = openstack.run("package", "init", *arguments)
         assert refused.code in (1, 2)

@@ -109,6 +109,16 @@ def test_what_cannot_be_locked_is_an_error(
         assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize("command", ["check", "update"])
+def test_a_missing_lock_file_is_created_by_another_command(
+    openstack: OpenStack, tmp_path: pathlib.Path, command: str
+) -> None:
+    missing = openstack.run("lock", command, "--file", tmp_path / "missing.lock")
+    assert missing.code == 1
+    assert f"there is no lock file {tmp_path}/missing.lock" in missing.err
+    assert 'such as by "openstack murano lock create"' in missing.err
+
+
 def test_an_update_shows_its_changes_first(
     openstack: OpenStack, glare: Client, name: str, library: str, file: pathlib.Path
 ) -> None:

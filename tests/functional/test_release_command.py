@@ -113,6 +113,16 @@ def test_a_release_that_cannot_be_published_stays_written(
     openstack.ok("package", "publish", tree)
 
 
+def test_a_second_release_says_how_to_publish_the_first(
+    openstack: OpenStack, tree: pathlib.Path
+) -> None:
+    openstack.ok("package", "release", tree)
+    again = openstack.run("package", "release", tree)
+    assert again.code == 1
+    assert "there is nothing to release" in again.err
+    assert f'run "openstack murano package publish {tree}"' in again.err
+
+
 def test_a_place_without_dev_is_reported(openstack: OpenStack, tmp_path: pathlib.Path) -> None:
     for place in (tmp_path, tmp_path / "missing", tmp_path / "clouds.yaml"):
         result = openstack.run("package", "release", place)

@@ -65,6 +65,30 @@ def test_whether_a_version_is_enough(old: str, part: Part, declared: str, is_eno
     assert str(smallest) in str(verdict)
 
 
+@pytest.mark.parametrize(
+    ("old", "part", "needed"),
+    [
+        ("1.2.3", MAJOR, "need a new major version; use 2.0.0 or newer"),
+        (
+            "0.1.3",
+            MAJOR,
+            "need a new minor version (below 1.0.0, the minor number stands for the major one); "
+            "use 0.2.0 or newer",
+        ),
+        (
+            "0.1.3",
+            MINOR,
+            "need a new patch version (below 1.0.0, the patch number stands for the minor one); "
+            "use 0.1.4 or newer",
+        ),
+        ("0.1.3", PATCH, "need a new patch version; use 0.1.4 or newer"),
+    ],
+)
+def test_the_needed_part_is_the_one_that_is_raised(old: str, part: Part, needed: str) -> None:
+    verdict = Verdict(part, Version(old), Version(old), smallest_version(Version(old), part))
+    assert str(verdict).endswith(needed)
+
+
 def test_the_parts_are_in_order() -> None:
     assert max(PATCH, MAJOR, MINOR) is MAJOR
     assert list(map(str, Part)) == ["patch", "minor", "major"]

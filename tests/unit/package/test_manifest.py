@@ -153,6 +153,14 @@ class TestComplete:
         assert found.full_name == "org.app"
         assert f"is unknown; {hint}" in str(found.warnings[0])
 
+    def test_a_misspelt_required_key_is_named_beside_the_missing_one(self):
+        with pytest.raises(InvalidManifest) as refused:
+            Manifest.parse(b"FullName: org.app\nTyp: Library\n")
+        assert [problem.where for problem in refused.value.problems] == ["Type"]
+        assert [problem.where for problem in refused.value.warnings] == ["'Typ'"]
+        assert "Type: is missing" in str(refused.value)
+        assert "'Typ', line 2: is unknown; did you mean Type?" in str(refused.value)
+
     def test_mappings_cannot_be_changed(self):
         found = parse(COMPLETE)
         for mapping in (found.classes, found.requirements, found.supplier, found.document):
