@@ -41,6 +41,8 @@ KILLS = choose(16, 500)
 RACES = choose(10, 200)
 PUBLICATIONS = choose(3, 50)
 SERVER_KILLS = choose(5, 50)
+# Processes of Glance that are killed while they import a package.
+IMPORT_KILLS = choose(1, 40)
 
 # Limit for each of the full tests; for a sample, pyproject.toml has it.
 FULL_SECONDS = 1800 * _TIMES

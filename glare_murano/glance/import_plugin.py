@@ -11,7 +11,7 @@ it was before the archive was staged, so that its owner can try again.
 import contextlib
 import hashlib
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import IO, Any
 
 from oslo_log import log as logging
@@ -47,25 +47,33 @@ _SUFFIX = ".murano"
 
 
 def get_flow(
-    task_id: str, task_type: str, image_id: str, action_wrapper: Any, **_: Any
+    task_id: str,
+    task_type: str,
+    image_id: str,
+    action_wrapper: Any,
+    backend: Collection[str | None],
+    **_: Any,
 ) -> linear_flow.Flow:
     """Return the flow that Glance adds to an import.
 
     :param action_wrapper: Glance's way to change an image that is being imported.
+    :param backend: the stores to import to.
     """
-    return linear_flow.Flow(task_type).add(
-        ReadPackage(task_id, task_type, image_id, action_wrapper)
-    )
+    name = f"{task_type}-MuranoPackage-{task_id}"
+    return linear_flow.Flow(task_type).add(ReadPackage(name, image_id, action_wrapper, backend))
 
 
 class ReadPackage(task.Task):  # type: ignore[misc]
     """Reads a staged archive, and writes the properties of its package."""
 
-    def __init__(self, task_id: str, task_type: str, image_id: str, action_wrapper: Any) -> None:
+    def __init__(
+        self, name: str, image_id: str, action_wrapper: Any, stores: Collection[str | None]
+    ) -> None:
         """Prepare the task, without a look at the image: an import may change its format."""
-        super().__init__(name=f"{task_type}-MuranoPackage-{task_id}")
+        super().__init__(name=name)
         self._image_id = image_id
         self._action_wrapper = action_wrapper
+        self._stores = stores
         # The staged file, once the image is known to be a package.
         self._staged: pathlib.Path | None = None
 
@@ -80,6 +88,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             return
         self._staged = pathlib.Path(file_path.removeprefix(_FILE_URL))
         try:
+            internals.remove_residue(image, self._stores)
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)
         except InvalidPackage as error:
@@ -98,12 +107,15 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         if self._staged is None:
             return
         try:
+            # Without the lock, another import may have begun.
+            self._action_wrapper.assert_task_lock()
             self._staged.unlink(missing_ok=True)
             if not isinstance(result, failure.Failure):
                 image = internals.get_image(self._image_id)
                 written = {name for name in image.properties if name.startswith(images.PREFIX)}
                 internals.write_properties(self._image_id, {}, written)
             with self._action_wrapper as action:
+                action.remove_importing_stores(self._stores)
                 action.set_image_attribute(status=internals.QUEUED)
         except Exception:
             # The tasks before this one must be reverted as well.

@@ -8,19 +8,44 @@ protections: so the protections can forbid everybody, administrators included.
 """
 
 import dataclasses
+import datetime
 import functools
+import pathlib
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import glance.db
-from glance import context
+import glance_store
+import sqlalchemy as sa
+import webob.exc
+from glance import context, gateway, housekeeping
 from glance.api import common as api_common
+from glance.api.v2 import policy as api_policy
 from glance.common import exception, utils
+from glance.db.sqlalchemy import api as database_api
+from glance.db.sqlalchemy import models
 from oslo_config import cfg
+from oslo_utils import timeutils
 
+QUEUED = "queued"
+# The status of an image whose data is being staged, or waits for its import.
+UPLOADING = "uploading"
 # The status of an image whose data is being imported.
 IMPORTING = "importing"
-QUEUED = "queued"
+
+# The property that holds the task of a running import.
+_LOCK = "os_glance_import_task"
+# What an import or a staging keeps in properties until it ends.
+_PROGRESS = (
+    _LOCK,
+    "os_glance_importing_to_stores",
+    "os_glance_failed_import",
+    "os_glance_stage_host",
+)
+
+_images = models.Image.__table__
+_properties = models.ImageProperty.__table__
 
 
 class ImportRefused(exception.UploadException):  # type: ignore[misc]
@@ -32,6 +57,8 @@ class StoredImage:
     """An image as the database has it.
 
     :param properties: its properties, those of Glance itself included.
+    :param locations: where its data is; none before it is stored.
+    :param updated_at: the time of the last change, in UTC.
     """
 
     id: str
@@ -40,6 +67,8 @@ class StoredImage:
     status: str
     container_format: str | None
     properties: Mapping[str, str]
+    locations: Sequence[Any]
+    updated_at: datetime.datetime
 
     @property
     def counted(self) -> frozenset[str]:
@@ -71,6 +100,85 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
     _retried(functools.partial(database.image_update, admin, image_id, written, False, IMPORTING))
     for name in set(drop) & set(get_image(image_id).properties):
         _retried(functools.partial(database.image_property_delete, admin, name, image_id))
+
+
+def find_progress(image: StoredImage) -> datetime.datetime:
+    """Return when the import or the staging of an image has made its last progress, in UTC."""
+    task_id = image.properties.get(_LOCK)
+    if task_id is None:
+        return image.updated_at
+    try:
+        found = glance.db.get_api().task_get(context.get_admin_context(), task_id)
+    except exception.NotFound:
+        return image.updated_at
+    updated_at: datetime.datetime = found["updated_at"]
+    return max(image.updated_at, updated_at)
+
+
+def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
+    """Make an image that is being imported or staged what it was before that.
+
+    A process that still works on it has lost Glance's lock, and cannot make it active.
+
+    :param drop: names of further properties to delete.
+    :returns: whether the image is still as it was read.
+    """
+    is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
+    values = {"status": QUEUED, "size": None, "updated_at": timeutils.utcnow()}
+    is_progress = sa.and_(
+        _properties.c.image_id == image.id, _properties.c.name.in_([*_PROGRESS, *drop])
+    )
+    with database_api.session_for_write() as session:
+        connection = session.connection()
+        is_unchanged = sa.and_(is_this, _images.c.updated_at == image.updated_at)
+        if connection.execute(sa.update(_images).where(is_unchanged).values(values)).rowcount != 1:
+            return False
+        connection.execute(sa.delete(_properties).where(is_progress))
+    return True
+
+
+def may_modify(request_context: Any, image_id: str) -> bool:
+    """Return whether Glance lets a caller change an image."""
+    images = gateway.Gateway(policy_enforcer=request_context.policy_enforcer)
+    try:
+        image = images.get_repo(request_context).get(image_id)
+    except exception.NotFound:
+        return False
+    policy = api_policy.ImageAPIPolicy(request_context, image, request_context.policy_enforcer)
+    try:
+        policy.modify_image()
+    except webob.exc.HTTPException:
+        return False
+    return True
+
+
+def staged_file(image_id: str) -> pathlib.Path:
+    """Return the path of the staged data of an image on this host."""
+    return pathlib.Path(housekeeping.staging_store_path()) / image_id
+
+
+def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
+    """Delete what a killed import has left in directories of files, which refuse to overwrite.
+
+    :param image: an image without data, whose import this process runs.
+    :param stores: the identifiers of the stores to import to.
+    """
+    if image.locations:
+        return
+    for store in filter(None, stores):
+        found = glance_store.get_store_from_store_identifier(store)
+        if "file" in found.get_schemes():
+            for directory in _directories(found):
+                (directory / image.id).unlink(missing_ok=True)
+
+
+def _directories(store: Any) -> Iterator[pathlib.Path]:
+    """Return the directories of a store of files."""
+    if store.multiple_datadirs:
+        for paths in store.priority_data_map.values():
+            yield from map(pathlib.Path, paths)
+    else:
+        yield pathlib.Path(store.datadir)
 
 
 def property_quota() -> int:

@@ -10,7 +10,16 @@ from glare_murano.service import archive_settings
 
 GROUP = "murano_packages"
 
-OPTIONS = [*archive_settings.OPTIONS]
+OPTIONS = [
+    *archive_settings.OPTIONS,
+    cfg.IntOpt(
+        "import_timeout",
+        min=1,
+        default=300,
+        help="The time, in seconds, after which the staging or the import of a package that makes "
+        "no progress may be begun anew: its process was killed.",
+    ),
+]
 
 
 def group() -> Any:

@@ -9,8 +9,6 @@ import requests
 from glare_murano import images
 from tests import processes
 
-FINAL = {"active", "queued", "killed", "deleted"}
-
 
 class ImageClient:
     """Plain requests with one token of ``trusted_tokens``, or of Keystone."""
@@ -65,8 +63,9 @@ class ImageClient:
 
         def finished() -> dict[str, Any] | None:
             image = self.show(image_id)
-            is_final = image["status"] in FINAL and "os_glance_import_task" not in image
-            return image if is_final else None
+            # Glance's lock is dropped last. After a kill, an active image may keep it.
+            is_refused = image["status"] == "queued" and "os_glance_import_task" not in image
+            return image if is_refused or image["status"] == "active" else None
 
         found: dict[str, Any] = processes.wait_until(finished, f"the import of {image_id}")
         return found

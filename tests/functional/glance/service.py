@@ -19,6 +19,9 @@ from tests.functional import databases, keystone
 ETC = processes.ROOT / "glare_murano" / "glance" / "etc"
 CONTAINER_FORMATS = "bare,ovf,docker,compressed,murano"
 
+# In seconds: a test that kills a process waits for it.
+IMPORT_TIMEOUT = 2
+
 _FILES = ("glance-image-import.conf", "glance-policy.yaml", "property-protections.conf")
 _PASTE = "glance-api-paste.ini"
 _KEYSTONE_FILTER = "keystonemiddleware.auth_token:filter_factory"
@@ -30,16 +33,26 @@ _NO_KEYSTONE = "auth_type = password\nauth_url = http://127.0.0.1:9/v3"
 _CONF = """\
 [DEFAULT]
 log_file = {folder}/glance-{port}.log
-enabled_backends = files:file
+enabled_backends = files:file,web:http
+show_multiple_locations = True
+limit_param_default = 100
 property_protection_file = {etc}/property-protections.conf
 worker_self_reference_url = http://127.0.0.1:{port}
 {options}
 
 [database]
 connection = {database}
+sqlite_synchronous = False
 
 [glance_store]
 default_backend = files
+
+[murano_packages]
+import_timeout = {import_timeout}
+
+[import_filtering_opts]
+allowed_hosts = [127.0.0.1]
+allowed_ports = []
 
 [files]
 filesystem_store_datadir = {folder}/images
@@ -76,20 +89,46 @@ waitress.serve(application, host="127.0.0.1", port=port, threads=8)
 Database = Callable[[pathlib.Path], contextlib.AbstractContextManager[str]]
 
 
+class Process:
+    """A process of Glance, which can be killed and started again."""
+
+    def __init__(self, etc: pathlib.Path, port: int, output: pathlib.Path) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._etc, self._port, self._output = etc, port, output
+        self._stack = contextlib.ExitStack()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        command = (prerequisites.glance() / "python", "-W", "ignore", "-c", _SERVER, self._port)
+        environment = {
+            "OS_GLANCE_CONFIG_DIR": str(self._etc),
+            "PYTHONPATH": str(processes.ROOT),
+        }
+        running = processes.listening(command, self._port, self._output, environment)
+        self._stack.enter_context(running)
+
+    def kill(self) -> None:
+        """Kill it with all that it has started."""
+        self._stack.close()
+
+
 @dataclasses.dataclass(frozen=True)
 class Glance:
     """A Glance that runs.
 
-    :param urls: one for each of its processes.
+    :param processes: they share database, store and staging area.
     :param folder: all that it keeps: ``images``, ``staging`` and its logs.
     :param database: the URL of its database.
-    :param processes: by their URLs, for tests that kill one.
     """
 
-    urls: tuple[str, ...]
+    processes: tuple[Process, ...]
     folder: pathlib.Path
     database: str
-    processes: tuple["subprocess.Popen[bytes]", ...]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The URLs of all processes."""
+        return tuple(process.url for process in self.processes)
 
     @property
     def url(self) -> str:
@@ -133,22 +172,13 @@ def running(
             _configure(folder / f"etc-{port}", folder, port, url, identity, options)
             change(folder / f"etc-{port}")
         _manage(folder / f"etc-{ports[0]}", "db", "sync")
-        started = [
-            stack.enter_context(start(folder / f"etc-{port}", port, folder / f"{port}.out"))
-            for port in ports
-        ]
-        yield Glance(
-            tuple(f"http://127.0.0.1:{port}" for port in ports), folder, url, tuple(started)
+        started = tuple(
+            Process(folder / f"etc-{port}", port, folder / f"{port}.out") for port in ports
         )
-
-
-def start(
-    etc: pathlib.Path, port: int, output: pathlib.Path
-) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
-    """Start a process of Glance that is configured."""
-    command = (prerequisites.glance() / "python", "-W", "ignore", "-c", _SERVER, port)
-    environment = {"OS_GLANCE_CONFIG_DIR": str(etc), "PYTHONPATH": str(processes.ROOT)}
-    return processes.listening(command, port, output, environment)
+        for process in started:
+            stack.callback(process.kill)
+            process.start()
+        yield Glance(started, folder, url)
 
 
 def _configure(
@@ -165,6 +195,7 @@ def _configure(
         shutil.copy(ETC / name, etc)
     conf = _CONF.format(
         etc=etc,
+        import_timeout=IMPORT_TIMEOUT,
         folder=folder,
         port=port,
         database=database,

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Ways into Glance past the check of packages, each closed by the shipped files.
+
+The same request for another image succeeds: so it is the rule for packages that refuses it.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from glare_murano import images as form
+from tests import packages, processes
+from tests.functional.glance import service, stored, web
+from tests.functional.glance.image_client import ImageClient
+
+NAME = "org.example.db"
+DATA = packages.package(NAME)
+FORGED = b"anything"
+
+# Every property of a package, and the same in letters that some databases do not tell apart.
+PROPERTIES = (
+    form.VERSION,
+    form.PUBLISHED,
+    form.YANKED,
+    form.REFUSAL,
+    "murano_",
+    "MURANO_Published",
+)
+
+
+@pytest.fixture(params=["member", "administrator"])
+def caller(request: pytest.FixtureRequest, images: ImageClient, image_admin: ImageClient) -> Any:
+    """The owner of the test's images, or an administrator."""
+    return images if request.param == "member" else image_admin
+
+
+@pytest.fixture
+def draft(images: ImageClient) -> str:
+    """The image of a package without data."""
+    return _id(images.create(NAME, "0.1.0"))
+
+
+@pytest.fixture
+def other(images: ImageClient) -> str:
+    """An image of a virtual machine without data."""
+    values = {"id": str(uuid.uuid4()), "container_format": "bare", "os_hidden": False}
+    return _id(images.create("disk", **values))
+
+
+@pytest.fixture
+def release(images: ImageClient, glance: service.Glance) -> dict[str, Any]:
+    """A published package."""
+    image_id = images.publish_draft(NAME, "1.0.0", DATA)["id"]
+    stored.write_property(glance, image_id, form.PUBLISHED, "2026-01-01T00:00:00Z")
+    found = images.show(image_id)
+    assert form.is_release(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def location() -> Iterator[dict[str, Any]]:
+    """A place outside Glance with other data, as a location of an image."""
+    hashes = {"os_hash_algo": "sha512", "os_hash_value": hashlib.sha512(FORGED).hexdigest()}
+    with web.serving(FORGED) as url:
+        yield {"url": url, "metadata": {"store": "web"}, "validation_data": hashes}
+
+
+def _id(created: Any) -> str:
+    assert created.status_code == 201, created.text
+    return str(created.json()["id"])
+
+
+def test_data_is_not_put_past_the_plug_in(
+    images: ImageClient, caller: ImageClient, draft: str, other: str
+) -> None:
+    assert caller.put(other, FORGED, "file").status_code == 204
+
+    assert caller.put(draft, FORGED, "file").status_code == 403
+    assert images.show(draft)["status"] == "queued"
+
+
+def test_no_location_is_added(
+    images: ImageClient, draft: str, other: str, location: dict[str, Any]
+) -> None:
+    for image_id, status in ((other, 202), (draft, 403)):
+        sent = {"url": location["url"], "validation_data": location["validation_data"]}
+        answer = images.request("POST", f"/v2/images/{image_id}/locations", json=sent)
+        assert answer.status_code == status, answer.text
+
+    assert images.show(draft)["status"] == "queued"
+
+
+@pytest.mark.parametrize("op", ["add", "replace", "remove"])
+def test_no_location_is_patched(
+    images: ImageClient,
+    caller: ImageClient,
+    draft: str,
+    other: str,
+    release: dict[str, Any],
+    location: dict[str, Any],
+    op: str,
+) -> None:
+    paths = {"add": "/locations/-", "replace": "/locations", "remove": "/locations/0"}
+    values = {"add": {"value": location}, "replace": {"value": [location]}, "remove": {}}
+    patch = {"op": op, "path": paths[op], **values[op]}
+    if op != "remove":
+        assert caller.patch(other, patch).status_code == 200
+        assert caller.patch(draft, patch).status_code == 403
+
+    assert caller.patch(release["id"], patch).status_code == 403
+
+    assert images.show(draft)["status"] == "queued"
+    assert images.request("GET", f"/v2/images/{release['id']}/file").content == DATA
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_no_property_is_forged(
+    images: ImageClient, caller: ImageClient, draft: str, other: str, name: str
+) -> None:
+    created = caller.create(NAME, "2.0.0", **{name: "1.0.0"})
+    assert created.status_code == 403
+    assert name in created.text
+
+    for image_id in (draft, other):
+        answer = caller.set(image_id, name, "1.0.0", "add")
+        assert answer.status_code == 403
+        assert name not in images.show(image_id)
+    assert caller.set(other, "os_distro", "debian", "add").status_code == 200
+
+
+def test_no_property_is_edited(caller: ImageClient, images: ImageClient, release: Any) -> None:
+    names = [name for name in release if name.startswith(form.PREFIX)]
+    assert len(names) >= 10
+    for name in names:
+        assert caller.set(release["id"], name, "9.9.9").status_code == 403
+        assert caller.patch(release["id"], {"op": "remove", "path": f"/{name}"}).status_code == 403
+
+    # What anybody may change leaves them alone.
+    assert caller.set(release["id"], "os_distro", "debian", "add").status_code == 200
+    assert {name: images.show(release["id"])[name] for name in names} == {
+        name: release[name] for name in names
+    }
+
+
+@pytest.mark.parametrize("visibility", ["shared", "community", "public"])
+def test_a_change_of_visibility_keeps_the_release(
+    images: ImageClient, image_admin: ImageClient, release: dict[str, Any], visibility: str
+) -> None:
+    caller = image_admin if visibility == "public" else images
+
+    assert caller.set(release["id"], "visibility", visibility).status_code == 200
+    assert form.is_release(images.show(release["id"]))
+
+
+def test_a_renamed_image_is_not_a_release(
+    images: ImageClient, caller: ImageClient, release: dict[str, Any]
+) -> None:
+    assert caller.set(release["id"], "name", "org.example.other").status_code == 200
+    assert not form.is_release(images.show(release["id"]))
+
+    assert caller.set(release["id"], "name", NAME).status_code == 200
+    assert form.is_release(images.show(release["id"]))
+
+
+def test_an_image_of_a_new_owner_is_not_a_release(
+    images: ImageClient, image_admin: ImageClient, release: dict[str, Any]
+) -> None:
+    assert images.set(release["id"], "owner", "other").status_code == 403
+    assert image_admin.set(release["id"], "owner", "other").status_code == 200
+
+    assert not form.is_release(image_admin.show(release["id"]))
+
+
+def test_a_package_is_not_turned_into_another_image_and_back(
+    images: ImageClient, caller: ImageClient, release: dict[str, Any], draft: str
+) -> None:
+    assert caller.set(release["id"], "container_format", "bare").status_code == 403
+
+    # As an image of a virtual machine it may have any data, but never properties of a package.
+    assert caller.set(draft, "container_format", "bare").status_code == 200
+    assert images.put(draft, FORGED, "file").status_code == 204
+    assert caller.set(draft, "container_format", "murano").status_code == 403
+    assert not [name for name in images.show(draft) if name.startswith(form.PREFIX)]
+
+
+def test_a_task_of_the_former_api_makes_no_release(image_admin: ImageClient) -> None:
+    properties = {"name": NAME, "container_format": "murano", "disk_format": "raw"}
+    with web.serving(DATA) as url:
+        values = {"import_from": url, "import_from_format": "raw", "image_properties": properties}
+        created = image_admin.request("POST", "/v2/tasks", json={"type": "import", "input": values})
+        assert created.status_code == 201, created.text
+        path = f"/v2/tasks/{created.json()['id']}"
+
+        processes.wait_until(
+            lambda: image_admin.request("GET", path).json()["status"] in ("success", "failure"),
+            "the end of the task",
+        )
+
+    # Without qemu-img, Glance fails to read the data. Its image is no release in either case.
+    for hidden in ("true", "false"):
+        query = {"os_hidden": hidden, "owner": "admin"}
+        listed = image_admin.request("GET", "/v2/images", params=query).json()["images"]
+        assert not any(map(form.is_release, listed))
+
+
+def test_packages_are_not_among_the_images_of_a_list(
+    images: ImageClient, release: dict[str, Any], other: str
+) -> None:
+    def listed(**query: str) -> set[str]:
+        answer = images.request("GET", "/v2/images", params={"owner": images.project, **query})
+        return {image["id"] for image in answer.json()["images"]}
+
+    assert listed() == {other}
+    assert listed(os_hidden="true") == {release["id"]}
+
+
+def test_a_deactivated_release_is_not_one_until_it_is_reactivated(
+    images: ImageClient, release: dict[str, Any]
+) -> None:
+    for action, expected in (("deactivate", False), ("reactivate", True)):
+        path = f"/v2/images/{release['id']}/actions/{action}"
+        assert images.request("POST", path).status_code == 204
+        assert form.is_release(images.show(release["id"])) is expected
