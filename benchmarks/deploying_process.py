@@ -3,7 +3,8 @@
 """Murano's engine, which deploys an application again and again, without the message queue.
 
 Each line of the input is a method of ``_Deployments``; its result is a line of JSON.
-With this project's loader, all patches are installed; Murano's own engine is left as it is.
+With this project's loader, the process is prepared as by ``murano-glare-engine``; Murano's own
+engine is left as it is.
 """
 
 import collections
@@ -21,7 +22,7 @@ from murano.common import config as murano_config
 from murano.common import engine as murano_engine
 
 from benchmarks import application
-from loader.engine import patches
+from loader.engine import patches, shutdown
 
 _OURS = "ours"
 _OWNERS = {"loader": _OURS, "glare_murano": _OURS, "murano": "the engine"}
@@ -110,6 +111,7 @@ def main() -> None:
     murano_config.parse_args(["--config-file", configuration])
     if murano_config.CONF.engine.packages_service == "glare":
         patches.install()
+        shutdown.freeze_startup()
     deployments = _Deployments(token, {"project_id": project_id, "user_id": user_id})
     print("ready", flush=True)
     for line in sys.stdin:

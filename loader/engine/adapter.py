@@ -11,13 +11,13 @@ from murano.common import config as murano_config
 from murano.dsl import constants, exceptions
 from murano.dsl import murano_package as dsl_package
 from murano.dsl import package_loader as dsl_package_loader
-from murano.engine import murano_package, yaql_yaml_loader
+from murano.engine import murano_package
 from murano.engine.system import system_objects
 
 from glare_murano.package import Version, VersionSpec
 from loader import config, errors
 from loader.counters import Counters
-from loader.engine import credentials, error_places
+from loader.engine import credentials, error_places, parsed_classes
 from loader.engine.extensions import ExtensionPackage, load_extensions
 from loader.environments import pin_moves
 from loader.environments.object_model import canonical_range, object_headers, root_header
@@ -294,4 +294,4 @@ class _RequirementLoader:
 
 def _parse_class(package: Package, name: str) -> Any:
     code, file = error_places.read_class(package, name)
-    return yaql_yaml_loader.get_loader(package.runtime_version)(code, file)
+    return parsed_classes.kept.parse(code, file, package.runtime_version)

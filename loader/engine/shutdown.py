@@ -7,6 +7,7 @@ without a result: a single process at SIGINT or a second SIGTERM, workers at any
 signals. Murano's ``EngineService.stop`` does not wait for tasks either.
 """
 
+import gc
 import logging
 import math
 import os
@@ -37,8 +38,20 @@ def serve(conf: cfg.ConfigOpts) -> None:
     workers = conf.engine.engine_workers or processutils.get_worker_count()
     launcher = (_OneProcess if workers == 1 else _Workers)(conf, restart_method="mutate")
     conf.set_override("graceful_shutdown_timeout", longest_stop(conf))
+    freeze_startup()
     launcher.launch_service(EngineService(conf), workers=workers)
     launcher.wait()
+
+
+def freeze_startup() -> None:
+    """Exclude from garbage collections what the process has loaded so far.
+
+    Murano 16 collects garbage in each task, to find the objects that nothing uses any more.
+    That walks through all modules as well, which takes 90 ms of each task. Workers inherit the
+    exclusion.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def longest_stop(conf: cfg.ConfigOpts) -> int:
