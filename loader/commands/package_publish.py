@@ -11,7 +11,7 @@ from typing import TextIO
 
 from loader.authoring import local_packages
 from loader.commands import base, progress
-from loader.publishing import bundles, publication
+from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 from loader.repository.stored_package import Visibility
 
@@ -115,7 +115,7 @@ class PublishPackages(base.Lister):
                 self.app.stderr.write(f"{package.place}: {warning}\n")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []
-        packages += publication.find_requirements(
+        packages += requirements.find(
             packages, self.repository, self.catalog, available, arguments.visibility
         )
         steps = publication.plan(self.repository, packages, arguments.visibility)

@@ -15,7 +15,7 @@ from loader import errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs.base import Catalog
-from loader.publishing import concurrency, publication, saving
+from loader.publishing import concurrency, publication, requirements, saving
 from loader.publishing.publication import State, Step, UploadProgress
 from loader.references import PackageReference
 from loader.repository import stored_package
@@ -101,7 +101,7 @@ def plan(
 
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))
-    publication.find_requirements(archives, target, catalog, (), visibility)
+    requirements.find(archives, target, catalog, (), visibility)
     for step in publication.plan(target, archives, visibility):
         package = by_key[step.package.key]
         copies.append(Copy(package, step, step.stored))

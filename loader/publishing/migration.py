@@ -11,7 +11,7 @@ attempt migrates only the missing packages.
 import dataclasses
 import enum
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import wire
@@ -27,7 +27,7 @@ from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano
 from loader.catalogs.base import Catalog
-from loader.publishing import concurrency, ordering, publication
+from loader.publishing import concurrency, ordering, publication, requirements
 from loader.publishing.publication import PublishError, State, Step
 from loader.repository import stored_package
 from loader.repository.client import Repository
@@ -170,7 +170,8 @@ def compare(
     """
     ready = _ready(entries)
     scopes = {owner: _scoped(scope, owner) for owner in {e.package.owner for e in ready}}
-    core = [str(package) for package in _active(repository, [CORE_LIBRARY]) if _is_public(package)]
+    stored = repository.named([CORE_LIBRARY], stored_package.ACTIVE)
+    core = [str(each) for each in stored if _is_public(each) and not each.yanked]
 
     def compare_one(entry: Migration) -> None:
         found = scopes[entry.package.owner]
@@ -203,27 +204,33 @@ def check_requirements(
     :raises CatalogError: if Glare does not answer.
     """
     entries = list(entries)
-    named: dict[str, list[Migration]] = {}
+    migrated: dict[str, list[Migration]] = {}
     for entry in entries:
-        named.setdefault(entry.package.fqn, []).append(entry)
+        migrated.setdefault(entry.package.fqn, []).append(entry)
     names = {fqn for entry in _ready(entries) for fqn in _archive(entry).requirements}
-    stored = list(_active(repository, names))
+    stored = requirements.by_name(repository.named(names, stored_package.ACTIVE))
+
+    def is_satisfied(entry: Migration, fqn: str, spec: VersionSpec) -> bool:
+        source = entry.package
+        return (
+            any(_serves(other, entry, spec) for other in migrated.get(fqn, ()))
+            or any(
+                requirements.satisfies(package, spec, source.visibility)
+                for package in stored.get(fqn, ())
+                if _is_public(package) or package.owner == source.owner
+            )
+            or requirements.is_external(catalog, fqn, spec)
+        )
+
     for group in _groups(_ready(entries)):
         is_changed = True
         while is_changed:
             is_changed = False
             for entry in _ready(group):
                 problems = [
-                    _problem(fqn, spec, named.get(fqn, ()))
+                    _problem(fqn, spec, migrated.get(fqn, ()))
                     for fqn, spec in _archive(entry).requirements.items()
-                    if not any(_serves(other, entry, spec) for other in named.get(fqn, ()))
-                    and not any(
-                        package.fqn == fqn
-                        and spec.match(package.version)
-                        and (_is_public(package) or package.owner == entry.package.owner)
-                        for package in stored
-                    )
-                    and not publication.is_external(catalog, fqn, spec)
+                    if not is_satisfied(entry, fqn, spec)
                 ]
                 if problems:
                     entry.end(Result.REFUSED, "\n".join(problems))
@@ -313,13 +320,6 @@ def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
         raise
     except errors.CatalogError as error:
         return f"you cannot authenticate for its project: {error}; {remedy}"
-
-
-def _active(repository: Repository, names: Collection[str]) -> Iterator[StoredPackage]:
-    """Yield the active packages that are not yanked."""
-    for package in repository.named(names, stored_package.ACTIVE):
-        if not package.yanked:
-            yield package
 
 
 def _is_public(package: StoredPackage) -> bool:

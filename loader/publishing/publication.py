@@ -16,25 +16,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import IO, Any
 
 from glare_murano import wire
-from glare_murano.package import Version, VersionSpec
-from glare_murano.package.manifest import CORE_LIBRARY
+from glare_murano.package import Version
 from loader import errors
 from loader.authoring.local_packages import LocalPackage, same_files
-from loader.catalogs.base import Catalog
 from loader.publishing import concurrency, ordering
-from loader.repository import stored_package
 from loader.repository.client import EVERY, Repository
 from loader.repository.stored_package import Selection, StoredPackage, Visibility
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"
-# Of packages that may satisfy a requirement, for messages.
-_PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
-_CORE_LIBRARY_REMEDY = (
-    f"{CORE_LIBRARY} is Murano's core library, which every package requires: an administrator "
-    f"publishes it from Murano's sources, such as by \"openstack murano package publish --public "
-    f'--as-version 0.16.0 murano-16.0.0/meta/{CORE_LIBRARY}"'
-)
 
 
 class State(enum.StrEnum):
@@ -100,56 +90,6 @@ def plan(
     if problems:
         raise PublishError(problems)
     return steps
-
-
-def find_requirements(
-    packages: Iterable[LocalPackage],
-    repository: Repository,
-    catalog: Catalog,
-    available: Iterable[LocalPackage],
-    visibility: Visibility,
-) -> list[LocalPackage]:
-    """Return the available packages that must be published beside other packages.
-
-    A requirement is satisfied by the packages themselves, the repository, an extension
-    plug-in that the servers list, or else the newest of the available packages. Public packages
-    satisfy those of a public package, and a yanked one only a range of exactly its version.
-
-    :param catalog: the releases in the repository that the user's project can load.
-    :raises PublishError: with all requirements that nothing satisfies.
-    """
-    offered, present = _by_name(available), _by_name(packages)
-    found: list[LocalPackage] = []
-    problems: list[str] = []
-    waiting = list(packages)
-    while waiting:
-        wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
-        known = _active(repository, {fqn for _, fqn, _ in wanted})
-        waiting = []
-        for package, fqn, spec in wanted:
-            stored = known.get(fqn, ())
-            newest = spec.select(offered.get(fqn, ()))
-            if spec.select(present.get(fqn, ())) or any(
-                _satisfies(each, spec, visibility) for each in stored
-            ):
-                continue
-            if newest is not None:
-                waiting.append(offered[fqn][newest])
-                present.setdefault(fqn, {})[newest] = offered[fqn][newest]
-            elif not is_external(catalog, fqn, spec):
-                versions = {
-                    **_marked(stored, visibility),
-                    **dict.fromkeys(present.get(fqn, ()), ""),
-                }
-                problems.append(
-                    f"{package.place}: {package} requires {fqn} in the range {spec}, which was "
-                    f"not found {_PLACES[visibility]} {repository.name} (available: "
-                    f"{_listed(versions)}); {_remedy(fqn, versions)}"
-                )
-        found += waiting
-    if problems:
-        raise PublishError(problems)
-    return found
 
 
 def check_unpublished(steps: Iterable[Step]) -> None:
@@ -248,17 +188,20 @@ def _stored(
     """Return the stored packages of each version, the project's own before others."""
     project = repository.project()
     found: dict[_Key, list[StoredPackage]] = {}
-    for stored in _usable(repository, {package.fqn for package in packages}):
+    for stored in usable(repository, {package.fqn for package in packages}):
         found.setdefault((stored.fqn, stored.version), []).append(stored)
     for same in found.values():
         same.sort(key=lambda stored: stored.owner != project)
     return found
 
 
-def _usable(
+def usable(
     repository: Repository, fqns: Collection[str], selection: Selection = EVERY
 ) -> Iterator[StoredPackage]:
-    """Yield the packages of these names that the user's project can use."""
+    """Yield the packages of these names that the user's project can use.
+
+    :raises CatalogError: if Glare does not answer.
+    """
     project = repository.project()
     for stored in repository.named(fqns, selection):
         # An administrator also sees the private packages of other projects. The project is
@@ -309,62 +252,21 @@ def _is_same(repository: Repository, package: LocalPackage, stored: StoredPackag
 
 
 def _required_first(packages: Iterable[LocalPackage]) -> list[LocalPackage]:
-    by_name = _by_name(packages)
+    named = by_name(packages)
     required = {
-        fqn: [name for p in found.values() for name in p.requirements if name in by_name]
-        for fqn, found in by_name.items()
+        fqn: [name for p in found.values() for name in p.requirements if name in named]
+        for fqn, found in named.items()
     }
     ordered = itertools.chain.from_iterable(ordering.required_first(required))
-    return [package for fqn in ordered for package in by_name[fqn].values()]
+    return [package for fqn in ordered for package in named[fqn].values()]
 
 
-def _by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPackage]]:
+def by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPackage]]:
+    """Return packages by their names and versions."""
     found: dict[str, dict[Version, LocalPackage]] = {}
     for package in packages:
         found.setdefault(package.fqn, {})[package.version] = package
     return found
-
-
-def _active(repository: Repository, fqns: Collection[str]) -> Mapping[str, Sequence[StoredPackage]]:
-    found: dict[str, list[StoredPackage]] = {}
-    for stored in _usable(repository, fqns, stored_package.ACTIVE):
-        found.setdefault(stored.fqn, []).append(stored)
-    return found
-
-
-def _satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
-    if visibility == "public" != stored.visibility:
-        return False
-    return spec.is_exactly(stored.version) if stored.yanked else spec.match(stored.version)
-
-
-def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
-    """Return versions with the reasons that may exclude them."""
-    marked = {}
-    # The owner's private package and the public one may have the same version.
-    for package in sorted(stored, key=lambda package: package.visibility == "public"):
-        is_hidden = visibility == "public" != package.visibility
-        reasons = [*(["yanked"] if package.yanked else []), *(["private"] if is_hidden else [])]
-        marked[package.version] = f" ({', '.join(reasons)})" if reasons else ""
-    return marked
-
-
-def _listed(versions: Mapping[Version, str]) -> str:
-    newest_first = sorted(versions, key=lambda version: version.precedence_key, reverse=True)
-    return errors.listed(f"{version}{versions[version]}" for version in newest_first)
-
-
-def _remedy(fqn: str, versions: Collection[Version]) -> str:
-    return _CORE_LIBRARY_REMEDY if fqn == CORE_LIBRARY and not versions else "publish it as well"
-
-
-def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
-    """Check whether the servers say that the engines provide a package.
-
-    :raises CatalogError: if Glare does not answer.
-    """
-    answer = catalog.resolve(wire.Query(((fqn, spec),)))
-    return answer is not None and bool(answer.external)
 
 
 class _CountedFile(io.RawIOBase):

@@ -210,6 +210,9 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
         assert (found["status"], found["visibility"]) == ("active", visibility)
         assert found["version"] == version
     assert {result for result, _ in _results(migrate()).values()} == {Result.SKIPPED, "refused"}
+    # It was refused before an upload, though its project has the private package by now.
+    found = admin.request("GET", "", params={"name": f"{name}.public"}).json()
+    assert found["artifacts"] == []
 
 
 def test_disabled_packages_and_the_core_library_are_left_out(

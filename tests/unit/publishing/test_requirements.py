@@ -9,7 +9,7 @@ import pytest
 from glare_murano.package import VersionSpec
 from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
-from loader.publishing import publication
+from loader.publishing import publication, requirements
 from loader.repository.client import Repository
 from tests import packages
 
@@ -27,7 +27,7 @@ def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
     repository.name = "Glare"
 
     with pytest.raises(publication.PublishError, match=r"requires org\.added in the range >=1"):
-        publication.find_requirements([package], repository, catalog, (), "private")
+        requirements.find([package], repository, catalog, (), "private")
 
 
 def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None:
@@ -38,7 +38,7 @@ def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None
     repository.name = "Glare"
 
     with pytest.raises(publication.PublishError) as refused:
-        publication.find_requirements(read, repository, catalog, (), "private")
+        requirements.find(read, repository, catalog, (), "private")
 
     (problem,) = refused.value.problems
     assert (

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The requirements of packages to publish: satisfied in the repository, available, or missing."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from glare_murano import wire
+from glare_murano.package import Version, VersionSpec
+from glare_murano.package.manifest import CORE_LIBRARY
+from loader import errors
+from loader.authoring.local_packages import LocalPackage
+from loader.catalogs.base import Catalog
+from loader.publishing import publication
+from loader.repository import stored_package
+from loader.repository.client import Repository
+from loader.repository.stored_package import StoredPackage, Visibility
+
+# Of packages that may satisfy a requirement, for messages.
+_PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
+_CORE_LIBRARY_REMEDY = (
+    f"{CORE_LIBRARY} is Murano's core library, which every package requires: an administrator "
+    f"publishes it from Murano's sources, such as by \"openstack murano package publish --public "
+    f'--as-version 0.16.0 murano-16.0.0/meta/{CORE_LIBRARY}"'
+)
+
+
+def find(
+    packages: Iterable[LocalPackage],
+    repository: Repository,
+    catalog: Catalog,
+    available: Iterable[LocalPackage],
+    visibility: Visibility,
+) -> list[LocalPackage]:
+    """Return the available packages that must be published beside other packages.
+
+    A requirement is satisfied by the packages themselves, the repository, an extension
+    plug-in that the servers list, or else the newest of the available packages. Public packages
+    satisfy those of a public package, and a yanked one only a range of exactly its version.
+
+    :param catalog: the releases in the repository that the user's project can load.
+    :raises PublishError: with all requirements that nothing satisfies.
+    """
+    offered, present = publication.by_name(available), publication.by_name(packages)
+    found: list[LocalPackage] = []
+    problems: list[str] = []
+    waiting = list(packages)
+    while waiting:
+        wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
+        fqns = {fqn for _, fqn, _ in wanted}
+        known = by_name(publication.usable(repository, fqns, stored_package.ACTIVE))
+        waiting = []
+        for package, fqn, spec in wanted:
+            stored = known.get(fqn, ())
+            newest = spec.select(offered.get(fqn, ()))
+            if spec.select(present.get(fqn, ())) or any(
+                satisfies(each, spec, visibility) for each in stored
+            ):
+                continue
+            if newest is not None:
+                waiting.append(offered[fqn][newest])
+                present.setdefault(fqn, {})[newest] = offered[fqn][newest]
+            elif not is_external(catalog, fqn, spec):
+                versions = {
+                    **_marked(stored, visibility),
+                    **dict.fromkeys(present.get(fqn, ()), ""),
+                }
+                problems.append(
+                    f"{package.place}: {package} requires {fqn} in the range {spec}, which was "
+                    f"not found {_PLACES[visibility]} {repository.name} (available: "
+                    f"{_listed(versions)}); {_remedy(fqn, versions)}"
+                )
+        found += waiting
+    if problems:
+        raise publication.PublishError(problems)
+    return found
+
+
+def by_name(packages: Iterable[StoredPackage]) -> Mapping[str, Sequence[StoredPackage]]:
+    """Return packages by their names."""
+    found: dict[str, list[StoredPackage]] = {}
+    for package in packages:
+        found.setdefault(package.fqn, []).append(package)
+    return found
+
+
+def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
+    """Check whether an active package satisfies a requirement.
+
+    Only public packages satisfy the requirements of a public package. A yanked package
+    satisfies a range of exactly its version alone.
+
+    :param visibility: the visibility of the requiring package.
+    """
+    if _is_hidden(stored, visibility):
+        return False
+    return spec.is_exactly(stored.version) if stored.yanked else spec.match(stored.version)
+
+
+def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
+    """Check whether the servers say that the engines provide a package.
+
+    :raises CatalogError: if Glare does not answer.
+    """
+    answer = catalog.resolve(wire.Query(((fqn, spec),)))
+    return answer is not None and bool(answer.external)
+
+
+def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
+    """Check whether a package is private, and packages of this visibility need a public one."""
+    return visibility == "public" and stored.visibility != "public"
+
+
+def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
+    """Return versions with the reasons that may exclude them."""
+    marked = {}
+    # The owner's private package and the public one may have the same version.
+    for package in sorted(stored, key=lambda package: package.visibility == "public"):
+        reasons = {"yanked": package.yanked, "private": _is_hidden(package, visibility)}
+        given = ", ".join(reason for reason, is_given in reasons.items() if is_given)
+        marked[package.version] = f" ({given})" if given else ""
+    return marked
+
+
+def _listed(versions: Mapping[Version, str]) -> str:
+    newest_first = sorted(versions, key=lambda version: version.precedence_key, reverse=True)
+    return errors.listed(f"{version}{versions[version]}" for version in newest_first)
+
+
+def _remedy(fqn: str, versions: Collection[Version]) -> str:
+    return _CORE_LIBRARY_REMEDY if fqn == CORE_LIBRARY and not versions else "publish it as well"
