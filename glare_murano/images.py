@@ -9,6 +9,7 @@ strings; lists and mappings are JSON. Servers write and read images by this modu
 loader reads them by it.
 """
 
+import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -43,8 +44,14 @@ _NAMES = {"class_definitions": CLASSES}
 # Of the version 5 UUIDs of packages. Another value would be another catalogue.
 _NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
 
-# Visibilities, and that of nothing known, by ``preference``.
-_PREFERRED = ("private", "shared", "public", "community", "")
+# Before the names of fields, in properties that the owner of a package sets and may change.
+_OWN_PREFIX = "package_"
+# The version of a package before the import.
+_OWN_VERSION = "package_version"
+_COMMON = ("description", "tags")
+_CHANGEABLE = (*_COMMON, *(f.name for f in fields.FIELDS if f.mutable and f.name != "yanked"))
+_LISTS = ("tags", *(field.name for field in fields.FIELDS if field.kind == "list"))
+_ENCODED = (*_LISTS, *(field.name for field in fields.FIELDS if field.kind == "dict"))
 
 
 def image_id(project_id: str, fqn: str, version: Version | str) -> str:
@@ -114,15 +121,65 @@ def release(image: Mapping[str, Any]) -> wire.Release:
     )
 
 
-def preference(release: wire.Release, project_id: str | None) -> int:
-    """Return the place of a release among those of the same version, the first one used.
+def version(image: Mapping[str, Any]) -> str | None:
+    """Return the version of a package in any state, drafts included.
 
-    A project uses its own, else one that it has accepted from another project, else a public
-    one, and one of the visibility ``community`` last.
+    :returns: None for an image that is not a package, or whose name or owner has changed: the
+        version does not lead to its id.
     """
-    if project_id and release.owner == project_id:
-        return 0
-    return _PREFERRED.index(release.visibility or "")
+    for name in (VERSION, _OWN_VERSION):
+        found = image.get(name)
+        own_id = image_id(str(image.get("owner")), str(image.get("name")), str(found))
+        if isinstance(found, str) and own_id == image.get("id"):
+            return found
+    return None
+
+
+def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that is known of a package, by the names of the fields in Glare.
+
+    What its owner has set is returned in place of what its archive says.
+
+    :raises glare_murano.wire.Malformed: if a property of the server's has another form.
+    """
+    names = (*_COMMON, *(field.name for field in fields.FIELDS))
+    found = {
+        name: _decoded(name, image[property_name(name)])
+        for name in names
+        if property_name(name) in image
+    }
+    for name in _CHANGEABLE:
+        # The owner can write anything there.
+        with contextlib.suppress(wire.Malformed):
+            if _OWN_PREFIX + name in image:
+                found[name] = _decoded(name, image[_OWN_PREFIX + name])
+    if SHA256 in image:
+        found[fields.ARCHIVE] = {"sha256": image[SHA256], "size": image.get("size")}
+    return {**found, **{name: image.get(name) for name in ("created_at", "updated_at")}}
+
+
+def own_properties(**values: Any) -> dict[str, str]:
+    """Return the properties by which an owner changes fields of a package.
+
+    :raises ValueError: if a field cannot be changed so.
+    """
+    if fixed := values.keys() - {*_CHANGEABLE, "version"}:
+        raise ValueError(f"fields that cannot be changed: {', '.join(sorted(fixed))}")
+    return {_OWN_PREFIX + name: _encode(value) for name, value in values.items()}
+
+
+def _decoded(name: str, value: object) -> Any:
+    """Read the value of a field.
+
+    :raises glare_murano.wire.Malformed: if it has another form.
+    """
+    if name not in _ENCODED:
+        return value
+    found = decode(str(value), name)
+    items = wire.sequence(found) if name in _LISTS else wire.mapping(found).values()
+    if not all(isinstance(item, str) for item in items):
+        raise wire.Malformed(f"{name}: expected strings")
+    return found
 
 
 def decode(value: str, name: str) -> Any:

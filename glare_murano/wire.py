@@ -40,6 +40,7 @@ ARCHIVES_PATH = "/murano/v1/archives"
 DEPENDENCIES_PATH = "/murano/v1/dependencies"
 PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
+YANKS_PATH = "/murano/v1/yanks"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _KINDS = {dict: "a mapping", list: "a sequence", str: "a string", bool: "a truth value"}

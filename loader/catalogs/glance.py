@@ -8,7 +8,6 @@ publish, are used only if that is configured. An administrator's token shows the
 every project: what the project itself would not see is left out.
 """
 
-import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from loader.catalogs import base
 from loader.catalogs.name_lists import name_lists
 from loader.catalogs.options import Options, register
 from loader.catalogs.planning import PlanningCatalog
+from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 from loader.transport.sessions import Scope
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Characters of an image's name.
 MAX_NAME = 255
 # Between two names in a filter: a comma and two quotation marks.
-_SEPARATOR = "%22%2C%22"
+SEPARATOR = "%22%2C%22"
 
 _COMMUNITY = cfg.BoolOpt(
     "community_packages",
@@ -68,17 +68,18 @@ class GlanceCatalog(PlanningCatalog):
         """
         super().__init__(session, **others)
         self._community = community
-        self._service = _image_service(self._client)
+        self._service = image_service(self._client)
 
     def releases(self, fqn: str) -> Iterable[Release]:
         return base.newest_first(self.known([fqn]))
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        found = (release for release in self._listed({}) if class_name in release.classes)
-        return base.newest_first(self._of_project(found))
+        # Before that, since a version that is preferred to another may lack the class.
+        usable = self._of_project(self._listed({}))
+        return base.newest_first(r for r in usable if class_name in r.classes)
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
-        for names in name_lists(fqns, MAX_NAME, _SEPARATOR):
+        for names in name_lists(fqns, MAX_NAME, SEPARATOR):
             quoted = ",".join(f'"{name}"' for name in names)
             found = self._listed({"name": f"in:{quoted}"})
             # MariaDB compares names without regard to case.
@@ -119,11 +120,16 @@ class GlanceCatalog(PlanningCatalog):
             ) from error
 
     def _of_project(self, releases: Iterable[Release]) -> Collection[Release]:
-        """Return the releases that the project may use, each version once."""
+        """Return the releases that the project may use, each version once.
+
+        The project's own one is preferred, then a public one, as the filter does.
+        """
         project = self._project()
-        # Of equal ones, the first by id, whichever the database lists first.
-        by_id = sorted(releases, key=operator.attrgetter("id"))
-        ranked = sorted(by_id, key=lambda release: images.preference(release, project))
+        ranked = sorted(
+            releases,
+            key=lambda r: (r.owner == project, r.visibility == "public", r.id),
+            reverse=True,
+        )
         return base.one_of_each(r for r in ranked if self._is_usable(r, project))
 
     def _is_usable(self, release: Release, project: str | None) -> bool:
@@ -136,7 +142,11 @@ class GlanceCatalog(PlanningCatalog):
         )
 
 
-def _image_service(adapter: Any) -> "ImageService":
+def image_service(adapter: ServiceAdapter) -> "ImageService":
+    """Return a client of images.
+
+    :raises CatalogError: if python-glanceclient is not installed.
+    """
     try:
         from loader.transport.image_service import ImageService
     except ImportError as error:

@@ -118,7 +118,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
 
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
-        """Send a file by ``PUT``, and return the JSON of the answer.
+        """Send a file by ``PUT``, and return the JSON of the answer, if it has any.
 
         :param size: the file's size, in bytes.
         :param subject: what the request is for, in the log.
@@ -129,7 +129,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         def request() -> Any:
             file.seek(0)
             with self._send("PUT", path, data=file, headers=headers) as response:
-                return _read(response)
+                return _read(response) if response.status_code in _WITH_DOCUMENT else None
 
         return self._repeated(request, subject, _UPLOAD_GRACE + size / self._min_rate)
 

@@ -9,7 +9,7 @@ counters, follows no redirection, and raises the loader's errors.
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 from glanceclient import exc
 from glanceclient.v2 import image_members, images, schemas
@@ -20,11 +20,14 @@ from loader.transport.failures import WRONG_SERVICE, NoSuchPath
 
 _API = "/v2/"
 _DATA = "/file"
+_SIZE = "x-openstack-image-size"
 _ACCEPTED = "accepted"
 # Of one list. A server may send lists without an end.
 _MAX_IMAGES = 1_000_000
 # Glance's default of api_limit_max.
 _PAGE = 1000
+
+_Headers = Mapping[str, str | None] | None
 
 # Raised by the library for an answer of another form.
 _UNREADABLE = (
@@ -72,6 +75,54 @@ class ImageService:
         raise errors.CatalogError(
             f"{self._adapter.name} sent a list of more than {_MAX_IMAGES} images"
         )
+
+    def get(self, image_id: str) -> dict[str, Any]:
+        """Return an image."""
+        with self._readable():
+            return dict(self._images.get(image_id))
+
+    def create(self, **attributes: Any) -> dict[str, Any]:
+        """Create an image without data.
+
+        :param attributes: attributes and properties.
+        """
+        with self._readable():
+            return dict(self._images.create(**attributes))
+
+    def stage(self, image_id: str, data: IO[bytes], size: int, label: str) -> None:
+        """Send data to the staging area of an image.
+
+        :param data: a file, which can be read again from its beginning.
+        :param label: the data's name in the log.
+        """
+        controller = images.Controller(_Requests(self._adapter, label), self._schemas)
+        with self._readable():
+            controller.stage(image_id, data, image_size=size)
+
+    def start_import(self, image_id: str) -> None:
+        """Begin the import of the staged data of an image."""
+        with self._readable():
+            self._images.image_import(image_id, method="glance-direct")
+
+    def update(self, image_id: str, properties: Mapping[str, str]) -> dict[str, Any]:
+        """Change properties of an image, and return it."""
+        with self._readable():
+            return dict(self._images.update(image_id, **properties))
+
+    def deactivate(self, image_id: str) -> None:
+        """Deactivate an image, which cannot be downloaded then."""
+        with self._readable():
+            self._images.deactivate(image_id)
+
+    def reactivate(self, image_id: str) -> None:
+        """Let a deactivated image be downloaded again."""
+        with self._readable():
+            self._images.reactivate(image_id)
+
+    def delete(self, image_id: str) -> None:
+        """Delete an image."""
+        with self._readable():
+            self._images.delete(image_id)
 
     def is_member(self, image_id: str, project_id: str) -> bool:
         """Check whether an image is shared with a project, and accepted by it."""
@@ -133,15 +184,28 @@ class _Requests:
             )
         if url.endswith(_DATA):
             return _Answer(), self._adapter.download(url, self._label)
-        answer, body = self._send("GET", url, headers or {})
+        answer, body = self._send("GET", url, headers)
         if isinstance(body, dict) and not body.get("images", True):
             # An empty page is the last one.
             body.pop("next", None)
         return answer, body
 
+    def put(self, url: str, headers: Mapping[str, str], data: IO[bytes]) -> tuple[_Answer, Any]:
+        size = int(headers[_SIZE])
+        return _Answer(), self._adapter.upload(url, data, size, self._label)
+
+    def post(self, url: str, headers: _Headers = None, data: object = None) -> tuple[_Answer, Any]:
+        return self._send("POST", url, headers, **({} if data is None else {"json": data}))
+
+    def patch(self, url: str, headers: _Headers = None, data: object = None) -> tuple[_Answer, Any]:
+        return self._send("PATCH", url, headers, data=data)
+
+    def delete(self, url: str) -> tuple[_Answer, Any]:
+        return self._send("DELETE", url, None)
+
     def _send(
-        self, method: str, url: str, headers: Mapping[str, str | None]
+        self, method: str, url: str, headers: _Headers, **content: Any
     ) -> tuple[_Answer, Any]:
         # The library passes the id of an earlier request, which may be None.
-        sent = {name: value for name, value in headers.items() if value}
-        return _Answer(), self._adapter.document(method, url, headers=sent)
+        sent = {name: value for name, value in (headers or {}).items() if value}
+        return _Answer(), self._adapter.document(method, url, headers=sent, **content)

@@ -136,7 +136,7 @@ def test_community_packages_are_found_if_configured(
     assert _found(catalog_of(glance_project, community=True), fqn) == ["1.0.0 another"]
 
 
-def test_own_packages_precede_shared_ones_and_those_precede_public_ones(
+def test_own_packages_precede_public_ones_and_those_precede_shared_ones(
     glance: Glance, catalog: GlanceCatalog, glance_project: str, fqn: str
 ) -> None:
     def version(text: str) -> bytes:
@@ -146,11 +146,11 @@ def test_own_packages_precede_shared_ones_and_those_precede_public_ones(
     stored.store(
         glance,
         [
-            *(stored.package(version(v), "p1", "public") for v in ("1.0.0", "1.1.0", "1.2.0")),
             *(
-                stored.package(version(v), "p2", "shared", members=accepted)
-                for v in ("1.0.0", "1.1.0")
+                stored.package(version(v), "p1", "shared", members=accepted)
+                for v in ("1.0.0", "1.1.0", "1.2.0")
             ),
+            *(stored.package(version(v), "p2", "public") for v in ("1.0.0", "1.1.0")),
             stored.package(version("1.0.0"), glance_project),
         ],
     )

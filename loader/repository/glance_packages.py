@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The packages in Glance: images of the container format ``murano``.
+
+An archive is staged, and then imported, which checks it. The id of an image follows from
+project, name and version, and Glance never gives an id twice. So a draft is tried again, and
+a deleted version cannot be published again.
+"""
+
+import fnmatch
+import hashlib
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import IO, Any
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import session as ksa_session
+
+from glare_murano import images, wire
+from glare_murano.package import GlareMuranoError, Version, parse_version
+from loader import errors
+from loader.catalogs.glance import MAX_NAME, SEPARATOR, image_service
+from loader.catalogs.name_lists import name_lists
+from loader.repository.client import EVERY, Repository
+from loader.repository.stored_package import Selection, StoredPackage, newest
+from loader.transport.failures import NoSuchPath
+
+# Seconds for an import, which reads the archive and stores it.
+_IMPORT_TIMEOUT = 900.0
+# Seconds between two requests for the state of an import; each wait is twice the one before.
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 2.0
+# The statuses of an image.
+_QUEUED, _STAGED, _DEACTIVATED = "queued", "uploading", "deactivated"
+_WITH_TASK = "os_glance_import_task"
+_FINAL = (_QUEUED, images.ACTIVE, _DEACTIVATED)
+
+
+class GlanceRepository(Repository):
+    """The packages in one Glance, by the rights of one user.
+
+    Searches read the lists of all packages, since Glance filters by name only.
+    """
+
+    title = "Glance"
+    service_type = "image"
+    filter_place = "glance-api-paste.ini"
+
+    def __init__(self, session: ksa_session.Session, **others: Any) -> None:
+        """Make a repository; no request is sent.
+
+        :param others: further parameters of ``Repository``.
+        :raises CatalogError: if python-glanceclient is not installed.
+        """
+        super().__init__(session, **others)
+        self._service = image_service(self._client)
+
+    def packages(
+        self, selection: Selection = EVERY, sort: str = "name:asc,version:desc"
+    ) -> Iterator[StoredPackage]:
+        keys = [_sort_key(key) for key in sort.split(",")]
+        is_name = selection.pattern and "*" not in selection.pattern
+        found = list(self._listed({"name": selection.pattern} if is_name else {}, selection))
+        for key, is_descending in reversed(keys):
+            found.sort(key=key, reverse=is_descending)
+        return iter(newest(found) if selection.newest else found)
+
+    def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
+        for names in name_lists(fqns, MAX_NAME, SEPARATOR):
+            quoted = ",".join(f'"{name}"' for name in names)
+            for package in self._listed({"name": f"in:{quoted}"}, selection):
+                # MariaDB compares names without regard to case.
+                if package.fqn in names:
+                    yield package
+
+    def get(self, package_id: str) -> StoredPackage:
+        return self._found(self._image(package_id))
+
+    def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
+        project = self.project()
+        if project is None:
+            raise errors.CatalogError(
+                f"{self.name}: the id of an image follows from its project, and the project of "
+                f"the credentials is unknown; use credentials of a project"
+            )
+        package_id = images.image_id(project, fqn, version)
+        properties = images.own_properties(version=str(version), **values)
+        try:
+            created = self._service.create(
+                id=package_id,
+                name=fqn,
+                container_format=images.CONTAINER_FORMAT,
+                disk_format=images.DISK_FORMAT,
+                visibility="private",
+                os_hidden=True,
+                **properties,
+            )
+        except errors.CatalogError as error:
+            if not _is_conflict(error):
+                raise
+            return self._existing(package_id, f"{fqn} {version}", error)
+        return self._found(created)
+
+    def upload(self, draft: StoredPackage, archive: IO[bytes], size: int) -> StoredPackage:
+        image: Mapping[str, Any] = self._image(draft.id)
+        if image["status"] != _QUEUED:
+            # An earlier attempt was stopped after it had staged an archive.
+            image = self._imported(draft, image)
+        if image["status"] == _QUEUED:
+            self._service.stage(draft.id, archive, size, f"the archive of {draft}")
+            image = self._imported(draft, self._image(draft.id))
+            self._check_accepted(draft, image)
+        package = self._found(image)
+        archive.seek(0)
+        if package.digest != hashlib.file_digest(archive, "sha256").hexdigest():  # type: ignore[arg-type]
+            raise errors.CatalogError(
+                f"{self.name} has other files of {draft} already (image {draft.id}), which Glance "
+                f"never replaces; publish these files as another version"
+            )
+        return package
+
+    def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
+        others = dict(values)
+        if "yanked" in others:
+            self._yank(package, others.pop("yanked"))
+        if "status" in others:
+            is_active = others.pop("status") == images.ACTIVE
+            change = self._service.reactivate if is_active else self._service.deactivate
+            self._existing_one(change, package.id)
+        if others:
+            properties = images.own_properties(**others)
+            self._existing_one(lambda id_: self._service.update(id_, properties), package.id)
+        return self.get(package.id)
+
+    def delete(self, package: StoredPackage) -> None:
+        self._existing_one(self._service.delete, package.id)
+
+    def download(self, package: StoredPackage) -> Iterator[bytes]:
+        return self._service.data(package.id, f"the archive of {package}")
+
+    def _yank(self, package: StoredPackage, reason: str) -> None:
+        body = {"id": package.id, "reason": reason}
+        try:
+            self._client.document("POST", wire.YANKS_PATH, f"yank {package}", json=body)
+        except NoSuchPath as error:
+            raise self._without_filter() from error
+
+    def _imported(self, draft: StoredPackage, image: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Import what is staged, and wait for the end of the import.
+
+        :returns: the image after it: ``queued`` if the archive was refused.
+        :raises CatalogUnavailable: if the import takes too long.
+        """
+        if image["status"] == _STAGED and not image.get(_WITH_TASK):
+            self._service.start_import(draft.id)
+        wait, end = _FIRST_WAIT, time.monotonic() + _IMPORT_TIMEOUT
+        image = self._image(draft.id)
+        while image["status"] not in _FINAL or image.get(_WITH_TASK):
+            if time.monotonic() > end:
+                raise errors.CatalogUnavailable(
+                    f"{self.name} has not imported {draft} within {_IMPORT_TIMEOUT:g} seconds; "
+                    f"its status is {image['status']}. Try again later"
+                )
+            time.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+            image = self._image(draft.id)
+        return image
+
+    def _check_accepted(self, draft: StoredPackage, image: Mapping[str, Any]) -> None:
+        if image["status"] != _QUEUED:
+            return
+        reason = image.get(images.REFUSAL) or "the import failed; see the log of the service"
+        raise errors.CatalogError(f"{self.name} refused {draft}: {reason}")
+
+    def _existing(
+        self, package_id: str, label: str, conflict: errors.CatalogError
+    ) -> StoredPackage:
+        """Return the draft that prevented the creation of another one."""
+        try:
+            package = self.get(package_id)
+        except errors.NotFound:
+            raise errors.CatalogError(
+                f"{label} was deleted from {self.name}, or another project has its id "
+                f"({package_id}), and Glance never gives an id twice; publish these files as "
+                f"another version"
+            ) from conflict
+        if package.status != "drafted":
+            raise errors.CatalogError(
+                f"{self.name} has {label} already (image {package_id})"
+            ) from conflict
+        return package
+
+    def _existing_one(self, function: Callable[[str], object], package_id: str) -> None:
+        try:
+            function(package_id)
+        except NoSuchPath as error:
+            raise self._not_found(package_id) from error
+
+    def _image(self, package_id: str) -> dict[str, Any]:
+        try:
+            return self._service.get(package_id)
+        except NoSuchPath as error:
+            raise self._not_found(package_id) from error
+
+    def _found(self, image: Mapping[str, Any]) -> StoredPackage:
+        package = self._stored(image)
+        if package is None:
+            raise self._not_found(str(image.get("id")))
+        return package
+
+    def _listed(self, filters: Mapping[str, str], selection: Selection) -> Iterator[StoredPackage]:
+        wanted = {"container_format": images.CONTAINER_FORMAT, **filters}
+        # A list has either the hidden images or the others.
+        for hidden in ("true", "false"):
+            for image in self._service.listed({**wanted, "os_hidden": hidden}):
+                package = self._stored(image)
+                if package is not None and _matches(package, selection):
+                    yield package
+
+    def _stored(self, image: Mapping[str, Any]) -> StoredPackage | None:
+        """Return the package in an image; None if it has none, or is not that of its id."""
+        version = images.version(image)
+        if version is None or image.get("container_format") != images.CONTAINER_FORMAT:
+            return None
+        try:
+            return StoredPackage(
+                id=wire.get(image, "id", wire.string),
+                fqn=wire.get(image, "name", wire.string),
+                version=parse_version(version),
+                status=_status(image),
+                visibility=wire.get(image, "visibility", wire.string),
+                owner=image.get("owner") or "",
+                fields=images.stored_fields(image),
+            )
+        except GlareMuranoError as error:
+            raise errors.CatalogError(
+                f"{self.name} sent an unknown form of the image {image.get('id')}: {error}"
+            ) from error
+
+
+def _status(image: Mapping[str, Any]) -> str:
+    """Return the status of a package, in the words of Glare."""
+    if image.get("status") == _DEACTIVATED:
+        return _DEACTIVATED
+    return images.ACTIVE if images.is_release(image) else "drafted"
+
+
+def _matches(package: StoredPackage, selection: Selection) -> bool:
+    if not fnmatch.fnmatchcase(package.fqn, selection.pattern or "*"):
+        return False
+    if selection.yanked not in (None, bool(package.yanked)):
+        return False
+    return all(_has(package, name, value) for name, value in selection.values.items())
+
+
+def _has(package: StoredPackage, name: str, value: str) -> bool:
+    """Check whether a field equals a value, or its list contains the value."""
+    known = {
+        "status": package.status,
+        "owner": package.owner,
+        "visibility": package.visibility,
+        **package.fields,
+    }
+    found = known.get(name)
+    return value == found or (isinstance(found, list | dict) and value in found)
+
+
+def _sort_key(text: str) -> tuple[Callable[[StoredPackage], Any], bool]:
+    """Read a key of a sort, with its direction.
+
+    :raises CatalogError: if it is not known.
+    """
+    name, _, direction = text.partition(":")
+    if name not in _SORT_KEYS or direction not in ("", "asc", "desc"):
+        raise errors.CatalogError(
+            f"cannot sort by {text!r}; the keys are {', '.join(_SORT_KEYS)}, with :asc or :desc"
+        )
+    return _SORT_KEYS[name], direction == "desc"
+
+
+_SORT_KEYS: Mapping[str, Callable[[StoredPackage], Any]] = {
+    "name": lambda package: package.fqn,
+    "version": lambda package: package.version.precedence_key,
+    "created_at": lambda package: package.fields.get("created_at") or "",
+    "updated_at": lambda package: package.fields.get("updated_at") or "",
+    "owner": lambda package: package.owner,
+    "status": lambda package: package.status,
+    "visibility": lambda package: package.visibility,
+}
+
+
+def _is_conflict(error: errors.CatalogError) -> bool:
+    return isinstance(error.__cause__, ksa_exceptions.Conflict)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Drafts, uploads and changes of packages in the real Glance, by the loader."""
+
+import io
+
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+
+from glare_murano import images as form
+from glare_murano.package import Version
+from loader import errors
+from loader.references import PackageReference
+from loader.repository.glance_packages import GlanceRepository
+from loader.repository.stored_package import Selection
+from tests import packages
+from tests.functional.glance import stored
+from tests.functional.glance.image_client import ImageClient
+from tests.functional.glance.service import Glance
+
+V1 = Version("1.0.0")
+
+
+@pytest.fixture
+def repository(glance: Glance, glance_project: str) -> GlanceRepository:
+    auth = token_endpoint.Token(glance.url, f"user:{glance_project}:member,reader")
+    session = ksa_session.Session(auth=auth)
+    return GlanceRepository(session, project_id=glance_project, endpoint=glance.url)
+
+
+@pytest.fixture
+def fqn(glance_project: str) -> str:
+    return f"org.{glance_project}.db"
+
+
+def _listed(repository: GlanceRepository, **conditions: object) -> list[str]:
+    found = repository.packages(Selection(**conditions))  # type: ignore[arg-type]
+    return [f"{package} {package.status}" for package in found]
+
+
+def test_a_draft_is_uploaded_and_does_not_count_yet(
+    repository: GlanceRepository, glance_project: str, fqn: str
+) -> None:
+    archive = packages.package(fqn, "1.0.0")
+
+    draft = repository.create(fqn, V1)
+    assert (str(draft), draft.status, draft.digest) == (f"{fqn} 1.0.0", "drafted", "")
+    assert repository.create(fqn, V1) == draft
+    done = repository.upload(draft, io.BytesIO(archive), len(archive))
+
+    assert done.id == form.image_id(glance_project, fqn, V1)
+    assert (done.status, done.visibility, done.owner) == ("drafted", "private", glance_project)
+    assert done.size == len(archive)
+    assert done.fields["class_definitions"] == [f"{fqn}.Thing"]
+    assert b"".join(repository.download(done)) == archive
+    assert list(repository.named([fqn])) == [done] == repository.find(PackageReference(fqn))
+    assert _listed(repository, pattern=f"{fqn}*") == [f"{fqn} 1.0.0 drafted"]
+
+
+def test_a_refusal_has_its_reason_and_the_draft_can_be_uploaded_again(
+    repository: GlanceRepository, fqn: str
+) -> None:
+    draft = repository.create(fqn, V1)
+    wrong = packages.package(fqn, "1.1.0")
+    with pytest.raises(errors.CatalogError, match=rf"refused {fqn} 1\.0\.0: .*1\.1\.0"):
+        repository.upload(draft, io.BytesIO(wrong), len(wrong))
+
+    archive = packages.package(fqn, "1.0.0")
+    assert repository.upload(draft, io.BytesIO(archive), len(archive)).size == len(archive)
+
+
+@pytest.mark.parametrize("missing", [0, 30], ids=["whole", "in part"])
+def test_an_upload_that_was_interrupted_goes_on(
+    repository: GlanceRepository, images: ImageClient, fqn: str, missing: int
+) -> None:
+    archive = packages.package(fqn, "1.0.0")
+    draft = repository.create(fqn, V1)
+    staged = images.put(draft.id, archive[: len(archive) - missing])
+    assert staged.status_code == 204, staged.text
+
+    assert repository.upload(draft, io.BytesIO(archive), len(archive)).size == len(archive)
+
+
+def test_other_files_of_a_version_are_refused(repository: GlanceRepository, fqn: str) -> None:
+    first, other = (packages.package(fqn, "1.0.0", Author=name) for name in ("A", "B"))
+    draft = repository.create(fqn, V1)
+    repository.upload(draft, io.BytesIO(first), len(first))
+
+    with pytest.raises(errors.CatalogError, match="publish these files as another version"):
+        repository.upload(draft, io.BytesIO(other), len(other))
+
+
+def test_a_deleted_version_cannot_be_created_again(repository: GlanceRepository, fqn: str) -> None:
+    repository.delete(repository.create(fqn, V1))
+
+    with pytest.raises(errors.CatalogError, match="Glance never gives an id twice"):
+        repository.create(fqn, V1)
+
+
+def test_what_the_owner_may_change_is_changed(
+    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+) -> None:
+    archive = packages.package(fqn, "1.0.0", Tags=["fast"], Description="A database.")
+    stored.store(glance, [stored.package(archive, glance_project)])
+    (package,) = repository.find(PackageReference(fqn))
+    assert (package.status, package.fields["tags"]) == ("active", ["fast"])
+
+    changed = repository.change(
+        package, display_name="Base", description="", tags=[], categories=["Web"]
+    )
+
+    assert repository.get(package.id) == changed
+    names = ("display_name", "description", "tags", "categories", "author")
+    assert [changed.fields[name] for name in names] == ["Base", "", [], ["Web"], "Somebody"]
+    assert changed.digest == package.digest
+
+
+def test_packages_are_found_by_their_fields(
+    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+) -> None:
+    yanked = {form.YANKED: "loses data"}
+    stored.store(
+        glance,
+        [
+            stored.package(packages.package(fqn, "1.2.0"), glance_project),
+            stored.package(packages.package(fqn, "1.10.0", Tags=["fast"]), glance_project),
+            stored.package(packages.package(fqn, "2.0.0"), glance_project, properties=yanked),
+        ],
+    )
+    pattern = f"{fqn}*"
+
+    assert _listed(repository, pattern=pattern, yanked=False, newest=True) == [
+        f"{fqn} 1.10.0 active"
+    ]
+    assert _listed(repository, pattern=fqn, yanked=True) == [f"{fqn} 2.0.0 active"]
+    assert _listed(repository, values={"tags": "fast"}) == [f"{fqn} 1.10.0 active"]
+    assert _listed(repository, values={"class_definitions": f"{fqn}.Thing"}) == [
+        f"{fqn} {version} active" for version in ("2.0.0", "1.10.0", "1.2.0")
+    ]
+    assert _listed(repository, values={"requirements": "org.nothing"}) == []
+    with pytest.raises(errors.CatalogError, match="cannot sort by 'size'"):
+        repository.packages(sort="size")
+
+
+def test_a_package_of_another_project_is_not_found(
+    glance: Glance, repository: GlanceRepository, fqn: str
+) -> None:
+    other = stored.package(packages.package(fqn, "1.0.0"), "another")
+    stored.store(glance, [other])
+
+    with pytest.raises(errors.NotFound, match=f"package {other.id} was not found in Glance"):
+        repository.get(other.id)
+    with pytest.raises(errors.NotFound, match="check the name and the range"):
+        repository.find(PackageReference(fqn))
+
+
+def test_a_package_is_deactivated_and_reactivated(
+    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+) -> None:
+    stored.store(glance, [stored.package(packages.package(fqn, "1.0.0"), glance_project)])
+    (package,) = repository.find(PackageReference(fqn))
+
+    assert repository.change(package, status="deactivated").status == "deactivated"
+    assert repository.change(package, status="active").status == "active"
