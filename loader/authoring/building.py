@@ -8,6 +8,7 @@ Nothing is published; ``publishing/publication`` packs directories by itself.
 import hashlib
 import pathlib
 import uuid
+from typing import IO
 
 from glare_murano.package import Archive, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
@@ -42,7 +43,7 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
             )
         new = target.with_name(f".{uuid.uuid4().hex}.zip")
         try:
-            with open(new, "xb") as stream:
+            with _new_file(new, target) as stream:
                 archive.pack(stream)
                 check_size(stream.tell(), DEFAULT_LIMITS)
             with open(new, "rb") as stream:
@@ -52,3 +53,14 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
         finally:
             new.unlink(missing_ok=True)
     return LocalPackage(str(place), target, contents, digest, target.stat().st_size)
+
+
+def _new_file(path: pathlib.Path, target: pathlib.Path) -> IO[bytes]:
+    """Open a new file beside another one, which it will replace."""
+    try:
+        return open(path, "xb")
+    except OSError as error:
+        raise BuildError(
+            f"cannot write {target}: {error.strerror}; name a file in a writable directory with "
+            f"--file"
+        ) from error

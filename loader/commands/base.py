@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import functools
 import logging
+import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -112,6 +113,14 @@ class Command(command.Command):
             for line in str(error).splitlines():
                 self.app.stderr.write(f"{escaped(line)}\n")
             return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
+        except OSError as error:
+            if error.filename is None:
+                # Not a file, such as the pipe of the standard output.
+                raise
+            LOG.debug("%s", error, exc_info=True)
+            path = escaped(os.fsdecode(error.filename))
+            self.app.stderr.write(f"{path}: {error.strerror}\n")
+            return REFUSED
 
     @functools.cached_property
     def repository(self) -> Repository:
@@ -155,7 +164,12 @@ class Command(command.Command):
 
         The function searches directories, and the cloud if a compared package is from there.
         Without either, None is returned.
+
+        :raises OSError: if a directory cannot be read.
         """
+        for each in directories:
+            # The catalogue takes a missing directory for an empty one.
+            os.scandir(each).close()
         catalogs: list[Catalog] = [DirectoryCatalog(each) for each in directories]
         if any(isinstance(each, PackageReference) for each in compared):
             catalogs.append(self.catalog)
@@ -220,15 +234,24 @@ class Command(command.Command):
 
 
 class Lister(Command, lister.Lister):
-    """A command that prints a table."""
+    """A command that prints a table.
+
+    :cvar nothing: a line in place of a table without rows; may be empty.
+    """
+
+    nothing = "Nothing was found."
 
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]
     ) -> int:
         rows = [_printable(row, parsed_args.formatter) for row in data]
-        code = super().produce_output(parsed_args, column_names, rows)
+        if rows or parsed_args.formatter != "table" or parsed_args.print_empty:
+            super().produce_output(parsed_args, column_names, rows)
+        elif self.nothing:
+            # cliff would print an empty line.
+            self.app.stderr.write(f"{self.nothing}\n")
         self.finish(parsed_args)
-        return code
+        return 0
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
         """Work after the table was printed, such as making a change; by default, do nothing."""

@@ -92,6 +92,8 @@ class PruneCache(base.Lister):
         $ openstack murano cache prune --max-size 10G
     """
 
+    nothing = ""
+
     _freed: int
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -130,6 +132,8 @@ class VerifyCache(base.Lister):
 
         $ openstack murano cache verify --directory /var/cache/murano/packages
     """
+
+    nothing = "No package is damaged."
 
     _damaged: Sequence[CachedPackage]
 

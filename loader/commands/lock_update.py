@@ -77,6 +77,8 @@ class UpdateLock(base.Lister):
         $ openstack murano lock update org.example.db
     """
 
+    nothing = "No package changes."
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(

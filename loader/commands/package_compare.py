@@ -20,6 +20,7 @@ class ComparePackages(base.Lister):
         $ openstack murano package compare org.example.db@1.2.0 ./org.example.db
     """
 
+    nothing = ""
     _code = 0
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -52,6 +52,8 @@ class UpdatePins(_EnvironmentCommand):
         $ openstack murano environment pins update production org.example.db@1.2.0
     """
 
+    nothing = "No package changes."
+
     _pins: EnvironmentPins
     _table: Table
     _has_changes: bool

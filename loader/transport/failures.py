@@ -54,6 +54,14 @@ _CLOSED_IN_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 # requests keeps only the message of a proxy's refusal.
 _REFUSED_BY_PROXY = re.compile(r"Tunnel connection failed: 4\d\d")
 
+_TIMEOUTS = (ksa_exceptions.ConnectTimeout, requests.Timeout)
+_CONNECTION_FAILURES = (
+    ksa_exceptions.ConnectFailure,
+    ksa_exceptions.UnknownConnectionError,
+    requests.ConnectionError,
+    *_TIMEOUTS,
+)
+
 _BAD_REQUEST = 400
 _SERVER_ERROR = 500
 # The server waited for the request too long, or gets too many.
@@ -130,11 +138,31 @@ def catalog_error(
             f"{response.headers.get('Content-Type', '')[:80]!r}"
         )
         happened = f"{happened}, but {answered}" if archives else answered
-    # The message of a refusal is the server's.
-    reason = shown(str(error)) if isinstance(error, ksa_exceptions.HttpError) else error
+    if isinstance(error, ksa_exceptions.HttpError):
+        # The message of a refusal is the server's.
+        reason = shown(str(error))
+    else:
+        reason = _connection_reason(error, name, request) or str(error)
     return kind(
         f"{name} {happened}{_through_proxy(request)}: {reason}{remedies.get(_status(error), '')}"
     )
+
+
+def _connection_reason(
+    error: BaseException, name: str, request: requests.PreparedRequest | None
+) -> str:
+    """Return why a server could not be reached, with its URL once; empty for other errors."""
+    if request is None or not isinstance(error, _CONNECTION_FAILURES):
+        return ""
+    if isinstance(error, _TIMEOUTS):
+        reason = "the request timed out"
+    else:
+        causes = [each for each in _causes(error) if isinstance(each, OSError)]
+        found = (each for each in causes if not isinstance(each, requests.RequestException))
+        reason = next((each.strerror for each in found if each.strerror), "")
+    url = urllib.parse.urlsplit(str(request.url))
+    server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+    return f"{server}: {reason}" if reason and server not in name else reason
 
 
 def _status(error: BaseException) -> int:

@@ -3,6 +3,7 @@
 """What all commands have in common: exit codes, references, safe output."""
 
 import pathlib
+import socket
 import uuid
 from collections.abc import Callable
 
@@ -91,3 +92,61 @@ def test_control_characters_do_not_reach_a_terminal(
     assert r"a\x1b[2J" in table
     plain = openstack.ok("package", "show", name, "-f", "value", "-c", "description").out
     assert plain == "a\\x1b[2J\\nb\n"
+
+
+def test_a_table_without_rows_is_a_line_and_other_formats_are_empty(
+    openstack: OpenStack, name: str
+) -> None:
+    listed = openstack.ok("package", "list", name)
+    assert (listed.out, listed.err) == ("", "Nothing was found.\n")
+    for form, out in (("value", ""), ("json", "[]\n")):
+        listed = openstack.ok("package", "list", name, "-f", form)
+        assert (listed.out, listed.err) == (out, "")
+    with_header = openstack.ok("package", "list", name, "--print-empty")
+    assert "| Name |" in with_header.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["build", "missing"],
+        ["compare", "./missing", "./here"],
+        ["compare", "./here", "./missing"],
+        ["compare", "./here", "./here", "--path", "missing"],
+        ["check", "here", "--against", "./missing"],
+        ["diff", "./here", "./missing"],
+        ["publish", "missing"],
+    ],
+)
+def test_a_missing_path_is_one_plain_sentence(
+    openstack: OpenStack,
+    name: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+) -> None:
+    packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    monkeypatch.chdir(tmp_path)
+    result = openstack.run("package", *command)
+    assert (result.code, result.err) == (1, "missing: No such file or directory\n")
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    openstack: OpenStack, published: dict[str, str], name: str, tmp_path: pathlib.Path
+) -> None:
+    source = packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    target = tmp_path / "missing" / "package.zip"
+    built = openstack.run("package", "build", source, "--file", target)
+    assert built.code == 1
+    assert f"cannot write {target}: No such file or directory; name a file in" in built.err
+    saved = openstack.run("package", "save", name, "--file", target)
+    assert (saved.code, saved.err) == (1, f"{target}: No such file or directory\n")
+
+
+def test_a_server_that_does_not_listen_is_named_once(tmp_path: pathlib.Path, glare: Client) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        result = OpenStack(tmp_path, url, glare.token).run("package", "list")
+    assert result.code == 4
+    assert result.err == f"Glare at {url} did not answer: Connection refused\n"
