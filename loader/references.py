@@ -40,10 +40,8 @@ class PackageReference:
         """
         if _is_id(text):
             return cls(id=text.lower())
-        fqn, separator, written = text.partition("@")
-        # An empty range means 0.x in a manifest, but hardly here.
-        spec = VersionSpec.of(written or "@") if separator else VersionSpec.of("*")
-        return cls(check_required_name(fqn), spec)
+        fqn, spec = split_range(text)
+        return cls(check_required_name(fqn), VersionSpec.of("*") if spec is None else spec)
 
     def __str__(self) -> str:
         if self.id:
@@ -52,6 +50,16 @@ class PackageReference:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self})"
+
+
+def split_range(text: str) -> tuple[str, VersionSpec | None]:
+    """Split ``NAME@RANGE`` into the name and the range; None without a range.
+
+    :raises InvalidRange: if the range is not valid; it cannot be empty.
+    """
+    name, separator, written = text.partition("@")
+    # VersionSpec reads an empty range as in a manifest, where it means 0.x.
+    return name, VersionSpec.of(written or "@") if separator else None
 
 
 def _is_id(text: str) -> bool:

@@ -24,7 +24,7 @@ class CheckRule(enum.StrEnum):
     """``Version`` is missing, or 0.0.0 in a comparison, so that any change is allowed. Add a
     version; in a directory ``dev``, ``package release`` sets it."""
     FILE_UNLISTED = "file-unlisted"
-    """``Classes`` does not list a class file, so nobody can use its classes. List them, or remove
+    """``Classes`` does not list a class file, so its classes cannot be used. List them, or remove
     the file."""
     FORM_MISSING = "form-missing"
     """The file of ``UI`` is missing, so the dashboard cannot show a form. Add the file, or remove

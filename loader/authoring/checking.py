@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
-from glare_murano.package import Archive, Contents, InvalidPackage, Problem, Version, read_contents
+from glare_murano.package import Archive, Contents, InvalidPackage, Problem, read_contents
 from glare_murano.package.archive import Source
 from glare_murano.package.classes import ClassSource, read_sources
 from glare_murano.package.contents import CLASSES_DIRECTORY, FORMS_DIRECTORY, read_class_files
@@ -26,6 +26,7 @@ from loader.authoring.check_rules import CheckRule
 from loader.authoring.findings import Finding, Level
 from loader.catalogs.directory import DEV
 from loader.compatibility import (
+    UNVERSIONED,
     Requirements,
     Verdict,
     compare,
@@ -35,7 +36,6 @@ from loader.compatibility import (
 )
 from loader.compatibility.nodes import entries, is_expression, pairs
 
-_UNVERSIONED = Version("0.0.0")
 _CLASS_SUFFIXES = (".yaml", ".yml")
 
 
@@ -92,7 +92,7 @@ def check_version(
         return []
     with Archive.open(place) as archive:
         line = _manifest_line(archive, "Version")
-    if verdict.declared == _UNVERSIONED:
+    if verdict.declared == UNVERSIONED:
         message = f"the release of these changes needs {verdict.smallest} or newer"
         return [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_MISSING, message, Level.WARNING)]
     found = [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_SMALL, str(verdict))]

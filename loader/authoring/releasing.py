@@ -30,9 +30,8 @@ from glare_murano.package.safe_yaml import MAX_SIZE
 from loader import errors
 from loader.authoring import local_packages
 from loader.catalogs.directory import DEV
-from loader.compatibility import Comparison, Requirements, Verdict, compare
+from loader.compatibility import UNVERSIONED, Comparison, Requirements, Verdict, compare
 
-_UNVERSIONED = Version("0.0.0")
 _FIRST = Version("0.1.0")
 # The ranges of requirements in dev, while versioning is off.
 _UNVERSIONED_RANGES = frozenset(map(VersionSpec.of, (None, "0.0", "0.0.0", "*")))
@@ -193,7 +192,7 @@ def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirem
 def _proposed(manifest: Manifest, comparison: Comparison | None) -> Version:
     declared = manifest.version
     if comparison is None:
-        return _FIRST if declared == _UNVERSIONED else declared
+        return _FIRST if declared == UNVERSIONED else declared
     return max(declared, comparison.required_version(comparison.old_version))
 
 
@@ -209,7 +208,7 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that a manifest has the written values, in spite of anchors and the like."""
+    """Check that a manifest has the written values: anchors, for example, can prevent that."""
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)
         written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}

@@ -134,7 +134,7 @@ class Command(command.Command):
 
     @contextlib.contextmanager
     def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
-        """Fetch the archive of a package of the repository; a path stays as it is.
+        """Fetch the archive of a package of the repository; a path is yielded unchanged.
 
         :raises NotFound: if the repository does not have it.
         """

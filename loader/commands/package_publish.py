@@ -122,7 +122,7 @@ class PublishPackages(base.Lister):
         if arguments.if_exists == "fail":
             publication.check_unpublished(steps)
         if arguments.dry_run:
-            publication.rehearse(self.repository, steps, arguments.visibility)
+            publication.check_by_service(self.repository, steps, arguments.visibility)
         return steps
 
     def _publish(

@@ -132,7 +132,7 @@ class UnyankPackage(_ChangePackage):
 
 
 class DeactivatePackage(_ChangePackage):
-    """Stop a version of a package: nobody can load or download it.
+    """Stop a version of a package: it can neither be loaded nor downloaded.
 
     By default only administrators may. For example::
 
@@ -168,7 +168,7 @@ class DeletePackages(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_package(parser, "packages", nargs="+", metavar="<package>")
-        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

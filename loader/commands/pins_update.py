@@ -75,7 +75,7 @@ class UpdatePins(_EnvironmentCommand):
             "--no-deploy",
             action="store_true",
             help="Leave the changes in a session of the environment, and show its id; nothing "
-            "changes before somebody deploys it.",
+            "changes before the session is deployed.",
         )
         extent.add_argument(
             "--wait", action="store_true", help="Wait for the end of the deployment."
@@ -87,7 +87,7 @@ class UpdatePins(_EnvironmentCommand):
             metavar="<seconds>",
             help=f"The longest wait of --wait (default: {_TIMEOUT:g}).",
         )
-        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:

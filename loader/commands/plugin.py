@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The plug-in of the ``openstack`` command, which then finds ours by entry points."""
+"""The plug-in of the ``openstack`` command; the commands themselves are entry points."""
 
 import argparse
 
@@ -12,5 +12,5 @@ DEFAULT_API_VERSION = "1"
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Return the parser of the global options as it is, since none of them is ours."""
+    """Return the parser of the global options unchanged: the plug-in has no global option."""
     return parser

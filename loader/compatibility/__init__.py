@@ -9,9 +9,15 @@ from loader.compatibility.changes import Change, Part, Place, Rule
 from loader.compatibility.compare import Comparison, DifferentPackages, compare
 from loader.compatibility.expressions import YaqlMissing
 from loader.compatibility.hierarchy import Requirements
-from loader.compatibility.next_version import Verdict, raised_part, smallest_version
+from loader.compatibility.next_version import (
+    UNVERSIONED,
+    Verdict,
+    raised_part,
+    smallest_version,
+)
 
 __all__ = [
+    "UNVERSIONED",
     "Change",
     "Comparison",
     "DifferentPackages",

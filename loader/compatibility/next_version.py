@@ -22,7 +22,8 @@ import dataclasses
 from glare_murano.package import Version
 from loader.compatibility.changes import Part
 
-_UNVERSIONED = Version("0.0.0")
+# Versioning is off: any change is allowed after this version.
+UNVERSIONED = Version("0.0.0")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Verdict:
     @property
     def is_enough(self) -> bool:
         """True if the declared version may be released."""
-        if _plain(self.old) == _UNVERSIONED:
+        if _plain(self.old) == UNVERSIONED:
             return True
         # Only pre-releases of one version follow each other below the smallest version.
         is_newer: bool = self.declared > self.old
@@ -69,7 +70,7 @@ def raised_part(old: Version, part: Part) -> Part:
 def smallest_version(old: Version, part: Part) -> Version:
     """Return the smallest version after an old one for changes of a part."""
     major, minor, patch = old.major, old.minor, old.patch
-    if old.prerelease or _plain(old) == _UNVERSIONED:
+    if old.prerelease or _plain(old) == UNVERSIONED:
         return _plain(old)
     raised = raised_part(old, part)
     if raised is Part.MAJOR:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano 16's interfaces of package loaders, plug-in loaders and packages, over ours."""
+"""Adapters of this project's loader and packages to the interfaces of Murano 16."""
 
 import functools
 import logging
@@ -218,7 +218,7 @@ def _how_to_move(error: errors.NoSuchPackage) -> str:
 
 
 class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
-    """The engine's package object over one of ours."""
+    """The engine's package object over a package of the loader."""
 
     def __init__(self, loader: EnginePackageLoader, package: Package) -> None:
         """Make a package, whose classes are parsed when the engine needs them."""
@@ -276,7 +276,7 @@ class PluginLoader:
         return load_extensions(CONF.murano.enabled_plugins)
 
     def register_in_loader(self, package_loader: Any) -> None:
-        """Add the extension packages to a task's loader, ours or Murano's."""
+        """Add the extension packages to a task's loader, of this project or of Murano."""
         for package in self.packages:
             package_loader.register_package(EngineExtension(package_loader, package))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``murano-glare-engine``: Murano's engine, which loads packages by ours.
+"""The command ``murano-glare-engine``: Murano's engine with this project's package loader.
 
-It takes the options and the configuration files of ``murano-engine``, and checks them
-before the service starts.
+The command takes the options and the configuration files of ``murano-engine``, and checks
+them before the service starts.
 """
 
 import importlib.metadata

@@ -29,8 +29,6 @@ from loader.version_changes import VersionChange
 Table = Mapping[str, str | Sequence[str] | None]
 
 _PATCH = "application/env-model-json-patch"
-
-
 # In seconds.
 _POLL_INTERVAL = 2.0
 

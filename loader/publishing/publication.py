@@ -168,10 +168,10 @@ def publish(
         repository.publish(packages[start : start + wire.MAX_PUBLICATIONS], visibility)
 
 
-def rehearse(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
+def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
     """Let Glare check a publication, if everything is uploaded already; nothing is changed.
 
-    Glare checks rights, and whether the packages of others that are required are still there.
+    Glare checks rights, and that required packages of others still exist.
 
     :raises CatalogError: if Glare would refuse the publication.
     """

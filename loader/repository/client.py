@@ -35,8 +35,9 @@ class Repository(abc.ABC):
 
     >>> repository = GlareRepository(session)
     >>> draft = repository.create("org.example.db", Version("1.2.0"))
-    >>> with open("org.example.db.zip", "rb") as archive:
-    ...     draft = repository.upload(draft, archive)
+    >>> path = pathlib.Path("org.example.db.zip")
+    >>> with path.open("rb") as archive:
+    ...     draft = repository.upload(draft, archive, path.stat().st_size)
     >>> repository.publish([draft], "private")
 
     :cvar title: the service's name in messages.

@@ -7,8 +7,9 @@ import fnmatch
 import re
 from collections.abc import Iterator, Mapping
 
-from glare_murano.package import InvalidName, VersionSpec
+from glare_murano.package import InvalidName
 from glare_murano.package.errors import quoted
+from loader.references import split_range
 from loader.repository.client import Repository
 from loader.repository.stored_package import Selection, StoredPackage, newest
 
@@ -41,11 +42,9 @@ class Search:
         :raises InvalidRange: if the range is not valid.
         :raises CatalogError: if Glare refuses a filter, or does not answer.
         """
-        name, separator, written = self.pattern.partition("@")
+        name, spec = split_range(self.pattern)
         if not _PATTERN.match(name or "*"):
             raise InvalidName(f"{quoted(name)} is not a name, or a part of one with *")
-        # An empty range means 0.x in a manifest, but hardly here.
-        spec = VersionSpec.of(written or "@") if separator else None
         defining = repository.subclasses(self.subclass_of) if self.subclass_of else None
         is_filtered = spec is not None or defining is not None
         selection = self._selection(name, newest=not (self.all_versions or is_filtered))
