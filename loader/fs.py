@@ -5,26 +5,89 @@
 Every function raises ``OSError`` if its operation fails.
 """
 
+import contextlib
 import errno
 import os
 import pathlib
 import shutil
+import stat
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import IO
 
 # Shortages of the process or the server, which say nothing about the file.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Replace or create a file; after a failure, an old file is unchanged."""
-    new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        new.write_bytes(data)
-        sync(new)
+    """Replace or create a file; after a failure, an old file is unchanged.
+
+    :raises FileExistsError: if the path is a directory, or a device.
+    """
+    with replaced(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
+    """Replace or create a file by what is written inside; after a failure it is unchanged.
+
+    :raises FileExistsError: if the path is a directory, or a device.
+    """
+    check_replaceable(path)
+    with _new_file(path) as (file, new):
+        yield file
+        _complete(file)
         new.replace(path)
+
+
+@contextlib.contextmanager
+def created(path: pathlib.Path) -> Iterator[IO[bytes]]:
+    """Create a file of what is written inside; after a failure it is missing.
+
+    :raises FileExistsError: if the path exists.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    with _new_file(path) as (file, new):
+        yield file
+        _complete(file)
+        try:
+            # Unlike a renaming, a link does not replace a file.
+            path.hardlink_to(new)
+        except PermissionError:
+            # A file system without links, such as that of a USB stick.
+            new.rename(path)
+
+
+def check_replaceable(path: pathlib.Path) -> None:
+    """Refuse to replace what is not a file, such as ``/dev/null``.
+
+    :raises FileExistsError: if the path is a directory, or a device.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileExistsError(errno.EEXIST, "exists, and is not a file", str(path))
+
+
+@contextlib.contextmanager
+def _new_file(path: pathlib.Path) -> Iterator[tuple[IO[bytes], pathlib.Path]]:
+    """Open a file beside another one, and remove it in the end; errors name the other one."""
+    new = path.with_name(f".{path.name[:32]}.{uuid.uuid4().hex}")
+    try:
+        with open(new, "xb") as file:
+            yield file, new
+    except OSError as error:
+        if error.filename in (None, str(new)):
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         new.unlink(missing_ok=True)
+
+
+def _complete(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def remove(path: pathlib.Path) -> None:

@@ -8,6 +8,7 @@ read, and declared sizes are compared with the number of bytes.
 
 import abc
 import contextlib
+import errno
 import io
 import os
 import pathlib
@@ -25,6 +26,7 @@ from typing import IO, Self
 
 from glare_murano.package import archive_rules
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, Entry, Limits, refusal
+from glare_murano.package.errors import InvalidArchive
 from glare_murano.package.manifest import MANIFEST_FILE
 from glare_murano.package.rules import Rule
 
@@ -45,6 +47,7 @@ _ZIP64_END_SIZE = 56 + 20
 # The earliest time that a ZIP file can hold.
 _PACKED_TIME = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
+_NO_FILE = "is neither a file nor a directory"
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 # Files of version control, editors and desktops, which are never published.
@@ -199,6 +202,8 @@ class Archive(abc.ABC):
                     if count > entry.size:
                         break
                     yield chunk
+        except InvalidArchive:
+            raise
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
             raise refusal(Rule.ENTRY_DATA, entry.path, f"cannot be read: {error}") from error
         if count != entry.size:
@@ -215,7 +220,9 @@ class _ZipArchive(Archive):
     def __init__(self, source: Source, limits: Limits) -> None:
         with contextlib.ExitStack() as stack:
             if isinstance(source, str | os.PathLike):
-                source = stack.enter_context(open(source, "rb"))
+                source = stack.enter_context(open(source, "rb", opener=_open_at_once))
+                if not _is_file(source):
+                    raise refusal(Rule.ARCHIVE_FORMAT, "archive", _NO_FILE)
             size = source.seek(0, os.SEEK_END)
             archive_rules.check_size(size, limits)
             self._zip = stack.enter_context(_opened(source, limits))
@@ -272,7 +279,30 @@ class _DirectoryArchive(Archive):
         super().__init__(files)
 
     def _stream(self, entry: Entry) -> IO[bytes]:
-        return open(self._root / entry.path, "rb")
+        # The file may have been replaced since the directory was read.
+        try:
+            stream = open(self._root / entry.path, "rb", opener=_open_no_link)  # noqa: SIM115
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise refusal(Rule.ENTRY_TYPE, entry.path, "is a link") from error
+            raise
+        if not _is_file(stream):
+            stream.close()
+            raise refusal(Rule.ENTRY_TYPE, entry.path, _NO_FILE)
+        return stream
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a named pipe does not wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return _open_at_once(path, flags | os.O_NOFOLLOW)
+
+
+def _is_file(stream: IO[bytes]) -> bool:
+    return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
 def _make_directories(root: pathlib.Path, path: str, made: set[str]) -> None:
@@ -331,7 +361,7 @@ def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> 
         if not info.filename:
             raise refusal(Rule.PATH_ESCAPE, "''", "an entry has no name")
         if kind not in (0, stat.S_IFDIR if _is_directory(info) else stat.S_IFREG):
-            raise refusal(Rule.ENTRY_TYPE, info.filename, "is neither a file nor a directory")
+            raise refusal(Rule.ENTRY_TYPE, info.filename, _NO_FILE)
         least = _LOCAL_HEADER_SIZE + len(info.orig_filename) + info.compress_size
         if info.header_offset < 0 or info.header_offset + least > end:
             raise refusal(Rule.ENTRY_OVERLAP, info.filename, "shares its bytes with another entry")
@@ -368,7 +398,7 @@ def _zip_entry(info: zipfile.ZipInfo) -> Entry:
 def _file_entry(path: str, relative: str) -> Entry:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise refusal(Rule.ENTRY_TYPE, relative, "is neither a file nor a directory")
+        raise refusal(Rule.ENTRY_TYPE, relative, _NO_FILE)
     return Entry(relative, status.st_size, bool(status.st_mode & stat.S_IXUSR))
 
 

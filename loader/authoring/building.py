@@ -7,8 +7,6 @@ Nothing is published; ``publishing/publication`` packs directories by itself.
 
 import hashlib
 import pathlib
-import uuid
-from typing import IO
 
 from glare_murano.package import Archive, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
@@ -41,26 +39,18 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
                 f"{target} would be a file of the package in {place}; name a file outside with "
                 f"--file"
             )
-        new = target.with_name(f".{uuid.uuid4().hex}.zip")
         try:
-            with _new_file(new, target) as stream:
+            with fs.replaced(target) as stream:
                 archive.pack(stream)
-                check_size(stream.tell(), DEFAULT_LIMITS)
-            with open(new, "rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            fs.sync(new)
-            new.replace(target)
-        finally:
-            new.unlink(missing_ok=True)
-    return LocalPackage(str(place), target, contents, digest, target.stat().st_size)
-
-
-def _new_file(path: pathlib.Path, target: pathlib.Path) -> IO[bytes]:
-    """Open a new file beside another one, which it will replace."""
-    try:
-        return open(path, "xb")
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {target}: {error.strerror}; name a file in a writable directory with "
-            f"--file"
-        ) from error
+                size = stream.tell()
+                check_size(size, DEFAULT_LIMITS)
+        except OSError as error:
+            if error.filename != str(target):
+                raise
+            raise BuildError(
+                f"cannot write {target}: {error.strerror}; name a file in a writable directory "
+                f"with --file"
+            ) from error
+    with open(target, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return LocalPackage(str(place), target, contents, digest, size)

@@ -15,6 +15,7 @@ import hashlib
 import json
 import pathlib
 import posixpath
+import stat
 import urllib.parse
 import uuid
 from collections.abc import Iterable, Iterator
@@ -34,7 +35,7 @@ from glare_murano.package import (
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.errors import quoted, shown
 from glare_murano.package.manifest import check_full_name
-from loader import errors
+from loader import errors, fs
 from loader.transport import download, failures, retries, sessions
 from loader.transport.download import Download
 
@@ -79,7 +80,10 @@ def read(place: str) -> list[Entry]:
     """
     digest = ""
     if is_url(place):
-        place, _, digest = place.partition("#sha256=")
+        place, fragment, digest = place.partition("#")
+        if fragment and not digest.startswith("sha256="):
+            raise BundleError(f"#{digest} is not #sha256=DIGEST, which may follow a URL")
+        digest = digest.removeprefix("sha256=")
     content = b"".join(_open(place, _MAX_BUNDLE, bool(digest)))
     if digest:
         _check_digest(place, hashlib.sha256(content).hexdigest(), digest)
@@ -108,7 +112,7 @@ def write(path: pathlib.Path, entries: Iterable[Entry]) -> None:
     listed = [
         {"Name": e.fqn, "Version": e.version, "Url": e.place, "Sha256": e.digest} for e in entries
     ]
-    path.write_text(json.dumps({"Packages": listed}, indent=2) + "\n")
+    fs.replace(path, (json.dumps({"Packages": listed}, indent=2) + "\n").encode())
 
 
 def _entry(item: object, bundle: str) -> Entry:
@@ -177,6 +181,8 @@ def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
 
     :raises BundleError: if it cannot be read, or is larger.
     """
+    if is_url(place):
+        _check_url(place, allow_plain)
     size = 0
     for piece in _download(place, allow_plain) if is_url(place) else _read(place):
         size += len(piece)
@@ -187,11 +193,32 @@ def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
 
 def _read(path: str) -> Iterator[bytes]:
     try:
+        # A named pipe would wait for a writer.
+        if not stat.S_ISREG(pathlib.Path(path).stat().st_mode):
+            raise BundleError(f"{path} is not a file")
         with open(path, "rb") as file:
             while piece := file.read(_CHUNK):
                 yield piece
     except OSError as error:
         raise BundleError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise BundleError(f"{quoted(path)} is not a path: {error}") from error
+
+
+def _check_url(url: str, allow_plain: bool) -> None:
+    """Refuse a URL before a request is sent.
+
+    :raises BundleError: if it has credentials, or no TLS where it is needed.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError as error:
+        raise BundleError(f"{quoted(url)} is not a URL: {error}") from error
+    if "@" in parts.netloc:
+        host = parts.netloc.rpartition("@")[2]
+        raise BundleError(f"the URL at {host} has a user or a password; no credentials are sent")
+    if not allow_plain and parts.scheme != "https":
+        raise _unencrypted(url)
 
 
 def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
@@ -219,11 +246,18 @@ def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
 
 
 def _check_encrypted(response: requests.Response) -> None:
-    """Refuse a URL without TLS, or a redirection to one."""
+    """Refuse a redirection to a URL without TLS.
+
+    :raises BundleError: if there is one.
+    """
     for answer in (*response.history, response):
         if not answer.url.lower().startswith("https://"):
             response.close()
-            raise BundleError(
-                f"{answer.url} is not encrypted, and its SHA-256 is not known; use https, add "
-                f"Sha256 to an entry of the bundle, or #sha256=DIGEST to the URL of a bundle"
-            )
+            raise _unencrypted(answer.url)
+
+
+def _unencrypted(url: str) -> BundleError:
+    return BundleError(
+        f"{url} is not encrypted, and its SHA-256 is not known; use https, add Sha256 to an entry "
+        f"of the bundle, or #sha256=DIGEST to the URL of a bundle"
+    )

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from glare_murano.package import VersionSpec
 from glare_murano.wire import Query, Release
-from loader import errors, resolution
+from loader import errors, fs, resolution
 from loader.catalogs.base import Catalog
 from loader.publishing import bundles
 from loader.publishing.bundles import Entry
@@ -45,19 +45,15 @@ def file_name(release: Release) -> str:
 def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report) -> None:
     """Save the archive of a release, and check its digest.
 
+    A process that is killed leaves no file of this name.
+
     :raises FileExistsError: if there is a file already.
     :raises DigestMismatch: if the archive has another digest; then there is no file.
     :raises CatalogError: if the download fails.
     :raises OSError: if the file cannot be written.
     """
-    try:
-        with open(path, "xb") as file:
-            file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
-    except FileExistsError:
-        raise
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    with fs.created(path) as file:
+        file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
 
 
 def checked(

@@ -6,7 +6,9 @@ import dataclasses
 import hashlib
 import http.server
 import json
+import os
 import pathlib
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -208,3 +210,43 @@ def test_a_missing_file_is_an_error_of_its_url(
     del sites.site.files["/package.zip"]
     with pytest.raises(BundleError, match=r"package\.zip: .*404"):
         _fetched(f"{sites.secure}/packages.bundle", tmp_path / "1")
+
+
+def test_plain_http_without_a_digest_is_refused_before_a_request(sites: Sites, name: str) -> None:
+    sites.add(name)
+    with pytest.raises(BundleError, match="is not encrypted"):
+        bundles.read(f"{sites.site.url}/packages.bundle")
+    assert sites.site.authorizations == []
+
+
+def test_a_password_in_a_url_is_neither_sent_nor_shown(
+    sites: Sites, name: str, tmp_path: pathlib.Path
+) -> None:
+    bundle = sites.add(name, Url=f"https://me:secret@{sites.secure.removeprefix('https://')}/a")
+    with pytest.raises(BundleError, match="no credentials are sent") as caught:
+        bundles.read(_with_digest(sites.site.url.replace("//", "//me:secret@"), bundle))
+    assert "secret" not in str(caught.value)
+    assert sites.site.authorizations == []
+    with pytest.raises(BundleError, match="no credentials are sent") as caught:
+        _fetched(f"{sites.secure}/packages.bundle", tmp_path / "1")
+    assert "secret" not in str(caught.value)
+    assert sites.site.authorizations == [None]
+
+
+def test_another_digest_than_sha_256_is_not_ignored(sites: Sites, name: str) -> None:
+    sites.add(name)
+    for fragment in ("sha512=00", "sha256", "SHA-256=00"):
+        with pytest.raises(BundleError, match=f"#{fragment} is not #sha256=DIGEST"):
+            bundles.read(f"{sites.secure}/packages.bundle#{fragment}")
+
+
+@pytest.mark.parametrize("place", ["a\0b.zip", "a\ud800.zip", "http://[::1", "pipe.zip"])
+def test_a_place_that_cannot_be_opened_is_named(
+    name: str, tmp_path: pathlib.Path, place: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe.zip")
+    bundle = tmp_path / "packages.bundle"
+    entry = {"Name": name, "Version": "1.0.0", "Url": place, "Sha256": "0" * 64}
+    bundle.write_text(json.dumps({"Packages": [entry]}))
+    with pytest.raises(BundleError, match=re.escape(repr(place)[1:-1])):
+        _fetched(str(bundle), tmp_path / "1")

@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from glare_murano.package import VersionSpec
+from loader.catalogs.glare import GlareCatalog
+from loader.publishing import saving
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -37,6 +40,20 @@ def test_no_file_is_replaced(
     target.write_text("precious")
     assert openstack.run("package", "save", name, "--file", target).code == 1
     assert target.read_text() == "precious"
+
+
+def test_a_package_that_was_saved_in_part_has_no_name(
+    glare: Client, project: str, name: str, tmp_path: pathlib.Path
+) -> None:
+    """What a process has written when it is killed."""
+    glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))
+    catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url)
+    target = tmp_path / "package.zip"
+    seen = []
+    release, _ = saving.choose(catalog, name, VersionSpec.of("*"))
+    saving.save(catalog, release, target, lambda *_: seen.append(target.exists()))
+    assert seen == [False]
+    assert target.exists()
 
 
 def test_a_bundle_of_a_closure_is_published_in_another_cloud(

@@ -5,6 +5,7 @@
 import errno
 import os
 import pathlib
+import stat
 from typing import Any
 
 import pytest
@@ -69,3 +70,56 @@ def test_the_old_file_stays_if_the_disk_fails(
 
     assert path.read_bytes() == b"before"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_device_or_a_directory_is_not_replaced(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(FileExistsError, match="is not a file"):
+            fs.replace(path, b"after")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_new_file_has_its_name_when_it_is_complete(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "file"
+    with fs.created(path) as file:
+        file.write(b"content")
+        assert not path.exists()
+    assert path.read_bytes() == b"content"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(path: pathlib.Path) -> None:
+    new = path.with_name("new")
+    with pytest.raises(FileExistsError), fs.created(new):
+        new.write_bytes(b"of another process")
+    with pytest.raises(FileExistsError), fs.created(path):
+        pass
+    assert new.read_bytes() == b"of another process"
+    assert path.read_bytes() == b"before"
+    assert sorted(path.parent.iterdir()) == [path, new]
+
+
+def test_a_new_file_is_made_without_links(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "no links")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with fs.created(tmp_path / "file") as file:
+        file.write(b"content")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"content"]
+
+
+def test_an_error_names_the_file_and_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    def fill() -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="full") as caught, fs.created(tmp_path / "file"):
+        fill()
+    assert caught.value.filename == str(tmp_path / "file")
+    with pytest.raises(FileNotFoundError) as missing, fs.created(tmp_path / "none" / "file"):
+        pass
+    assert missing.value.filename == str(tmp_path / "none" / "file")
+    assert list(tmp_path.iterdir()) == []

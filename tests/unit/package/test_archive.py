@@ -828,6 +828,12 @@ class TestLimits:
         assert rules_on_opening(directory, limits) == [rule]
 
 
+def test_a_path_that_is_not_a_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert rules_on_opening(tmp_path / "pipe") == ["archive-format"]
+    assert rules_on_opening("/dev/zero") == ["archive-format"]
+
+
 class TestFolder:
     @pytest.fixture
     def directory(self, tmp_path):
@@ -873,6 +879,24 @@ class TestFolder:
                 archive.unpack(tmp_path / "target")
         assert [problem.rule for problem in caught.value.problems] == ["entry-size"]
         assert [path.name for path in tmp_path.iterdir()] == ["package"]
+
+    def test_a_file_that_is_replaced_by_a_link_after_it_was_opened_is_refused(self, directory):
+        with Archive.open(directory) as archive:
+            secret = directory.parent / "secret"
+            secret.write_bytes(MANIFEST)
+            (directory / "manifest.yaml").unlink()
+            (directory / "manifest.yaml").symlink_to(secret)
+            with pytest.raises(InvalidArchive) as caught:
+                archive.verify()
+        assert [problem.rule for problem in caught.value.problems] == ["entry-type"]
+
+    def test_a_file_that_is_replaced_by_a_named_pipe_is_refused_at_once(self, directory):
+        with Archive.open(directory) as archive:
+            (directory / "manifest.yaml").unlink()
+            os.mkfifo(directory / "manifest.yaml")
+            with pytest.raises(InvalidArchive) as caught:
+                archive.verify()
+        assert [problem.rule for problem in caught.value.problems] == ["entry-type"]
 
     @pytest.mark.parametrize(
         "leftover",
