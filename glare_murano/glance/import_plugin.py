@@ -42,6 +42,7 @@ MAX_PROPERTIES = 60 * 1024
 
 _CHUNK_SIZE = 128 * 1024
 _FILE_URL = "file://"
+_FROM_STAGING = "glance-direct"
 # Behind the name of a staged file, whose owner Glance's cleaner finds before the first dot.
 _SUFFIX = ".murano"
 
@@ -52,28 +53,42 @@ def get_flow(
     image_id: str,
     action_wrapper: Any,
     backend: Collection[str | None],
+    import_req: Mapping[str, Any],
     **_: Any,
 ) -> linear_flow.Flow:
     """Return the flow that Glance adds to an import.
 
     :param action_wrapper: Glance's way to change an image that is being imported.
     :param backend: the stores to import to.
+    :param import_req: the request of the client.
     """
     name = f"{task_type}-MuranoPackage-{task_id}"
-    return linear_flow.Flow(task_type).add(ReadPackage(name, image_id, action_wrapper, backend))
+    is_staged = import_req["method"]["name"] == _FROM_STAGING
+    reading = ReadPackage(name, image_id, action_wrapper, backend, is_staged)
+    return linear_flow.Flow(task_type).add(reading)
 
 
 class ReadPackage(task.Task):  # type: ignore[misc]
     """Reads a staged archive, and writes the properties of its package."""
 
     def __init__(
-        self, name: str, image_id: str, action_wrapper: Any, stores: Collection[str | None]
+        self,
+        name: str,
+        image_id: str,
+        action_wrapper: Any,
+        stores: Collection[str | None],
+        is_staged: bool,
     ) -> None:
-        """Prepare the task, without a look at the image: an import may change its format."""
+        """Prepare the task, without a look at the image: an import may change its format.
+
+        :param is_staged: whether the owner has staged the data; otherwise Glance fetches it,
+            and reverts that itself.
+        """
         super().__init__(name=name)
         self._image_id = image_id
         self._action_wrapper = action_wrapper
         self._stores = stores
+        self._is_staged = is_staged
         # The staged file, once the image is known to be a package.
         self._staged: pathlib.Path | None = None
 
@@ -109,14 +124,15 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         try:
             # Without the lock, another import may have begun.
             self._action_wrapper.assert_task_lock()
-            self._staged.unlink(missing_ok=True)
             if not isinstance(result, failure.Failure):
                 image = internals.get_image(self._image_id)
                 written = {name for name in image.properties if name.startswith(images.PREFIX)}
                 internals.write_properties(self._image_id, {}, written)
-            with self._action_wrapper as action:
-                action.remove_importing_stores(self._stores)
-                action.set_image_attribute(status=internals.QUEUED)
+            if self._is_staged:
+                self._staged.unlink(missing_ok=True)
+                with self._action_wrapper as action:
+                    action.remove_importing_stores(self._stores)
+                    action.set_image_attribute(status=internals.QUEUED)
         except Exception:
             # The tasks before this one must be reverted as well.
             LOG.exception("The import of image %s could not be reverted", self._image_id)

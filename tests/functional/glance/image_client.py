@@ -63,9 +63,9 @@ class ImageClient:
 
         def finished() -> dict[str, Any] | None:
             image = self.show(image_id)
-            # Glance's lock is dropped last. After a kill, an active image may keep it.
-            is_refused = image["status"] == "queued" and "os_glance_import_task" not in image
-            return image if is_refused or image["status"] == "active" else None
+            # Glance's lock is dropped last, and SQLite is locked until then.
+            is_final = image["status"] in ("active", "queued")
+            return image if is_final and "os_glance_import_task" not in image else None
 
         found: dict[str, Any] = processes.wait_until(finished, f"the import of {image_id}")
         return found

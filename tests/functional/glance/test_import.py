@@ -4,16 +4,31 @@
 
 import hashlib
 import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
 
 from glare_murano import images as form
 from tests import packages
-from tests.functional.glance import service
+from tests.functional.glance import service, web
 from tests.functional.glance.image_client import ImageClient
 
 NAME = "org.example.db"
 
 
-def test_a_package_is_read_and_stored(images: ImageClient, glance: service.Glance) -> None:
+@pytest.fixture
+def nothing_staged(glance: service.Glance) -> Iterator[None]:
+    """No file stays in the staging area."""
+    yield
+    assert list(glance.staging.iterdir()) == []
+
+
+@pytest.mark.usefixtures("nothing_staged")
+def test_a_package_is_read_and_stored(images: ImageClient) -> None:
     data = packages.package(NAME, "1.2.0", Require={"org.example.log": ">=1,<2"}, Tags=["SQL"])
 
     found = images.publish_draft(NAME, "1.2.0", data)
@@ -28,22 +43,16 @@ def test_a_package_is_read_and_stored(images: ImageClient, glance: service.Glanc
     assert json.loads(found["murano_tags"]) == ["SQL"]
     assert found["murano_sha256"] == hashlib.sha256(data).hexdigest()
     assert images.request("GET", f"/v2/images/{found['id']}/file").content == data
-    assert list(glance.staging.iterdir()) == []
     assert form.PUBLISHED not in found
 
 
-def test_a_refused_import_names_the_reason_and_can_be_tried_again(
-    images: ImageClient, glance: service.Glance
-) -> None:
-    data = packages.package(NAME, Version="one")
+@pytest.mark.usefixtures("nothing_staged")
+def test_a_refused_import_names_the_reason_and_can_be_tried_again(images: ImageClient) -> None:
+    refused = images.publish_draft(NAME, "1.0.0", packages.package(NAME, "one"))
 
-    refused = images.publish_draft(NAME, "1.0.0", data)
-
-    reason = "Version, line 9: 'one' is not a valid version"
     assert refused["status"] == "queued"
-    assert refused[form.REFUSAL].startswith("Version")
-    assert "[manifest-version]" in refused[form.REFUSAL], reason
-    assert list(glance.staging.iterdir()) == []
+    assert "'one'" in refused[form.REFUSAL]
+    assert refused[form.REFUSAL].endswith("[manifest-version]")
     tasks = images.request("GET", f"/v2/images/{refused['id']}/tasks").json()["tasks"]
     assert [task["message"] for task in tasks] == [refused[form.REFUSAL]]
 
@@ -51,3 +60,131 @@ def test_a_refused_import_names_the_reason_and_can_be_tried_again(
     assert found["status"] == "active"
     assert form.REFUSAL not in found
     assert found[form.VERSION] == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        pytest.param({"FullName": "org.example.other"}, "FullName: ", id="another name"),
+        pytest.param({"Version": "1.0.1"}, "Version: ", id="another version"),
+    ],
+)
+def test_a_package_of_another_name_or_version_is_refused(
+    images: ImageClient, keys: dict[str, str], place: str
+) -> None:
+    manifest = {**packages.manifest(NAME), **keys}
+
+    refused = images.publish_draft(NAME, "1.0.0", packages.zipped(packages.files(manifest)))
+
+    assert refused["status"] == "queued"
+    assert refused[form.REFUSAL].startswith(place)
+    assert next(iter(keys.values())) in refused[form.REFUSAL]
+    assert refused[form.REFUSAL].endswith("[manifest-mismatch]")
+
+
+def test_a_package_of_another_project_is_refused(
+    images: ImageClient, images_of: Callable[..., ImageClient]
+) -> None:
+    other = images_of(f"{images.project}-other").id_of(NAME, "1.0.0")
+
+    refused = images.publish_draft(NAME, "1.0.0", packages.package(NAME), id=other)
+
+    assert refused[form.REFUSAL].endswith("[manifest-mismatch]")
+    assert images.id_of(NAME, "1.0.0") in refused[form.REFUSAL]
+
+
+def test_two_projects_have_private_packages_of_the_same_name(
+    images: ImageClient, images_of: Callable[..., ImageClient]
+) -> None:
+    other = images_of(f"{images.project}-other")
+
+    found = [each.publish_draft(NAME, "1.0.0", packages.package(NAME)) for each in (images, other)]
+
+    assert [image["status"] for image in found] == ["active", "active"]
+    assert other.create(NAME).status_code == 409
+    assert other.request("GET", f"/v2/images/{found[0]['id']}").status_code == 404
+
+
+def test_a_package_of_129_classes_is_stored(images: ImageClient) -> None:
+    classes = {f"{NAME}.Class{number}": f"{number}.yaml" for number in range(129)}
+
+    found = images.publish_draft(NAME, "1.0.0", packages.package(NAME, Classes=classes))
+
+    assert found["status"] == "active"
+    assert sorted(json.loads(found[form.CLASSES])) == sorted(classes)
+
+
+@pytest.mark.usefixtures("nothing_staged")
+def test_metadata_over_60_kib_is_refused_by_name(images: ImageClient) -> None:
+    classes = {f"{NAME}.{'Class' * 20}{number}": f"{number}.yaml" for number in range(600)}
+
+    refused = images.publish_draft(NAME, "1.0.0", packages.package(NAME, Classes=classes))
+
+    assert refused["status"] == "queued"
+    assert refused[form.REFUSAL].startswith(f"{form.CLASSES}: ")
+    assert "at most 61440 are allowed [manifest-limit]" in refused[form.REFUSAL]
+    assert form.VERSION not in refused
+
+
+def test_properties_over_the_quota_are_refused_with_the_quota(images: ImageClient) -> None:
+    own = {f"own{number}": "value" for number in range(120)}
+
+    refused = images.publish_draft(NAME, "1.0.0", packages.package(NAME), **own)
+
+    assert refused["status"] == "queued"
+    assert "at most 128 are allowed (image_property_quota)" in refused[form.REFUSAL]
+    removed = [{"op": "remove", "path": f"/{name}"} for name in list(own)[:20]]
+    assert images.patch(refused["id"], *removed).ok
+    assert images.imported(refused["id"], packages.package(NAME))["status"] == "active"
+
+
+@pytest.mark.parametrize("author", ["\U0001f600", "a" * 256], ids=["beyond U+FFFF", "too long"])
+def test_what_no_database_can_keep_is_refused(images: ImageClient, author: str) -> None:
+    refused = images.publish_draft(NAME, "1.0.0", packages.package(NAME, Author=author))
+
+    assert refused[form.REFUSAL].startswith("author: ")
+    assert refused[form.REFUSAL].endswith("[manifest-limit]")
+
+
+@pytest.mark.usefixtures("nothing_staged")
+def test_what_is_stored_is_what_was_read(images: ImageClient, glance: service.Glance) -> None:
+    """Another request may still be writing to the staged file: Glance does not wait for it."""
+    content = {"Resources/a": random.Random(0).randbytes(20_000_000)}
+    data = packages.zipped({**packages.files(packages.manifest(NAME)), **content})
+    image_id = images.create(NAME).json()["id"]
+    assert images.put(image_id, data).ok
+    copy = glance.staging / f"{image_id}.murano"
+    with (glance.staging / image_id).open("r+b", buffering=0) as staged:
+        assert images.start_import(image_id).status_code == 202
+        # While the package is being read.
+        while not copy.exists() or copy.stat().st_size < len(data):
+            time.sleep(0.001)
+        staged.write(b"\0" * len(data))
+        found = images.wait(image_id)
+
+    assert found["status"] == "active", found
+    assert images.request("GET", f"/v2/images/{image_id}/file").content == data
+
+
+@pytest.mark.parametrize("name", [NAME, "org.example.other"])
+@pytest.mark.usefixtures("nothing_staged")
+def test_data_of_another_host_is_read_as_well(images: ImageClient, name: str) -> None:
+    image_id = images.create(NAME).json()["id"]
+    with web.serving(packages.package(name)) as url:
+        answer = images.start_import(image_id, name="web-download", uri=url)
+        assert answer.status_code == 202, answer.text
+        found = images.wait(image_id)
+
+    assert found["status"] == ("active" if name == NAME else "queued")
+    assert (form.REFUSAL in found) == (name != NAME)
+
+
+@pytest.mark.parametrize("data", [packages.package(NAME), b"QFI\xfb\0\0\0\3", b""])
+def test_other_images_are_left_alone(images: ImageClient, data: bytes) -> None:
+    values: dict[str, Any] = {"id": str(uuid.uuid4()), "container_format": "bare"}
+
+    found = images.publish_draft(NAME, "1.0.0", data, **values)
+
+    assert found["status"] == "active"
+    assert not [name for name in found if name.startswith(form.PREFIX)]
+    assert images.request("GET", f"/v2/images/{found['id']}/file").content == data
