@@ -314,6 +314,25 @@ def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: 
     parser.add_argument(name, type=reference, **described)
 
 
+def add_search(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the arguments by which packages are searched: a pattern, and a class.
+
+    :param name: the name of the pattern in the help.
+    """
+    parser.add_argument(
+        "pattern",
+        nargs="?",
+        default="",
+        metavar=f"<{name}>",
+        help="Name of the packages, with * for any characters, and @RANGE for a range.",
+    )
+    parser.add_argument(
+        "--subclass-of",
+        metavar="<class>",
+        help="Only packages with direct or indirect subclasses of this class.",
+    )
+
+
 def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str = "") -> None:
     """Add an argument for a package of the repository or a package on this host.
 

@@ -25,18 +25,7 @@ class ListClasses(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            "pattern",
-            nargs="?",
-            default="",
-            metavar="<package>",
-            help="Name of the packages, with * for any characters, and @RANGE for a range.",
-        )
-        parser.add_argument(
-            "--subclass-of",
-            metavar="<class>",
-            help="Only packages with direct or indirect subclasses of this class.",
-        )
+        base.add_search(parser, "package")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:

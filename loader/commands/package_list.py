@@ -39,12 +39,7 @@ class ListPackages(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            "pattern",
-            nargs="?",
-            metavar="<name>",
-            help="Name of the packages, with * for any characters, and @RANGE for a range.",
-        )
+        base.add_search(parser, "name")
         parser.add_argument("--all-versions", action="store_true", help="List every version.")
         for option, (_, meaning) in _FILTERS.items():
             parser.add_argument(
@@ -53,11 +48,6 @@ class ListPackages(base.Lister):
                 metavar=f"<{option}>",
                 help=f"Only packages {meaning}.",
             )
-        parser.add_argument(
-            "--subclass-of",
-            metavar="<class>",
-            help="Only packages with direct or indirect subclasses of this class.",
-        )
         parser.add_argument("--yanked", action="store_true", help="Only yanked packages.")
         parser.add_argument(
             "--sort",
@@ -70,7 +60,7 @@ class ListPackages(base.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         search = Search(
-            pattern=parsed_args.pattern or "",
+            pattern=parsed_args.pattern,
             filters={
                 field: getattr(parsed_args, option)
                 for option, (field, _) in _FILTERS.items()

@@ -33,14 +33,7 @@ class SetPackage(_ChangePackage):
         parser = super().get_parser(prog_name)
         parser.add_argument("--display-name", metavar="<name>", help="The name for users.")
         parser.add_argument("--description", metavar="<text>", help="The description.")
-        for option, field in _LISTS.items():
-            parser.add_argument(
-                f"--{option}",
-                action="append",
-                default=[],
-                metavar=f"<{option}>",
-                help=f"Add to the {field} (repeat for several).",
-            )
+        _add_lists(parser, "Add to")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -69,14 +62,8 @@ class UnsetPackage(_ChangePackage):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("--description", action="store_true", help="Remove the description.")
-        for option, field in _LISTS.items():
-            parser.add_argument(
-                f"--{option}",
-                action="append",
-                default=[],
-                metavar=f"<{option}>",
-                help=f"Remove from the {field} (repeat for several).",
-            )
+        _add_lists(parser, "Remove from")
+        for field in _LISTS.values():
             parser.add_argument(f"--all-{field}", action="store_true", help=f"Remove all {field}.")
         return parser
 
@@ -93,6 +80,17 @@ class UnsetPackage(_ChangePackage):
                 values[field] = left
         if values:
             self.repository.change(package, **values)
+
+
+def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
+    for option, field in _LISTS.items():
+        parser.add_argument(
+            f"--{option}",
+            action="append",
+            default=[],
+            metavar=f"<{option}>",
+            help=f"{action} the {field} (repeat for several).",
+        )
 
 
 class YankPackage(_ChangePackage):
