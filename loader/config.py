@@ -149,7 +149,7 @@ def package_loader(
     if chosen.lock_file is not None:
         with _naming("[package_loader] lock_file", chosen.lock_file):
             catalogs = [LockedCatalog(_public_lock(chosen.lock_file), catalogs)]
-        # The lock file has what an index would have.
+        # A lock file has the releases already, so an offline index is not needed.
         is_offline_allowed = False
     package_types = PackageTypes(enabled_plugins)
     # Made last: an error after it would leave it open.

@@ -51,7 +51,7 @@ LOG = logging.getLogger(__name__)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
-# Other modules write there.
+# Other modules write into these directories.
 RESOLVED, _CATALOGS = "resolved", "catalogs"
 
 # Beyond its limit, a cache frees an eighth of the limit in addition: listing all packages

@@ -91,7 +91,7 @@ class ServiceCatalog(base.Catalog):
         )
 
     def remedy(self, missing: str) -> str:
-        # Whether another project has it is not for this project to know.
+        # The message must not reveal whether another project has the package.
         return f"publish {missing}, or have one that is private to another project made public"
 
     def __repr__(self) -> str:

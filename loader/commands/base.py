@@ -70,7 +70,7 @@ class NotConfirmed(errors.LoaderError):
     """A user did not confirm a change."""
 
 
-# The first that fits.
+# The first class of an error counts.
 _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,

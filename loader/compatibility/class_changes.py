@@ -80,7 +80,7 @@ class _ClassPair:
         lost = self._old_lineage.names - self._new_lineage.names
         for name in sorted(lost):
             is_certain = name in self._old.bases or self._new_lineage.is_complete
-            # A base class in this package that lost it has the finding.
+            # The change is reported for the base class in this package, if it has the same change.
             above = any(name in self._before.lineage(base).names for base in self._own_bases)
             if is_certain and not above:
                 message = f"{name} is not a base class any more"

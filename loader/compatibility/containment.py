@@ -89,7 +89,7 @@ def _null_fits(given: Value, wanted: Value) -> Answer:
     if wanted.is_not_null:
         return Answer.NO if accepted else Answer.UNKNOWN
     if wanted.skips_null or not given.skips_null:
-        # Null satisfies the given conditions, and so those that they imply.
+        # Null satisfies the given conditions, and therefore all implied conditions.
         return Answer.YES
     return Answer.of(conditions.admit_null(wanted.conditions | wanted.raw))
 

@@ -145,7 +145,7 @@ def _compare_values(
     """Return the changes of the contract, the default and the metadata."""
     found = list(_compare_contracts(old, new, subject, is_subclass, rules))
     is_changed = found or old.usage != new.usage or frozen(old.default) != frozen(new.default)
-    # A contract that breaks callers says enough.
+    # A contract that breaks callers needs no further finding.
     is_broken = any(rule.part is Part.MAJOR for rule, _, _ in found)
     if is_changed and not is_broken and must_be_given(new) and not must_be_given(old):
         found.append((rules.required, f"{subject} must be given now", new.place))

@@ -52,7 +52,7 @@ def _rule(old: VersionSpec, new: VersionSpec, met: set[_Use]) -> Rule | None:
     if not met:
         return None
     edges = old.edges | new.edges
-    # One more stands for all greater ones.
+    # The greatest major number stands for all greater numbers.
     majors = {0, *(each.major for each in edges), max(each.major for each in edges) + 1}
     before, after = (
         {major for major in majors if _allows(spec, major, edges)} for spec in (old, new)

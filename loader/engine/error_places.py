@@ -97,7 +97,7 @@ def place_in_contract(function: Callable[..., Any], position: int) -> Callable[.
                 raise InvalidClass(message) from error
             trace = class_faults.Trace.of(error)
             if not trace.document:
-                # Once, and with the type of the error, from which murano-api takes the status.
+                # Add the place once, and keep the type, from which murano-api takes the status.
                 trace.document, error.args = at.start_line, (message,)
             raise
 

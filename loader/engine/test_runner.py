@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         package = _package(options)
         if not sys.warnoptions:
-            # They are about Murano's libraries.
+            # The warnings are about Murano's libraries.
             warnings.simplefilter("ignore")
         # Before the modules that use the standard library, which eventlet patches.
         import eventlet
@@ -129,7 +129,7 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
 
     level = logging.INFO if options.verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s: %(message)s")
-    # Its warnings name no method, and are about the core library as well.
+    # Murano's warnings name no method, and are about the core library as well.
     logging.getLogger("murano.dsl.murano_method").setLevel(logging.ERROR)
     patches.install()
     session = ExecutionSession()

@@ -177,7 +177,7 @@ def check_by_service(repository: Repository, steps: Iterable[Step], visibility: 
     """
     waiting = [step for step in steps if step.state is not State.PUBLISHED]
     stored = [s.stored for s in waiting if s.stored is not None and s.state is not State.MISSING]
-    # A request that lacks some of the packages would be refused for that.
+    # Otherwise Glare would refuse the request only because packages are not uploaded yet.
     if 0 < len(stored) == len(waiting) <= wire.MAX_PUBLICATIONS:
         repository.publish(stored, visibility, is_dry_run=True)
 

@@ -50,7 +50,7 @@ def keep_pins_in_models() -> None:
 
         packages.warn = warn
         result = execute(executor, packages)
-        # Once the action has run, the model is another one, with the versions that it used.
+        # An executed action replaces the model by a new object, with the used versions.
         if result["action"]["isException"] and executor.model is model:
             packages.restore_fixation_table()
         if header := object_model.root_header(executor.model):
