@@ -170,8 +170,8 @@ def release_from_json(content: object) -> Release:
         requirements=get(content, "requirements", ranges_from_json),
         classes=frozenset(get(content, "class_definitions", _each(_full_name))),
         id=_get_optional(content, "id", string) or "",
-        digest=_get_optional(content, "sha256", _digest) or "",
-        size=_get_optional(content, "size", _size),
+        digest=_get_optional(content, "sha256", digest) or "",
+        size=_get_optional(content, "size", size),
         owner=_get_optional(content, "owner", _any_string),
         visibility=_get_optional(content, "visibility", _any_string),
         yanked=_get_optional(content, "yanked", _any_string) or "",
@@ -310,6 +310,23 @@ def string(value: object) -> str:
     return _any_string(value)
 
 
+def digest(value: object) -> str:
+    """Return a SHA-256 digest in hexadecimal."""
+    found = string(value)
+    if not _DIGEST.match(found):
+        raise Malformed(f"{quoted(found)} is not a valid SHA-256 digest in lower-case hexadecimal")
+    return found
+
+
+def size(value: object) -> int:
+    """Return a number of bytes."""
+    if not isinstance(value, int | str | float) or isinstance(value, bool):
+        raise Malformed(f"expected a number of bytes, found {_kind(value)}")
+    if not isinstance(value, int) or value < 0:
+        raise Malformed(f"{quoted(str(value))} is not a valid number of bytes")
+    return value
+
+
 def get(content: object, key: str, read: Callable[[object], _T]) -> _T:
     """Read a value of a JSON object, and name its key in errors."""
     found = mapping(content)
@@ -432,21 +449,6 @@ def _version(value: object) -> Version:
 
 def _range(value: object) -> VersionSpec:
     return VersionSpec.of(string(value))
-
-
-def _digest(value: object) -> str:
-    digest = string(value)
-    if not _DIGEST.match(digest):
-        raise Malformed(f"{quoted(digest)} is not a valid SHA-256 digest in lower-case hexadecimal")
-    return digest
-
-
-def _size(value: object) -> int:
-    if not isinstance(value, int | str | float) or isinstance(value, bool):
-        raise Malformed(f"expected a number of bytes, found {_kind(value)}")
-    if not isinstance(value, int) or value < 0:
-        raise Malformed(f"{quoted(str(value))} is not a valid number of bytes")
-    return value
 
 
 def _any_string(value: object) -> str:

@@ -142,7 +142,7 @@ class Command(command.Command):
             yield place
             return
         with tempfile.TemporaryFile() as file:
-            file.writelines(self.repository.download(self.repository.find(place)[0]))
+            file.writelines(self.repository.download(self.repository.find_release(place)))
             file.flush()
             yield file
 

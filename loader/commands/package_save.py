@@ -38,7 +38,7 @@ class SavePackage(base.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         fqn, spec = self.repository.name_and_range(parsed_args.package)
-        release, closure = saving.choose(self.catalog, fqn, spec)
+        release, closure = saving.choose(self.catalog, fqn, spec, parsed_args.package.id)
         with progress.shown("saved", self.app.stderr) as report:
 
             def show(saved: Release, count: int) -> None:

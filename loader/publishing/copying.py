@@ -60,7 +60,9 @@ def choose(
     """
     ids: dict[str, str] = {}
     for reference in references:
-        release, required = saving.choose(catalog, *repository.name_and_range(reference))
+        release, required = saving.choose(
+            catalog, *repository.name_and_range(reference), reference.id
+        )
         ids |= {each.id: each.fqn for each in (required if closure else [release])}
     named = {package.id: package for package in repository.named(set(ids.values()))}
     missing = [f"{ids[i]} ({i})" for i in ids if i not in named]
@@ -97,7 +99,11 @@ def plan(
     def download(package: StoredPackage) -> LocalPackage:
         place = f"{package} of {source.name}"
         pieces = saving.checked(source.download(package), package, source.name, report)
-        return local_packages.receive(pieces, folder / f"{waiting.index(package)}.zip", place)
+        file = folder / f"{waiting.index(package)}.zip"
+        archive = local_packages.receive(pieces, file, place)
+        if archive.key != package.key:
+            raise errors.CatalogError(f"{source.name} sent {archive} as the archive of {package}")
+        return archive
 
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))

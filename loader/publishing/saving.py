@@ -21,10 +21,14 @@ _Package = TypeVar("_Package", Release, StoredPackage)
 Report = Callable[[Release, int], object]
 
 
-def choose(catalog: Catalog, fqn: str, spec: VersionSpec) -> tuple[Release, list[Release]]:
+def choose(
+    catalog: Catalog, fqn: str, spec: VersionSpec, package_id: str = ""
+) -> tuple[Release, list[Release]]:
     """Return the newest release in a range, and its whole closure.
 
+    :param package_id: the id that the release must have; by default any.
     :raises NoSuchPackage: if a package is missing.
+    :raises NotFound: if another package has the id.
     :raises CatalogError: if the catalogue cannot be read.
     """
     resolved = resolution.resolve([catalog], Query(((fqn, spec),)))
@@ -34,6 +38,11 @@ def choose(catalog: Catalog, fqn: str, spec: VersionSpec) -> tuple[Release, list
     root = resolved.find(fqn, spec)
     if root is None:
         raise errors.NotFound(f"package {fqn} {spec} was not found in {catalog.name}")
+    if package_id not in ("", root.release.id):
+        raise errors.NotFound(
+            f"the package {package_id} is {root.release}, but your project has its own package of "
+            f"this version, {root.release.id}; name that one"
+        )
     return root.release, [choice.release for choice in resolved.chosen]
 
 

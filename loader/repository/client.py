@@ -21,7 +21,7 @@ from glare_murano.resolver import PackageVersion
 from loader import errors
 from loader.counters import Counters
 from loader.references import AmbiguousReference, PackageReference
-from loader.repository.stored_package import Selection, StoredPackage, Visibility
+from loader.repository.stored_package import ACTIVE, Selection, StoredPackage, Visibility
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
@@ -134,12 +134,17 @@ class Repository(abc.ABC):
     ) -> list[StoredPackage]:
         """Return the packages for a reference, the newest first.
 
+        Of the same version, the project's own is before those of others, as it is loaded.
+
         :param selection: further conditions.
         :raises NotFound: if no package matches; the message has the versions out of the range.
         """
         if reference.id:
             return [self.get(reference.id)]
         named = list(self.named([reference.fqn], selection))
+        if len({package.version for package in named}) < len(named):
+            project = self.project()
+            named.sort(key=lambda package: package.owner != project)
         named.sort(key=lambda package: package.version.precedence_key, reverse=True)
         found = [package for package in named if reference.spec.match(package.version)]
         if not found:
@@ -165,6 +170,18 @@ class Repository(abc.ABC):
             listed = errors.listed(f"{p} ({p.id}, {p.visibility})" for p in found)
             raise AmbiguousReference(f"{reference} means several packages: {listed}; name one")
         return found[0]
+
+    def find_release(self, reference: PackageReference) -> StoredPackage:
+        """Return the newest release for a reference; for an id, any package.
+
+        A draft is no release, and a yanked one is only chosen if there is no other.
+
+        :raises NotFound: if no package matches.
+        """
+        if reference.id:
+            return self.get(reference.id)
+        found = self.find(reference, ACTIVE)
+        return next((package for package in found if not package.yanked), found[0])
 
     def name_and_range(self, reference: PackageReference) -> tuple[str, VersionSpec]:
         """Return a reference as a name and a range, for a catalogue.

@@ -3,14 +3,42 @@
 """Packages in a repository, and the conditions to find some of them by."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from glare_murano import fields
+from glare_murano import fields, wire
 from glare_murano.package import Version
+from glare_murano.package.manifest import check_full_name
 from glare_murano.resolver import PackageVersion
 
 Visibility = Literal["private", "public"]
+
+
+def _strings(value: object) -> list[str]:
+    return ["" if each == "" else wire.string(each) for each in wire.sequence(value)]
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {key: wire.get(value, key, wire.string) for key in wire.mapping(value)}
+
+
+def _archive(value: object) -> None:
+    archive = wire.mapping(value)
+    for key, read in (("sha256", wire.digest), ("size", wire.size)):
+        if archive.get(key) is not None:
+            wire.get(archive, key, read)
+
+
+# What a server sends is not trusted.
+_FORMS: Mapping[str, Callable[[object], object]] = {
+    fields.ARCHIVE: _archive,
+    "categories": _strings,
+    "class_definitions": _strings,
+    "inherits": _texts,
+    "keywords": _strings,
+    "requirements": wire.ranges_from_json,
+    "tags": _strings,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +48,7 @@ class StoredPackage:
     :param status: ``drafted``, ``active`` or ``deactivated``.
     :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.
     :param fields: all fields of the package, by their names in Glare.
+    :raises Malformed: if a field that this class or a command reads has another form.
     """
 
     id: str
@@ -29,6 +58,12 @@ class StoredPackage:
     visibility: str
     owner: str
     fields: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        check_full_name(self.fqn)
+        for name, read in _FORMS.items():
+            if self.fields.get(name) is not None:
+                wire.get(self.fields, name, read)
 
     @property
     def digest(self) -> str:

@@ -162,3 +162,23 @@ def test_a_new_package_is_begun_and_published(
         assert refused.code in (1, 2)
         assert refused.err
         assert "Traceback" not in refused.err
+
+
+def test_a_draft_is_no_release_to_compare_with(
+    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    """An interrupted publication leaves the new version as a draft, and perhaps without files."""
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    yanked = glare.publish(name, "1.0.1", packages.package(name, "1.0.1"))["id"]
+    assert glare.set(yanked, "yanked", "loses data").status_code == 200
+    new = packages.files(packages.manifest(name, "1.1.0", Classes={f"{name}.New": "New.yaml"}))
+    glare.draft(name, "1.1.0", packages.zipped(new))
+    assert glare.create(name, "1.2.0").status_code == 201
+    place = packages.write(tmp_path / "new", new)
+    for reference in (name, f"{name}@1"):
+        checked = openstack.run("package", "check", place, "--against", reference)
+        assert checked.code == 1
+        assert "version 1.1.0 is not enough: after 1.0.0" in checked.out
+    compared = openstack.json("package", "compare", name, place)
+    assert "class-removed" in [row["Rule"] for row in compared]
+    assert f"-FullName: {name}" not in openstack.ok("package", "diff", name, place).out

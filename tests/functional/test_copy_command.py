@@ -2,6 +2,7 @@
 
 """``openstack murano package copy``: all or nothing, with the same digests and fields."""
 
+import dataclasses
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -150,3 +151,16 @@ def test_a_damaged_download_is_refused(
     found = list(source.named([name]))
     with pytest.raises(copying.errors.DigestMismatch, match=f"{name} 1.0.0 has the SHA-256"):
         copying.plan(source, target, catalog, found, "private", tmp_path)
+
+
+def test_another_package_in_place_of_the_requested_one_is_refused(
+    glare: Client, other: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    source = GlareRepository(glare.session(), endpoint=glare.url)
+    target = GlareRepository(other.session(), endpoint=other.url)
+    catalog = GlareCatalog(other.session(), endpoint=other.url)
+    wrong = [dataclasses.replace(each, fqn=f"{name}.other") for each in source.named([name])]
+    message = f"sent {name} 1.0.0 as the archive of {name}.other 1.0.0"
+    with pytest.raises(copying.errors.CatalogError, match=message):
+        copying.plan(source, target, catalog, wrong, "private", tmp_path)

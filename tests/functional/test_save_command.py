@@ -56,6 +56,28 @@ def test_a_package_that_was_saved_in_part_has_no_name(
     assert target.exists()
 
 
+def test_no_other_package_is_saved_than_that_of_the_id(
+    openstack: OpenStack,
+    glare: Client,
+    as_user: Callable[[str], Client],
+    admin: Client,
+    name: str,
+    tmp_path: pathlib.Path,
+) -> None:
+    """A project's own package comes before a public one of the same version."""
+    own = glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    other = packages.package(name, "1.0.0", Author="Somebody else")
+    public = as_user("the-other").publish(name, "1.0.0", other)
+    assert admin.set(public["id"], "visibility", "public").status_code == 200
+    for reference in (name, f"{name}@1.0.0", own["id"]):
+        assert openstack.json("package", "show", reference)["id"] == own["id"]
+    target = tmp_path / "package.zip"
+    refused = openstack.run("package", "save", public["id"], "--file", target)
+    assert (refused.code, target.exists()) == (3, False)
+    assert f"your project has its own package of this version, {own['id']}" in refused.err
+    openstack.ok("package", "save", own["id"], "--file", target)
+
+
 def test_a_bundle_of_a_closure_is_published_in_another_cloud(
     openstack: OpenStack,
     glare: Client,
