@@ -14,7 +14,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from cliff import columns, lister, show
 from cliff._argparse import SmartHelpFormatter
@@ -41,18 +41,15 @@ from glare_murano.package.manifest import check_required_name
 from loader import errors
 from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
-from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.openstack import ServiceCatalog
+from loader.commands import package_service
+from loader.commands.package_service import PackageService, UnknownService
 from loader.compatibility import Requirements
-from loader.counters import Counters
 from loader.loader import PackageLoader
 from loader.references import AmbiguousReference, PackageReference
 from loader.repository.client import Repository
-from loader.repository.glare_packages import GlareRepository
-from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange
-
-_T = TypeVar("_T", GlareRepository, GlareCatalog)
 
 # The names of the columns, and the rows; the names of properties, and their values.
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -75,6 +72,7 @@ _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,
     AmbiguousReference: MISUSED,
+    UnknownService: MISUSED,
     InvalidName: MISUSED,
     InvalidRange: MISUSED,
     # Of the chosen cloud.
@@ -124,13 +122,13 @@ class Command(command.Command):
 
     @functools.cached_property
     def repository(self) -> Repository:
-        """The packages of the cloud's Glare."""
-        return client(GlareRepository, self._cloud)
+        """All packages in the cloud."""
+        return self.service.repository(self.cloud)
 
     @functools.cached_property
-    def catalog(self) -> GlareCatalog:
-        """The releases in the cloud's Glare that the user's project can load."""
-        return client(GlareCatalog, self._cloud)
+    def catalog(self) -> ServiceCatalog:
+        """The releases in the cloud that the user's project can load."""
+        return self.service.catalog(self.cloud)
 
     @contextlib.contextmanager
     def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
@@ -198,19 +196,15 @@ class Command(command.Command):
     @functools.cached_property
     def murano(self) -> ServiceAdapter:
         """Murano's API in the cloud."""
-        return ServiceAdapter(
-            self._cloud.get_session(),
-            "Murano's API",
-            Counters(),
-            retries.DEFAULT_ATTEMPTS,
-            sessions.DEFAULT_REQUEST_TIMEOUT,
-            download.DEFAULT_MIN_RATE,
-            service_type="application-catalog",
-            **_place(self._cloud, "application-catalog"),
-        )
+        return package_service.client(self.cloud, "application-catalog", "Murano's API")
 
     @functools.cached_property
-    def _cloud(self) -> cloud_region.CloudRegion:
+    def service(self) -> PackageService:
+        """The service that keeps the packages of the chosen cloud."""
+        return package_service.of_cloud(self.cloud)
+
+    @functools.cached_property
+    def cloud(self) -> cloud_region.CloudRegion:
         """The chosen cloud of ``clouds.yaml``, of the options and of the environment."""
         options = self.app.options
         return self.app.cloud_config.get_one(cloud=options.cloud, argparse=options)
@@ -227,10 +221,10 @@ class Command(command.Command):
 
         :raises CatalogError: if the credentials are not those of a user of Keystone.
         """
-        kind = self._cloud.config["auth_type"]
+        kind = self.cloud.config["auth_type"]
         if all(option.dest != "project_id" for option in get_plugin_options(kind)):
             raise errors.CatalogError(f"credentials of the type {kind} cannot choose a project")
-        return Connection(config=self._cloud).connect_as(project_id=project_id).config
+        return Connection(config=self.cloud).connect_as(project_id=project_id).config
 
 
 class Lister(Command, lister.Lister):
@@ -282,29 +276,6 @@ class _HelpFormatter(SmartHelpFormatter):
         fill = super()._fill_text
         paragraphs = text.replace("::\n", ":\n").split("\n\n")
         return "\n\n".join(p if p.startswith("  ") else fill(p, width, indent) for p in paragraphs)
-
-
-def client(kind: type[_T], cloud: cloud_region.CloudRegion) -> _T:
-    """Make a client of the Glare of a cloud."""
-    place = _place(cloud, "artifact")
-    return kind(
-        cloud.get_session(),
-        # For a cloud without Keystone.
-        project_id=cloud.config.get("artifact_project_id"),
-        endpoint=place["endpoint_override"],
-        interface=place["interface"],
-        region_name=place["region_name"],
-    )
-
-
-def _place(cloud: cloud_region.CloudRegion, service: str) -> dict[str, str | None]:
-    interface = cloud.get_interface(service)
-    return {
-        "endpoint_override": cloud.get_endpoint(service),
-        # The configuration also allows a list, in the order of preference.
-        "interface": interface if isinstance(interface, str) else None,
-        "region_name": cloud.get_region_name(service),
-    }
 
 
 def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:

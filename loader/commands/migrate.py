@@ -10,7 +10,6 @@ from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
 from loader.publishing import migration
 from loader.repository.client import Repository
-from loader.repository.glare_packages import GlareRepository
 
 
 class MigratePackages(base.Lister):
@@ -74,4 +73,4 @@ class MigratePackages(base.Lister):
     def _scope(self, project: str) -> Repository:
         if project == self.repository.project():
             return self.repository
-        return base.client(GlareRepository, self.cloud_for_project(project))
+        return self.service.repository(self.cloud_for_project(project))

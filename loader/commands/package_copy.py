@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command that copies packages to another cloud."""
+"""The command that copies packages to another cloud, or to another service."""
 
 import argparse
 import pathlib
 import tempfile
 
-from loader.catalogs.glare import GlareCatalog
-from loader.commands import base, package_publish, progress
+from openstack.config.cloud_region import CloudRegion
+
+from loader.commands import base, package_publish, package_service, progress
+from loader.commands.package_service import PackageService
 from loader.publishing import copying
 from loader.publishing.publication import State
-from loader.repository.glare_packages import GlareRepository
 
 _WOULD = package_publish.WOULD | {State.MISSING: "would be copied"}
 _DONE = package_publish.DONE | {State.MISSING: "copied"}
 
 
 class CopyPackages(base.Lister):
-    """Copy packages to another cloud of clouds.yaml, all of them or none.
+    """Copy packages to another cloud of clouds.yaml or another service, all of them or none.
 
     A name without a range is the newest version. A yanked version is copied only by its exact
     version, and is yanked there as well. Archives stay the same, byte by byte; display name,
@@ -28,6 +29,8 @@ class CopyPackages(base.Lister):
 
         $ openstack --os-cloud test murano package copy org.example.wiki --closure \
 --to-cloud production
+        $ openstack --os-murano-catalog glare murano package copy org.example.wiki \
+--to-catalog glance
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -35,9 +38,13 @@ class CopyPackages(base.Lister):
         base.add_package(parser, "packages", nargs="+", metavar="<package>")
         parser.add_argument(
             "--to-cloud",
-            required=True,
             metavar="<cloud>",
-            help="The other cloud, an entry of clouds.yaml.",
+            help="The other cloud, an entry of clouds.yaml; by default the same cloud.",
+        )
+        parser.add_argument(
+            "--to-catalog",
+            choices=package_service.SERVICES,
+            help="The service there that keeps the packages; by default, the only one.",
         )
         parser.add_argument(
             "--public",
@@ -56,8 +63,8 @@ class CopyPackages(base.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
-        cloud = self.other_cloud(parsed_args.to_cloud)
-        target = base.client(GlareRepository, cloud)
+        cloud, service = self._target(parsed_args)
+        target = service.repository(cloud)
         visibility = parsed_args.visibility
         packages = copying.choose(
             self.repository, self.catalog, parsed_args.packages, closure=parsed_args.closure
@@ -67,7 +74,7 @@ class CopyPackages(base.Lister):
                 copies = copying.plan(
                     self.repository,
                     target,
-                    base.client(GlareCatalog, cloud),
+                    service.catalog(cloud),
                     packages,
                     visibility,
                     pathlib.Path(folder),
@@ -87,3 +94,18 @@ class CopyPackages(base.Lister):
         results = _WOULD if parsed_args.dry_run else _DONE
         rows = [(c.source.fqn, str(c.source.version), results[c.state]) for c in copies]
         return ("Name", "Version", "Result"), rows
+
+    def _target(self, arguments: argparse.Namespace) -> tuple[CloudRegion, PackageService]:
+        """Return the cloud and the service to copy to.
+
+        :raises UnknownService: if they are where the packages are.
+        """
+        if arguments.to_cloud:
+            cloud = self.other_cloud(arguments.to_cloud)
+            return cloud, package_service.of_cloud(cloud, arguments.to_catalog)
+        service = package_service.SERVICES.get(arguments.to_catalog, self.service)
+        if service is self.service:
+            raise package_service.UnknownService(
+                "name another cloud with --to-cloud, or the other service with --to-catalog"
+            )
+        return self.cloud, service

@@ -3,6 +3,7 @@
 """The plug-in of the ``openstack`` command; the commands themselves are entry points."""
 
 import argparse
+import os
 
 # Read by the openstack command.
 API_NAME = "murano_packages"
@@ -12,5 +13,13 @@ DEFAULT_API_VERSION = "1"
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Return the parser of the global options unchanged: the plug-in has no global option."""
+    """Add our global option to the parser of global options, and return it."""
+    parser.add_argument(
+        "--os-murano-catalog",
+        metavar="<glare|glance>",
+        # An empty string would replace the setting in clouds.yaml.
+        default=os.environ.get("OS_MURANO_CATALOG") or None,
+        help="The service that keeps the packages of Murano: glare or glance "
+        "(Env: OS_MURANO_CATALOG). By default, the only one of the cloud.",
+    )
     return parser

@@ -189,7 +189,9 @@ def compare(
             is_own = stored is None or stored.owner == entry.package.owner
             entry.end(Result.SKIPPED, "" if is_own else f"{stored} is public with the same files")
         elif core and entry.package.fqn == CORE_LIBRARY:
-            reason = f"it belongs to the release of the engine, and Glare has {', '.join(core)}"
+            reason = (
+                f"it belongs to the release of the engine; published already: {', '.join(core)}"
+            )
             entry.end(Result.LEFT_OUT, reason)
 
     list(concurrency.results(compare_one, ready))
@@ -361,7 +363,7 @@ def _problem(fqn: str, spec: VersionSpec, others: Sequence[Migration]) -> str:
     listed = errors.listed(str(other.version) for other in others if other.version)
     found = "; ".join(refused) or f"Murano has: {listed}"
     return (
-        f"it requires {fqn} in the range {spec}, which was not found in Glare ({found}); publish "
+        f"it requires {fqn} in the range {spec}, which was not found ({found}); publish "
         f"one that it can use, and run the command again"
     )
 

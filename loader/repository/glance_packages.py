@@ -255,6 +255,9 @@ def _matches(package: StoredPackage, selection: Selection) -> bool:
 
 def _has(package: StoredPackage, name: str, value: str) -> bool:
     """Check whether a field equals a value, or its list contains the value."""
+    if name == "requirements" and value == package.fqn:
+        # The requirement of each package on itself does not count.
+        return False
     known = {
         "status": package.status,
         "owner": package.owner,

@@ -178,6 +178,16 @@ class ServiceAdapter(ksa_adapter.Adapter):
         project: str | None = self._repeated(get_project_id, "a token", self._seconds)
         return project
 
+    def endpoint(self) -> str | None:
+        """Return the URL of the service; None if Keystone's catalogue does not have it.
+
+        :raises CatalogError: if the session cannot authenticate.
+        """
+        url: str | None = self._repeated(
+            _readable()(self.get_endpoint), "the list of services", self._seconds
+        )
+        return url
+
     def _repeated(self, request: Callable[[], Any], subject: str, seconds: float) -> Any:
         """Send a request until it succeeds, within a deadline."""
         try:
@@ -208,6 +218,9 @@ class ServiceAdapter(ksa_adapter.Adapter):
         # keystoneauth renews a token that the service refuses (401), and repeats the request.
         with _readable():
             response = self.request(path, method, redirect=False, stream=True, **arguments)
+        if response.status_code == requests.codes.multiple_choices:
+            # Glance answers so for paths that it does not have.
+            raise ksa_exceptions.NotFound("there is no such path", response=response)
         if response.is_redirect:
             raise failures.UnusableAnswer(
                 response,

@@ -35,7 +35,7 @@ class TruncatedAnswer(UnusableAnswer):
 
 
 class NoSuchPath(errors.CatalogError):
-    """The service does not have the path (404), or not with this method (405)."""
+    """The service does not have the path (404, or 300), or not with this method (405)."""
 
 
 _TEMPORARY = (

@@ -45,11 +45,20 @@ class OpenStack:
 
     def add_cloud(self, name: str, url: str, token: str, **keys: str) -> None:
         """Add an entry, which no command uses unless it is named."""
+        self._add_service("artifact", name, url, token, keys)
+
+    def add_glance(self, name: str, url: str, token: str, **keys: str) -> None:
+        """Add an entry for a cloud that has Glance, and no Glare."""
+        self._add_service("image", name, url, token, keys)
+
+    def _add_service(
+        self, service: str, name: str, url: str, token: str, keys: Mapping[str, str]
+    ) -> None:
         cloud = {
             "auth_type": "admin_token",
             "auth": {"endpoint": url, "token": token},
-            "artifact_endpoint_override": url,
-            "artifact_project_id": token.split(":")[1],
+            f"{service}_endpoint_override": url,
+            f"{service}_project_id": token.split(":")[1],
             **keys,
         }
         self._add(name, cloud)

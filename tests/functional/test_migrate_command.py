@@ -236,7 +236,7 @@ def test_disabled_packages_and_the_core_library_are_left_out(
     assert results[name, project] == ("left out", "it is disabled in Murano; enable it there first")
     result, reason = results["io.murano", "admin"]
     assert result == "left out"
-    assert "Glare has io.murano 0.0.1" in reason
+    assert "published already: io.murano 0.0.1" in reason
 
 
 def test_a_stopped_migration_goes_on(

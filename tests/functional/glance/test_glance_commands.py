@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands on packages in the real Glance."""
+
+import pathlib
+
+import pytest
+
+from glare_murano import images as form
+from tests import packages
+from tests.functional.glance import stored
+from tests.functional.glance.service import Glance
+from tests.functional.openstack_command import OpenStack
+
+
+@pytest.fixture
+def command(tmp_path: pathlib.Path, glance: Glance, glance_project: str) -> OpenStack:
+    """The command ``openstack`` as a member of the test's project, in a cloud without Glare."""
+    made = OpenStack(tmp_path, glance.url, f"user:{glance_project}:member,reader")
+    made.add_glance("test", glance.url, f"user:{glance_project}:member,reader")
+    return made
+
+
+@pytest.fixture
+def fqn(glance: Glance, glance_project: str) -> str:
+    """A package of two versions, which requires another one."""
+    name = f"org.{glance_project}.wiki"
+    needs = {"io.murano": "0", f"{name}.db": ">=1,<2"}
+    archives = [
+        packages.package(name, "1.0.0", Require=needs),
+        packages.package(name, "1.1.0", Require=needs, Tags=["fast"]),
+        packages.package(f"{name}.db", "1.2.0"),
+        packages.package("io.murano", "0.0.1"),
+    ]
+    stored.store(glance, [stored.package(archive, glance_project) for archive in archives])
+    return name
+
+
+def test_packages_are_listed_and_shown(command: OpenStack, fqn: str, glance_project: str) -> None:
+    listed = command.json("package", "list", f"{fqn}*")
+    assert [(row["Name"], row["Version"]) for row in listed] == [
+        (fqn, "1.1.0"),
+        (f"{fqn}.db", "1.2.0"),
+    ]
+    assert command.json("package", "list", "--tag", "fast")[0]["Version"] == "1.1.0"
+    versions = command.json("package", "versions", fqn)
+    assert [(row["Version"], row["Status"]) for row in versions] == [
+        ("1.1.0", "active"),
+        ("1.0.0", "active"),
+    ]
+    shown = command.json("package", "show", f"{fqn}.db")
+    assert shown["id"] == form.image_id(glance_project, f"{fqn}.db", "1.2.0")
+    assert shown["required_by"] == [f"{fqn} 1.0.0", f"{fqn} 1.1.0"]
+    assert command.run("package", "show", "org.nothing").code == 3
+
+
+def test_the_tree_of_a_package_is_drawn(command: OpenStack, fqn: str) -> None:
+    tree = command.ok("package", "tree", fqn).out
+    assert f"{fqn}.db 1.2.0" in tree
+    assert f"{fqn} 1.1.0" in command.ok("package", "tree", "--reverse", f"{fqn}.db").out
+
+
+def test_a_package_is_saved_with_its_closure(
+    command: OpenStack, fqn: str, tmp_path: pathlib.Path
+) -> None:
+    folder = tmp_path / "saved"
+    command.ok("package", "save", fqn, "--closure", "--file", folder)
+    assert {path.name for path in folder.iterdir()} == {
+        "io.murano.0.0.1.zip",
+        f"{fqn}.1.1.0.zip",
+        f"{fqn}.db.1.2.0.zip",
+        "packages.bundle",
+    }
+
+
+def test_properties_are_set_and_unset(command: OpenStack, fqn: str) -> None:
+    def shown() -> list[object]:
+        found = command.json("package", "show", f"{fqn}@1.1.0")
+        return [found[name] for name in ("display_name", "tags", "categories")]
+
+    assert shown() == ["A Thing", ["fast"], []]
+    command.ok("package", "set", f"{fqn}@1.1.0", "--display-name", "Wiki", "--category", "Web")
+    command.ok("package", "unset", f"{fqn}@1.1.0", "--all-tags")
+    assert shown() == ["Wiki", [], ["Web"]]
+
+
+def test_a_version_is_deactivated_reactivated_and_deleted(command: OpenStack, fqn: str) -> None:
+    command.ok("package", "deactivate", f"{fqn}@1.1.0")
+    assert command.json("package", "list", fqn)[0]["Version"] == "1.0.0"
+    command.ok("package", "reactivate", f"{fqn}@1.1.0")
+    assert command.json("package", "list", fqn)[0]["Version"] == "1.1.0"
+    command.ok("package", "delete", "--yes", f"{fqn}@1.1.0")
+    assert command.json("package", "list", fqn)[0]["Version"] == "1.0.0"
+
+
+def test_the_service_can_be_named(command: OpenStack, fqn: str) -> None:
+    result = command.run("package", "list", options=["--os-murano-catalog", "swift"])
+    assert result.code == 2
+    assert "murano_catalog = 'swift': expected glare or glance" in result.err
+    result = command.run("package", "list", fqn, options=["--os-murano-catalog", "glance"])
+    assert (result.code, fqn in result.out) == (0, True)
+
+
+def test_a_glance_that_does_not_answer_has_an_exit_code(
+    tmp_path: pathlib.Path, command: OpenStack
+) -> None:
+    command.add_glance("test", "http://127.0.0.1:9", "user:any:member,reader")
+    result = command.run("package", "list")
+    assert (result.code, "Glance at http://127.0.0.1:9" in result.err) == (4, True)
