@@ -41,6 +41,8 @@ DEPENDENCIES_PATH = "/murano/v1/dependencies"
 PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
 YANKS_PATH = "/murano/v1/yanks"
+# Of a request with the value ``true``, by which an administrator overrides checks.
+OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _KINDS = {dict: "a mapping", list: "a sequence", str: "a string", bool: "a truth value"}

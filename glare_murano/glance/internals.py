@@ -7,26 +7,36 @@ are written by Glance's database layer, below its policies, quotas and property
 protections: so the protections can forbid everybody, administrators included.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import functools
 import pathlib
+import random
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import glance.db
 import glance_store
 import sqlalchemy as sa
 import webob.exc
-from glance import context, gateway, housekeeping
+from glance import context, domain, gateway, housekeeping
 from glance.api import common as api_common
 from glance.api.v2 import policy as api_policy
-from glance.common import exception, utils
+from glance.common import crypt, exception, utils
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 from oslo_utils import timeutils
+from sqlalchemy.engine import Connection
+
+Result = TypeVar("Result")
+
+# Seconds for which a transaction is tried again while others are in its way.
+_RETRY_SECONDS = 10
 
 QUEUED = "queued"
 # The status of an image whose data is being staged, or waits for its import.
@@ -195,3 +205,94 @@ def _retried(function: Callable[[], object]) -> None:
     """Call a function again while SQLite is locked, as newer releases of Glance do."""
     retry = getattr(utils, "retry_on_db_lock", None)
     retry(function) if retry else function()
+
+
+class Busy(Exception):
+    """Other requests are changing the same images; see ``retry``."""
+
+
+def keep_through_saves(names: Collection[str]) -> None:
+    """Let Glance neither write nor delete properties when it saves an image.
+
+    It reads all properties of an image, and writes all of them back. What was written in
+    between would be lost.
+    """
+    glance.db.IMAGE_ATOMIC_PROPS.update(names)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[Connection]:
+    """Open a transaction on one state of Glance's database."""
+    with database_api.session_for_read() as session:
+        is_postgresql = session.get_bind().dialect.name == "postgresql"
+        # The other databases do so by default.
+        options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
+        yield session.connection(execution_options=options)
+
+
+@contextlib.contextmanager
+def writing() -> Iterator[Connection]:
+    """Open a transaction that changes Glance's database; an error rolls it back."""
+    with database_api.session_for_write() as session:
+        yield session.connection()
+
+
+def retry(function: Callable[[], Result]) -> Result:
+    """Call a function again, for some seconds, while other transactions are in its way.
+
+    :raises Busy: after that time.
+    """
+    end = time.monotonic() + _RETRY_SECONDS
+    while True:
+        try:
+            return function()
+        except (Busy, db_exception.DBError) as error:
+            if not _is_busy(error):
+                raise
+            if time.monotonic() > end:
+                raise Busy from error
+            time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 - no secret
+
+
+def _is_busy(error: Exception) -> bool:
+    # SQLite refuses a transaction that has read before it writes.
+    is_known = isinstance(error, Busy | db_exception.DBDeadlock)
+    return is_known or "database is locked" in str(error)
+
+
+def may_list(caller: Any) -> bool:
+    """Return whether the caller of a request may list images, by Glance's policies."""
+    return bool(_policy(caller, {}).check("get_images"))
+
+
+def may(
+    caller: Any, action: str, attributes: Mapping[str, Any], properties: Mapping[str, str]
+) -> bool:
+    """Return whether the caller may do something with an image, by Glance's policies.
+
+    :param action: ``get_image``, ``download_image``, ``modify_image`` or ``publicize_image``.
+    :param attributes: of ``glance.domain.Image``.
+    """
+    policy = _policy(caller, domain.Image(extra_properties=dict(properties), **attributes))
+    if action == "publicize_image":
+        return bool(policy.check("update_property", "visibility", "public"))
+    return bool(policy.check(action))
+
+
+def _policy(caller: Any, target: Any) -> Any:
+    return api_policy.ImageAPIPolicy(caller, target, caller.policy_enforcer)
+
+
+def load(caller: Any, url: str, store: str | None) -> Iterator[bytes]:
+    """Yield the data of an image.
+
+    :param url: of its location, as the database has it.
+    :param store: the name of its store, if there are several.
+    """
+    if cfg.CONF.metadata_encryption_key:
+        url = crypt.urlsafe_decrypt(cfg.CONF.metadata_encryption_key, url)
+    if cfg.CONF.enabled_backends:
+        data, _ = glance_store.get(url, store, context=caller)
+    else:
+        data, _ = glance_store.get_from_backend(url, context=caller)
+    yield from data

@@ -6,11 +6,13 @@ from typing import Any
 
 from oslo_config import cfg
 
-from glare_murano.service import archive_settings
+from glare_murano.service import archive_settings, requirement_checks, settings
 
 GROUP = "murano_packages"
 
 OPTIONS = [
+    *requirement_checks.OPTIONS,
+    *settings.OPTIONS,
     *archive_settings.OPTIONS,
     cfg.IntOpt(
         "import_timeout",

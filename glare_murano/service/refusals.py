@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The refusal of a request, which each service answers in its own form of errors."""
+"""The refusal of a request, and its answer; warnings in answers."""
 
+import json
 from http import HTTPStatus
+from typing import Any
+
+import webob
+from webob import exc
 
 from glare_murano.package.errors import GlareMuranoError
 
@@ -21,3 +26,34 @@ class RefusedRequest(GlareMuranoError):
 def bad_request(message: str) -> RefusedRequest:
     """Return the refusal of a request that is wrong in itself."""
     return RefusedRequest(HTTPStatus.BAD_REQUEST, message)
+
+
+def conflict(message: str) -> RefusedRequest:
+    """Return the refusal of a request that the state of a package does not permit."""
+    return RefusedRequest(HTTPStatus.CONFLICT, message)
+
+
+def document(status: int, message: str) -> dict[str, Any]:
+    """Return the JSON of a refusal, in the form of Glare's errors."""
+    known = exc.status_map[status]
+    return {
+        "code": status,
+        "title": known.title,
+        "explanation": known.explanation,
+        "error": {"message": message, "type": known.title.replace(" ", "")},
+    }
+
+
+def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
+    """Return the JSON of a refusal in HTML, such as that of a middleware."""
+    known = exc.status_map[response.status_code]
+    reason = known.explanation or known.title
+    if allowed := response.headers.get("Allow"):
+        reason = f"the method is not allowed; use {allowed}"
+    return document(response.status_code, f"{req.method} {req.path}: {reason}")
+
+
+def warn(response: webob.Response, warning: str) -> None:
+    """Add a warning to a response, in ASCII and quoted; nothing for an empty one."""
+    if warning:
+        response.headers["Warning"] = f"299 - {json.dumps(warning)}"

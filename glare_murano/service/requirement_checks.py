@@ -75,12 +75,29 @@ _MAX_NAMED = 10
 class Checked(Protocol):
     """A package that is added or removed."""
 
-    id: str
-    name: str
-    version: str
-    owner: str
-    visibility: str
-    requirements: Mapping[str, str]
+    @property
+    def id(self) -> str:
+        """The id of its artifact or image."""
+
+    @property
+    def name(self) -> str:
+        """Its FQN."""
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+
+    @property
+    def owner(self) -> str:
+        """Its project."""
+
+    @property
+    def visibility(self) -> str:
+        """``private``, ``public``, or another one of the service."""
+
+    @property
+    def requirements(self) -> Mapping[str, str]:
+        """Its requirements: FQN -> range."""
 
 
 class FailedCheck(RefusedRequest):

@@ -20,6 +20,7 @@ ARTIFACTS = "/artifacts/murano"
 ARCHIVES = "/murano/v1/archives"
 DEPENDENCIES = "/murano/v1/dependencies"
 PUBLICATIONS = "/murano/v1/publications"
+YANKS = "/murano/v1/yanks"
 SUBCLASSES = "/murano/v1/subclasses"
 
 DOCUMENT = OpenAPI.from_file_path(str(pathlib.Path(__file__).parents[2] / "doc" / "openapi.yaml"))
@@ -47,7 +48,7 @@ class Client:
         answer = self._http.request(method, f"{self._artifacts}{path}", timeout=60, **kwargs)
         kind = method, path.partition("?")[0].count("/"), answer.status_code
         if self._artifacts.endswith(ARTIFACTS) and kind not in _validated_kinds:
-            _validated(answer)
+            validated(answer)
             _validated_kinds.add(kind)
         return answer
 
@@ -73,13 +74,17 @@ class Client:
         """Activate several artifacts, and make them public, all or none."""
         return self.post(PUBLICATIONS, {"ids": ids, "visibility": visibility, **body})
 
+    def yank(self, artifact_id: str, reason: str) -> requests.Response:
+        """Yank a package by the resource of yanks, in place of a patch."""
+        return self.post(YANKS, {"id": artifact_id, "reason": reason})
+
     def post(self, path: str, body: Any) -> requests.Response:
         """Send a request to a path beside Glare's own API."""
-        return _validated(self._http.post(f"{self.url}{path}", json=body, timeout=60))
+        return validated(self._http.post(f"{self.url}{path}", json=body, timeout=60))
 
     def query(self, path: str, parameters: dict[str, Any]) -> requests.Response:
         """Send a request to a path beside Glare's own API."""
-        return _validated(self._http.get(f"{self.url}{path}", params=parameters, timeout=60))
+        return validated(self._http.get(f"{self.url}{path}", params=parameters, timeout=60))
 
     def set(self, artifact_id: str, field: str, value: Any) -> requests.Response:
         headers = {"Content-Type": "application/json-patch+json"}
@@ -116,7 +121,7 @@ class Client:
         return answer.json()
 
 
-def _validated(answer: requests.Response) -> requests.Response:
+def validated(answer: requests.Response) -> requests.Response:
     """The answer, if it has the form that the document of the API promises."""
     DOCUMENT.validate_response(
         RequestsOpenAPIRequest(answer.request), RequestsOpenAPIResponse(answer)

@@ -35,6 +35,7 @@ def _without_prose(schema: Any) -> Any:
         ("Batch", schemas.BATCH),
         ("Publication", schemas.PUBLICATION),
         ("Query", schemas.QUERY),
+        ("Yank", schemas.YANK),
     ],
 )
 def test_the_document_and_the_server_hold_requests_to_the_same(name: str, schema: Any) -> None:
@@ -97,6 +98,7 @@ def test_an_answer_that_lacks_something_is_noticed(glare: Client, name: str, fie
         ("POST", "/murano/v1/subclasses", {}, 405),
         ("GET", "/murano/v1/archives", {}, 405),
         ("GET", "/murano/v1/publications", {}, 405),
+        ("GET", "/murano/v1/yanks", {}, 405),
         ("POST", "/murano/v1/archives", {"X-Auth-Token": ""}, 401),
         ("POST", "/murano/v1/dependencies", {"X-Auth-Token": ""}, 401),
         ("GET", "/murano/v1/subclasses?class=a.B", {"X-Auth-Token": ""}, 401),

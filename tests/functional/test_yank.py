@@ -64,6 +64,29 @@ def test_an_owner_yanks_a_public_package_but_changes_nothing_else(
         assert glare.set(public, "yanked", value).json()["yanked"] == ""
 
 
+def test_the_resource_of_yanks_does_the_same_as_a_patch(
+    glare: Client, public: str, as_user: Callable[[str], Client]
+) -> None:
+    name = glare.show(public)["name"]
+    requiring = _publish(glare, "org.requiring", **{name: ">=1"})
+
+    refused = as_user("stranger").yank(public, _REASON)
+    assert refused.status_code == 403
+    yanked = glare.yank(public, _REASON)
+
+    expected = {"id": public, "name": name, "version": "1.0.0", "yanked": _REASON}
+    assert (yanked.status_code, yanked.json()) == (200, expected)
+    assert f"org.requiring 1.0.0 ({name} >=1)" in yanked.headers["Warning"], requiring
+    assert glare.show(public)["yanked"] == _REASON
+    assert glare.yank(public, "").json()["yanked"] == ""
+    assert glare.show(public)["yanked"] == ""
+
+
+@pytest.mark.parametrize("reason", ["x" * 256, "a\nb", "a\u2028b", ["a"], None])
+def test_the_resource_of_yanks_takes_a_short_line(glare: Client, name: str, reason: Any) -> None:
+    assert glare.yank(_publish(glare, name), reason).status_code == 400
+
+
 def test_another_project_cannot_yank(
     public: str, as_user: Callable[[str], Client], admin: Client
 ) -> None:

@@ -6,7 +6,6 @@ The filter stands in Glare's paste pipeline behind authentication, and passes on
 all other requests. See ``doc/openapi.yaml`` for the API.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +24,7 @@ from glare_murano.glare.api import (
     validation,
     yanks,
 )
-
-OVERRIDE_HEADER = "X-Murano-Override-Checks"
+from glare_murano.service.refusals import warn
 
 # Path -> method and handler.
 ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
@@ -34,6 +32,7 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
     wire.DEPENDENCIES_PATH: ("POST", lookups.resolve),
     wire.PUBLICATIONS_PATH: ("POST", publications.publish),
     wire.SUBCLASSES_PATH: ("GET", lookups.list_subclasses),
+    wire.YANKS_PATH: ("POST", yanks.yank),
 }
 
 
@@ -59,9 +58,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         try:
             response: webob.Response = super().__call__(req)
             lists.repair_links(req, response)
-            if state.warning:
-                # In ASCII, and quoted.
-                response.headers["Warning"] = f"299 - {json.dumps(state.warning)}"
+            warn(response, state.warning)
             return response
         finally:
             if state.upload:
@@ -71,7 +68,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of this project; return None for any other."""
         request_state.of(req.context).is_upload = req.method == "PUT"
-        if req.headers.get(OVERRIDE_HEADER, "").lower() == "true":
+        if req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true":
             policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True
         if yanks.is_yank(req):

@@ -29,12 +29,17 @@ from glare_murano.glare.api import lists, refusal_log
 from glare_murano.package.errors import quoted
 from glare_murano.service import discovery, http_requests
 from glare_murano.service.http_requests import JSON
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.refusals import RefusedRequest, document_of
 
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
 _PATHS = (lists.PATH, "/murano")
 # Paths that take a JSON body, and read it themselves.
-_QUERIES = (wire.ARCHIVES_PATH, wire.DEPENDENCIES_PATH, wire.PUBLICATIONS_PATH)
+_QUERIES = (
+    wire.ARCHIVES_PATH,
+    wire.DEPENDENCIES_PATH,
+    wire.PUBLICATIONS_PATH,
+    wire.YANKS_PATH,
+)
 
 # Glare checks the whole field after each operation, and its lock expires after five seconds.
 MAX_OPERATIONS = 200
@@ -95,7 +100,7 @@ class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
             return _refuse(req, error, {}, refusal)
         if response.status_code < exc.HTTPBadRequest.code or response.content_type == JSON:
             return response
-        return _refuse(req, _error_of(req, response), response.headers)
+        return _refuse(req, document_of(req, response), response.headers)
 
 
 def has_checked(req: webob.Request) -> bool:
@@ -167,23 +172,6 @@ def _check_fields(body: Any) -> None:
 
 def _of_glare(refusal: RefusedRequest) -> exception.GlareException:
     return _GLARE_ERRORS[refusal.status](str(refusal))
-
-
-def _error_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return Glare's form of an error for an HTML response."""
-    status = exc.status_map[response.status_code]
-    reason = status.explanation or status.title
-    if allowed := response.headers.get("Allow"):
-        reason = f"the method is not allowed; use {allowed}"
-    return {
-        "code": status.code,
-        "title": status.title,
-        "explanation": status.explanation,
-        "error": {
-            "message": f"{req.method} {req.path}: {reason}",
-            "type": status.title.replace(" ", ""),
-        },
-    }
 
 
 def _refuse(

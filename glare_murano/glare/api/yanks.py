@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""JSON patches of the field ``yanked`` alone, which have a policy rule of their own.
+"""The resource ``yanks``, and JSON patches of the field ``yanked`` alone: a rule of their own.
 
 Glare requires the rule ``artifact:update`` for any patch, by default an administrator for
 a public package. Its owner has to be able to withdraw it at once.
@@ -19,6 +19,7 @@ from glare_murano import fields
 from glare_murano.glare import policies
 from glare_murano.glare.api import validation
 from glare_murano.glare.interfaces import RequestContext
+from glare_murano.service import http_requests, schemas
 
 _ARTIFACT = re.compile(f"/artifacts/{fields.TYPE_NAME}/([^/]+)")
 _OPERATIONS = {("/yanked", operation) for operation in ("add", "replace", "test")}
@@ -37,6 +38,15 @@ class _Engine(engine.Engine):  # type: ignore[misc]
         af.pre_update_hook_with_patch(context, af, patch)
         af.yanked = patch.apply(af.to_dict())["yanked"]
         return ["update"]
+
+
+def yank(req: webob.Request) -> webob.Response:
+    """Yank a package, or end its yank with an empty reason."""
+    body = http_requests.read_body(req, schemas.YANK)
+    operation = {"op": "replace", "path": "/yanked", "value": body["reason"]}
+    patch = jsonpatch.JsonPatch([operation])
+    saved = _Engine().save(req.context, fields.TYPE_NAME, body["id"], patch)
+    return webob.Response(json={key: saved[key] for key in ("id", "name", "version", "yanked")})
 
 
 def is_yank(req: webob.Request) -> bool:

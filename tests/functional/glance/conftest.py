@@ -10,6 +10,7 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 from loader.catalogs.glance import GlanceCatalog
+from tests import packages
 from tests.functional.glance import service
 from tests.functional.glance.image_client import ImageClient
 
@@ -66,3 +67,17 @@ def catalog_of(glance: service.Glance) -> Catalogs:
         return GlanceCatalog(session, project_id=project, endpoint=url, **others)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def core_library(glance: service.Glance) -> str:
+    """The id of a public io.murano, which every package requires."""
+    admin = ImageClient(glance.url, "user:core:admin,member,reader")
+    data = packages.package("io.murano", "0.0.0")
+    return str(admin.publish("io.murano", "0.0.0", data, visibility="public")["id"])
+
+
+@pytest.fixture
+def package_name(glance_project: str) -> str:
+    """The name of a package that no other test uses."""
+    return f"org.test.{glance_project}"

@@ -6,8 +6,9 @@ from typing import Any
 
 import requests
 
-from glare_murano import images
-from tests import processes
+from glare_murano import images, wire
+from tests import packages, processes
+from tests.functional.client import validated
 
 
 class ImageClient:
@@ -70,6 +71,13 @@ class ImageClient:
         found: dict[str, Any] = processes.wait_until(finished, f"the import of {image_id}")
         return found
 
+    def wait_idle(self, image_id: str) -> None:
+        """Wait until Glance itself changes an image no more: SQLite takes one writer."""
+        processes.wait_until(
+            lambda: "os_glance_import_task" not in self.show(image_id),
+            f"Glance to leave {image_id}",
+        )
+
     def imported(self, image_id: str, data: bytes) -> dict[str, Any]:
         """Stage and import data into an image, and return the image after that."""
         for answer in (self.put(image_id, data), self.start_import(image_id)):
@@ -96,3 +104,41 @@ class ImageClient:
     def delete(self, image_id: str) -> requests.Response:
         """Delete an image."""
         return self.request("DELETE", f"/v2/images/{image_id}")
+
+    def query(self, path: str, **body: Any) -> requests.Response:
+        """Send a request to the API of packages."""
+        return validated(self.request("POST", path, json=body))
+
+    def draft(self, name: str, version: str = "1.0.0", **require: str) -> str:
+        """Import a package that requires others, and return the id of its image."""
+        data = packages.package(name, version, Require=require)
+        image_id = str(self.publish_draft(name, version, data)["id"])
+        self.wait_idle(image_id)
+        return image_id
+
+    def publish(
+        self, name: str, version: str, data: bytes, visibility: str = "private", **values: Any
+    ) -> dict[str, Any]:
+        """Create, import and publish a package, and return its image."""
+        image_id = self.publish_draft(name, version, data, **values)["id"]
+        self.wait_idle(image_id)
+        answer = self.query(wire.PUBLICATIONS_PATH, ids=[image_id], visibility=visibility)
+        assert answer.status_code == 200, answer.text
+        return self.show(image_id)
+
+    def publications(self, *ids: str, visibility: str = "private", **body: Any) -> Any:
+        """Publish packages that were imported, all or none."""
+        return self.query(wire.PUBLICATIONS_PATH, ids=ids, visibility=visibility, **body)
+
+    def resolve(self, **body: Any) -> requests.Response:
+        """Send a dependency query."""
+        return self.query(wire.DEPENDENCIES_PATH, **body)
+
+    def subclasses(self, class_name: str, **parameters: Any) -> requests.Response:
+        """List subclasses."""
+        parameters = {"class": class_name, **parameters}
+        return validated(self.request("GET", wire.SUBCLASSES_PATH, params=parameters))
+
+    def yank(self, image_id: str, reason: str) -> requests.Response:
+        """Yank a package."""
+        return self.query(wire.YANKS_PATH, id=image_id, reason=reason)

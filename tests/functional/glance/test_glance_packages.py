@@ -21,6 +21,8 @@ from tests.functional.glance.service import Glance
 
 V1 = Version("1.0.0")
 
+pytestmark = pytest.mark.usefixtures("core_library")
+
 
 @pytest.fixture
 def repository(glance: Glance, glance_project: str) -> GlanceRepository:

@@ -17,6 +17,8 @@ from tests import packages, processes
 from tests.functional.glance import service, stored, web
 from tests.functional.glance.image_client import ImageClient
 
+pytestmark = pytest.mark.usefixtures("core_library")
+
 NAME = "org.example.db"
 DATA = packages.package(NAME)
 FORGED = b"anything"

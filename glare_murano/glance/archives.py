@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The resource ``archives``: the stored archives of a batch; see ``service/batches.py``."""
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import webob
+
+from glare_murano.glance import callers, image_rows, internals
+from glare_murano.service import batches, http_requests, schemas
+from glare_murano.service.batches import StoredArchive
+
+# Images that are looked up at once.
+_LOOK_UP = 16
+
+
+def download(req: webob.Request) -> webob.Response:
+    """Send the archives of packages, each named by the id of its image."""
+    ids = list(dict.fromkeys(http_requests.read_body(req, schemas.BATCH)["artifacts"]))
+    return batches.respond(_downloadable(callers.of(req), ids))
+
+
+def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
+    """Yield the archives for which the caller's own download would succeed."""
+    # A few at a time, since images may be deleted or deactivated meanwhile.
+    for start in range(0, len(ids), _LOOK_UP):
+        share = ids[start : start + _LOOK_UP]
+        with internals.reading() as connection:
+            rows = image_rows.find(connection, share, caller.viewer.project_id)
+            locations = image_rows.find_locations(connection, [row.id for row in rows])
+        for row in rows:
+            if row.id in locations and row.is_release and caller.may_download(row):
+                read = functools.partial(internals.load, caller.context, *locations[row.id])
+                yield StoredArchive(row.id, row.attributes["size"], read)

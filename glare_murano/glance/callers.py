@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The caller of a request in Glance, and what Glance's policies permit the caller."""
+
+from http import HTTPStatus
+from typing import Any
+
+import webob
+
+from glare_murano.glance import image_rows, internals, options
+from glare_murano.glance.image_rows import ImageRow
+from glare_murano.service.database import Database, Viewer
+from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.requirement_checks import RequirementChecks
+from glare_murano.service.settings import Settings
+
+SETTINGS = Settings(options.GROUP)
+
+_CALLER = "glare_murano.caller"
+
+
+class Caller:
+    """The caller of a request.
+
+    :param context: Glance's context of the request.
+    :param overrides: whether an administrator overrides the checks of requirements.
+    """
+
+    def __init__(self, context: Any, overrides: bool = False) -> None:
+        self.context = context
+        self.viewer = Viewer(context.project_id, bool(context.is_admin))
+        self._overrides = overrides
+
+    def checks(self, database: Database) -> RequirementChecks:
+        """Return the checks of the request."""
+        return RequirementChecks(database, SETTINGS, self._overrides)
+
+    def check_list(self) -> None:
+        """Check that the caller may list images.
+
+        :raises RefusedRequest: if the policy forbids it.
+        """
+        if not internals.may_list(self.context):
+            raise _forbidden("the policy get_images forbids it")
+
+    def may(self, row: ImageRow, action: str) -> bool:
+        """Return whether a policy permits something to the caller."""
+        return internals.may(self.context, action, row.attributes, row.properties)
+
+    def find(self, image_id: str) -> ImageRow:
+        """Return a package that the caller may see.
+
+        :raises RefusedRequest: if there is none.
+        """
+        with internals.reading() as connection:
+            rows = image_rows.find(connection, [image_id], self.viewer.project_id)
+        return self.visible(rows[0] if rows else None, image_id)
+
+    def find_changeable(self, image_id: str) -> ImageRow | None:
+        """Return a package that the caller may change, if it is one.
+
+        Of others, the caller learns nothing from an error.
+        """
+        with internals.reading() as connection:
+            rows = image_rows.find(connection, [image_id], self.viewer.project_id)
+        return next((row for row in rows if self.owns(row) and self.may(row, "modify_image")), None)
+
+    def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
+        """Return a package that the caller may see.
+
+        :raises RefusedRequest: if there is none.
+        """
+        if row is None or not (self._sees(row) and self.may(row, "get_image")):
+            raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
+        return row
+
+    def _sees(self, row: ImageRow) -> bool:
+        """Return whether Glance's database layer would find an image by its id."""
+        is_own = row.owner == self.viewer.project_id
+        is_shared = row.visibility == "shared" and row.attributes["member"] is not None
+        is_open = row.visibility in ("public", "community")
+        return self.viewer.is_admin or is_own or is_shared or is_open
+
+    def may_download(self, row: ImageRow) -> bool:
+        """Return whether Glance would let the caller download an active package."""
+        return self._sees(row) and all(
+            self.may(row, action) for action in ("get_image", "download_image")
+        )
+
+    def owns(self, row: ImageRow) -> bool:
+        """Return whether Glance would let the caller change a package."""
+        return self.viewer.is_admin or row.owner == self.viewer.project_id
+
+    def check_owner(self, row: ImageRow) -> None:
+        """Check that the caller may change a package.
+
+        :raises RefusedRequest: if it belongs to another project.
+        """
+        if not self.owns(row):
+            raise _forbidden(f"{row} belongs to another project")
+
+    def check_policy(self, row: ImageRow, action: str) -> None:
+        """Check that a policy permits something.
+
+        :raises RefusedRequest: if it does not.
+        """
+        if not self.may(row, action):
+            raise _forbidden(f"{row}: the policy {action} forbids it")
+
+
+def of(req: webob.Request) -> Caller:
+    """Return the caller of a request that has passed Glance's filter ``context``."""
+    caller: Caller | None = req.environ.get(_CALLER)
+    if caller is None:
+        caller = req.environ[_CALLER] = Caller(req.context)
+    return caller
+
+
+def override(req: webob.Request) -> None:
+    """Let a request override the checks of requirements.
+
+    :raises RefusedRequest: if the caller is not an administrator.
+    """
+    if not of(req).viewer.is_admin:
+        raise _forbidden("only an administrator may override the checks of requirements")
+    req.environ[_CALLER] = Caller(req.context, overrides=True)
+
+
+def _forbidden(message: str) -> RefusedRequest:
+    return RefusedRequest(HTTPStatus.FORBIDDEN, message)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Images in Glance's tables, as requests that change or download packages read them.
+
+Changes are made below Glance's API, since the property protections forbid them to everybody.
+"""
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from glare_murano import images
+from glare_murano.service.refusals import conflict
+from glare_murano.wire import ranges_from_json
+
+_FLAG = sa.Boolean()
+# Attributes that policies may read.
+_ATTRIBUTES = (
+    *("id", "name", "status", "visibility", "owner", "container_format", "disk_format"),
+    *("size", "virtual_size", "checksum", "min_disk", "min_ram"),
+)
+_images = sa.table(
+    "images",
+    *map(sa.column, _ATTRIBUTES),
+    *(sa.column(name, _FLAG) for name in ("os_hidden", "protected", "deleted")),
+    *(sa.column(name, sa.DateTime()) for name in ("created_at", "updated_at")),
+)
+_TIMES = [sa.column(name, sa.DateTime()) for name in ("created_at", "updated_at", "deleted_at")]
+_properties = sa.table(
+    "image_properties",
+    *map(sa.column, ("image_id", "name", "value")),
+    sa.column("deleted", _FLAG),
+    *_TIMES,
+)
+_members = sa.table(
+    "image_members", *map(sa.column, ("image_id", "member")), sa.column("deleted", _FLAG)
+)
+_locations = sa.table(
+    "image_locations",
+    *map(sa.column, ("id", "image_id", "value", "meta_data", "status")),
+    sa.column("deleted", _FLAG),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageRow:
+    """An image of a package, as the database has it; see ``requirement_checks.Checked``.
+
+    :param attributes: the attributes of ``glance.domain.Image``.
+    :param properties: its properties.
+    """
+
+    attributes: Mapping[str, Any]
+    properties: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        """The id of the image."""
+        return str(self.attributes["image_id"])
+
+    @property
+    def name(self) -> str:
+        """The FQN of the package."""
+        return self.attributes["name"] or ""
+
+    @property
+    def version(self) -> str:
+        """The version of the package; empty before the import."""
+        return self.properties.get(images.VERSION, "")
+
+    @property
+    def owner(self) -> str:
+        """The project of the image."""
+        return self.attributes["owner"] or ""
+
+    @property
+    def status(self) -> str:
+        """The status of the image, in Glance's words."""
+        return str(self.attributes["status"])
+
+    @property
+    def visibility(self) -> str:
+        """The visibility of the image, in Glance's words."""
+        return str(self.attributes["visibility"])
+
+    @property
+    def requirements(self) -> dict[str, str]:
+        """The requirements of the package: FQN -> range."""
+        text = self.properties.get(images.REQUIREMENTS, "{}")
+        content = images.decode(text, images.REQUIREMENTS)
+        return {fqn: spec.text for fqn, spec in ranges_from_json(content).items()}
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the package counts, if the image is active."""
+        return bool(self.properties.get(images.PUBLISHED))
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the image was imported, and has the owner and the name of its import."""
+        return self.id == images.image_id(self.owner, self.name, self.version)
+
+    @property
+    def is_release(self) -> bool:
+        """Whether the package counts."""
+        return self.status == images.ACTIVE and self.is_published and self.is_valid
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def check_imported(row: ImageRow) -> None:
+    """Check that the archive of a package was imported, and nothing has changed since.
+
+    :raises RefusedRequest: if not, or if the image is deactivated.
+    """
+    if row.status == "deactivated":
+        raise conflict(f"{row} is deactivated; publish another version")
+    if row.status != images.ACTIVE:
+        raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
+    if not row.is_valid:
+        raise conflict(
+            f"image {row.id} is not the package that was imported: its name or its project has "
+            f"changed; publish the package again from its archive"
+        )
+
+
+def find(connection: Connection, ids: Collection[str], project_id: str | None) -> list[ImageRow]:
+    """Find the images of packages, whosever they are, in the order of their ids.
+
+    :param project_id: of the caller.
+    """
+    is_package = sa.and_(
+        _images.c.id.in_(list(ids)),
+        _images.c.container_format == images.CONTAINER_FORMAT,
+        _images.c.deleted == sa.false(),
+    )
+    rows = {row.id: row for row in connection.execute(sa.select(_images).where(is_package))}
+    values: dict[str, dict[str, str]] = {id_: {} for id_ in rows}
+    is_property = sa.and_(
+        _properties.c.image_id.in_(list(rows)), _properties.c.deleted == sa.false()
+    )
+    columns = (_properties.c.image_id, _properties.c.name, _properties.c.value)
+    for row in connection.execute(sa.select(*columns).where(is_property)):
+        values[row.image_id][row.name] = row.value
+    is_member = sa.and_(
+        _members.c.image_id.in_(list(rows)),
+        _members.c.member == project_id,
+        _members.c.deleted == sa.false(),
+    )
+    shared = set(connection.execute(sa.select(_members.c.image_id).where(is_member)).scalars())
+    return [
+        ImageRow(_attributes(rows[id_], project_id if id_ in shared else None), values[id_])
+        for id_ in dict.fromkeys(ids)
+        if id_ in rows
+    ]
+
+
+def _attributes(row: Any, member: str | None) -> dict[str, Any]:
+    values = {name: value for name, value in row._mapping.items() if name != "deleted"}
+    return {"image_id": values.pop("id"), **values, "member": member}
+
+
+def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return the first location of images by id, as URL and store."""
+    is_location = sa.and_(
+        _locations.c.image_id.in_(list(ids)),
+        _locations.c.status == images.ACTIVE,
+        _locations.c.deleted == sa.false(),
+    )
+    found: dict[str, tuple[str, str]] = {}
+    for row in connection.execute(
+        sa.select(_locations).where(is_location).order_by(_locations.c.id)
+    ):
+        metadata = json.loads(row.meta_data or "{}")
+        found.setdefault(row.image_id, (row.value, metadata.get("store")))
+    return found
+
+
+def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[str]:
+    """Return the ids of all images with the name and version of packages, of any project."""
+    wanted = {(row.name, row.version) for row in rows}
+    statement = sa.select(_images.c.id, _images.c.name, _properties.c.value).where(
+        _images.c.name.in_([name for name, _ in wanted]),
+        _images.c.container_format == images.CONTAINER_FORMAT,
+        _images.c.deleted == sa.false(),
+        _properties.c.image_id == _images.c.id,
+        _properties.c.name == images.VERSION,
+        _properties.c.deleted == sa.false(),
+    )
+    found = connection.execute(statement)
+    return {row.id for row in found if (row.name, row.value) in wanted}
+
+
+def lock(connection: Connection, ids: Collection[str]) -> None:
+    """Lock images until the end of the transaction.
+
+    Call this before any other statement of the transaction: then the transaction sees the
+    images as the last one has left them. In SQLite, this locks the database.
+    """
+    for id_ in sorted(ids):
+        statement = sa.update(_images).where(_images.c.id == id_)
+        connection.execute(statement.values(status=_images.c.status))
+
+
+def set_property(connection: Connection, image_id: str, name: str, value: str) -> None:
+    """Write a property of an image that is locked."""
+    now = _now()
+    is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
+    values = {"value": value, "deleted": False, "deleted_at": None, "updated_at": now}
+    updated = connection.execute(sa.update(_properties).where(is_property).values(values))
+    if not updated.rowcount:
+        row = {**values, "image_id": image_id, "name": name, "created_at": now}
+        connection.execute(sa.insert(_properties).values(row))
+    _touch(connection, image_id)
+
+
+def delete_property(connection: Connection, image_id: str, name: str) -> None:
+    """Delete a property of an image that is locked, as Glance does."""
+    is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
+    values = {"deleted": True, "deleted_at": _now()}
+    connection.execute(sa.update(_properties).where(is_property).values(values))
+    _touch(connection, image_id)
+
+
+def make_public(connection: Connection, image_id: str) -> None:
+    """Make an image public that is locked."""
+    _touch(connection, image_id, visibility="public")
+
+
+def _touch(connection: Connection, image_id: str, **values: str) -> None:
+    statement = sa.update(_images).where(_images.c.id == image_id)
+    connection.execute(statement.values(updated_at=_now(), **values))
+
+
+def _now() -> datetime.datetime:
+    # The columns have no time zone.
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

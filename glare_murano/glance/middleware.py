@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The API of this project beside Glance's own: an application, and a filter before it.
+
+Both stand in a pipeline of their own in ``glance-api-paste.ini``, which serves ``/murano``:
+the filter first, since the discovery document needs no token, and the application behind
+Glance's filters ``authtoken`` and ``context``. See ``doc/openapi.yaml`` for the API.
+"""
+
+import urllib.parse
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import webob
+from oslo_log import log as logging
+from webob import dec
+
+from glare_murano import images, wire
+from glare_murano.glance import archives, callers, internals, options, publications, yanks
+from glare_murano.glance.callers import SETTINGS
+from glare_murano.glance.queries import GlanceDatabase
+from glare_murano.package.errors import shown
+from glare_murano.service import (
+    dependencies,
+    discovery,
+    http_requests,
+    refusals,
+    schemas,
+    subclasses,
+)
+from glare_murano.service.refusals import RefusedRequest
+
+LOG = logging.getLogger(__name__)
+
+_MOUNT = "/murano"
+_BUSY = "other requests are changing these packages; try again"
+
+
+class RequestFilter:
+    """Refuses malformed requests, lists the versions, and answers errors as JSON."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    @classmethod
+    def factory(cls, _: Any, **options: str) -> type["RequestFilter"]:
+        """Return the filter, for paste.deploy."""
+        return cls
+
+    @dec.wsgify  # type: ignore[untyped-decorator]
+    def __call__(self, req: webob.Request) -> webob.Response:
+        """Check a request, and pass it on."""
+        _unmount(req)
+        try:
+            _check(req)
+            response = discovery.show(req) or req.get_response(self._application)
+        except RefusedRequest as refusal:
+            return _refuse(req, refusals.document(refusal.status, str(refusal)))
+        except internals.Busy:
+            return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
+        is_error = response.status_code >= HTTPStatus.BAD_REQUEST
+        if not is_error or response.content_type == http_requests.JSON:
+            return response
+        answer = _refuse(req, refusals.document_of(req, response))
+        kept = {"Allow", "WWW-Authenticate"}
+        answer.headers.update({k: v for k, v in response.headers.items() if k in kept})
+        return answer
+
+
+class PackageApplication:
+    """Serves ``ROUTES``."""
+
+    def __init__(self) -> None:
+        """Make the application.
+
+        :raises RuntimeError: if an option is not valid, so that the service does not start.
+        """
+        options.group()
+        SETTINGS.provided()
+        internals.keep_through_saves([images.PUBLISHED, images.YANKED])
+
+    @classmethod
+    def factory(cls, _: Any, **options: str) -> "PackageApplication":
+        """Return the application, for paste.deploy."""
+        return cls()
+
+    @dec.wsgify  # type: ignore[untyped-decorator]
+    def __call__(self, req: webob.Request) -> webob.Response:
+        """Answer a request."""
+        if req.path_info not in ROUTES:
+            return webob.Response(status=HTTPStatus.NOT_FOUND)
+        method, handler = ROUTES[req.path_info]
+        if req.method != method:
+            return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": method})
+        if req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true":
+            callers.override(req)
+        callers.of(req).check_list()
+        return handler(req)
+
+
+def resolve(req: webob.Request) -> webob.Response:
+    """Answer a dependency query with its closure."""
+    query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
+    with internals.reading() as connection:
+        database = GlanceDatabase(connection, callers.of(req).viewer)
+        answer = dependencies.resolve(query, database, SETTINGS)
+    return webob.Response(json=answer)
+
+
+def list_subclasses(req: webob.Request) -> webob.Response:
+    """List the subclasses of a class, with their packages, a page at a time."""
+    parameters = subclasses.read_parameters(req)
+    with internals.reading() as connection:
+        database = GlanceDatabase(connection, callers.of(req).viewer)
+        page = subclasses.find(req, parameters, database, SETTINGS.plan_seconds)
+    return webob.Response(json=page)
+
+
+# Path -> method and handler.
+ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
+    wire.ARCHIVES_PATH: ("POST", archives.download),
+    wire.DEPENDENCIES_PATH: ("POST", resolve),
+    wire.PUBLICATIONS_PATH: ("POST", publications.publish),
+    wire.SUBCLASSES_PATH: ("GET", list_subclasses),
+    wire.YANKS_PATH: ("POST", yanks.yank),
+}
+
+
+def _unmount(req: webob.Request) -> None:
+    """Give a request the whole path that Paste has divided."""
+    if req.script_name.endswith(_MOUNT):
+        req.script_name = req.script_name.removesuffix(_MOUNT)
+        req.path_info = _MOUNT + req.path_info
+
+
+def _check(req: webob.Request) -> None:
+    http_requests.check_url(req.environ)
+    http_requests.allow_chunks(req)
+    http_requests.check_content_type(req)
+    if req.is_body_readable:
+        http_requests.check_body(req)
+
+
+def _refuse(req: webob.Request, error: dict[str, Any]) -> webob.Response:
+    path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
+    message = shown(error["error"]["message"].replace("\n", " "))
+    LOG.info("Refused %s %s with %d: %s", req.method, path, error["code"], message)
+    return webob.Response(status=error["code"], json=error)

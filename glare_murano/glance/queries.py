@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The SQL statements over Glance's tables that find packages; see ``service.database``.
+
+The tables are declared here with the few columns that are read, so that no statement
+joins or returns more. A level of a plan takes three statements, and another one if packages
+are shared. Values for look-ups are parameters, so that SQLAlchemy compiles each statement
+once.
+
+A package counts by the rule of ``images.is_release``: an image whose owner, name or version
+does not lead to its id is not found.
+"""
+
+import collections
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from glare_murano import images
+from glare_murano.package import GlareMuranoError, Version, parse_version
+from glare_murano.resolver import PackageVersion
+from glare_murano.service.database import (
+    DependentsRecord,
+    ExtendingRecord,
+    PackageMetadata,
+    PackageRecord,
+    Viewer,
+)
+
+# SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
+_MAX_VALUES = 30_000
+# Names in one statement that looks them up in lists. Of more, all lists are read.
+_MAX_NAMES = 16
+
+INHERITS = images.property_name("inherits")
+
+_FLAG = sa.Boolean()
+_images = sa.table(
+    "images",
+    *map(sa.column, ("id", "name", "owner", "visibility", "status", "container_format", "size")),
+    sa.column("deleted", _FLAG),
+)
+_members = sa.table(
+    "image_members", *map(sa.column, ("image_id", "member", "status")), sa.column("deleted", _FLAG)
+)
+_properties = sa.table(
+    "image_properties", *map(sa.column, ("image_id", "name", "value")), sa.column("deleted", _FLAG)
+)
+
+_ACCEPTED = "accepted"
+_SHARED = "shared"
+_DEACTIVATED = "deactivated"
+
+
+class GlanceDatabase:
+    """Glance's packages for one viewer, in the transaction of a connection."""
+
+    def __init__(self, connection: Connection, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self._connection = connection
+        # Package -> the active packages that require it, with their ranges.
+        self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
+
+    def find_usable(
+        self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
+    ) -> Iterator[PackageRecord]:
+        """See ``service.database.Database``, as for all methods.
+
+        A package that its owner has opened to the community is found as ``package`` alone.
+        """
+        statement = _usable(column, self.viewer.is_admin, self.viewer.project_id is not None)
+        rows = self._look_up(
+            statement, values, package=package, project=self.viewer.project_id or ""
+        )
+        for record in self._records(rows):
+            if record.status == images.ACTIVE or record.id == package:
+                yield record
+
+    def find_candidates(self, names: Iterable[str], except_id: str = "") -> Iterator[PackageRecord]:
+        """Find packages that may satisfy requirements."""
+        for record in self._records(self._look_up(_CANDIDATES, names)):
+            if record.id != except_id:
+                yield record
+
+    def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
+        """Find public packages by name, deactivated ones as well."""
+        for record in self._records(self._look_up(_PUBLIC, names)):
+            if record.status != "drafted":
+                yield record
+
+    def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
+        """Return the metadata of packages."""
+        found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+        sizes = {}
+        for row in self._look_up(_METADATA, ids):
+            found[row.image_id][row.name] = row.value
+            sizes[row.image_id] = row.size
+        return {
+            id_: PackageMetadata(
+                _decoded(values, images.REQUIREMENTS, {}),
+                tuple(sorted(_decoded(values, images.CLASSES, []))),
+                values[images.SHA256],
+                sizes[id_],
+            )
+            for id_, values in found.items()
+            if images.SHA256 in values
+        }
+
+    def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the requirements of packages."""
+        found = self._values(images.REQUIREMENTS, ids)
+        return {id_: images.decode(text, images.REQUIREMENTS) for id_, text in found.items()}
+
+    def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the reasons of yanks."""
+        return {id_: reason for id_, reason in self._values(images.YANKED, ids).items() if reason}
+
+    def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Find the packages that define classes."""
+        wanted = set(class_names)
+        statement = _listing(
+            images.CLASSES, self.viewer.is_admin, self.viewer.project_id is not None
+        )
+        for record, classes in self._listed(statement, wanted):
+            for name in wanted.intersection(classes):
+                yield name, record.id
+
+    def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
+        """Find packages with direct subclasses of classes."""
+        wanted = set(base_names)
+        statement = self._listing(INHERITS)
+        for record, inherits in self._listed(statement, wanted):
+            for base in wanted.intersection(inherits):
+                yield ExtendingRecord(base, record.id, record.key, inherits[base].split(","))
+
+    def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
+        """Find the ranges in which other packages require a package."""
+        requiring = self._requiring[name] = [
+            (record, requirements[name])
+            for record, requirements in self._listed(_REQUIRING, {name})
+            if name in requirements and record.name != name and owner in (None, record.owner)
+        ]
+        yield from {
+            DependentsRecord(range_, record.owner, record.visibility)
+            for record, range_ in requiring
+        }
+
+    def find_requiring(
+        self, name: str, group: DependentsRecord, limit: int
+    ) -> Iterator[PackageVersion]:
+        """Find the packages of a group."""
+        keys = (
+            record.key
+            for record, range_ in self._requiring[name]
+            if DependentsRecord(range_, record.owner, record.visibility) == group
+        )
+        return (key for key, _ in zip(keys, range(limit), strict=False))
+
+    def _listing(self, name: str) -> Any:
+        return _listing(name, self.viewer.is_admin, self.viewer.project_id is not None)
+
+    def _look_up(
+        self, statement: Any, values: Iterable[str], **parameters: str | None
+    ) -> Iterator[Row]:
+        """Execute a statement with a condition ``_among`` values, in shares."""
+        ordered = sorted(values)
+        for start in range(0, len(ordered), _MAX_VALUES):
+            share = ordered[start : start + _MAX_VALUES]
+            yield from self._connection.execute(statement, {"values": share, **parameters}).all()
+
+    def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
+        """Return a property of images, by id."""
+        rows = self._look_up(_VALUES, ids, property=name)
+        return {row.image_id: row.value for row in rows}
+
+    def _listed(self, statement: Any, names: set[str]) -> Iterator[tuple[PackageRecord, Any]]:
+        """Yield active packages, each with a list or mapping that may contain a name."""
+        if not names:
+            return
+        if len(names) <= _MAX_NAMES:
+            statement = statement.where(
+                sa.or_(*(_listed.c.value.contains(f'"{name}"', autoescape=True) for name in names))
+            )
+        rows = self._connection.execute(statement, {"project": self.viewer.project_id or ""}).all()
+        values = {row.id: row.listed for row in rows}
+        for record in self._records(rows):
+            if record.status == images.ACTIVE:
+                yield record, images.decode(values[record.id], "a list")
+
+    def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
+        """Yield the valid packages among rows."""
+        rows = list(rows)
+        members = self._find_members(row.id for row in rows if row.visibility == _SHARED)
+        for row in rows:
+            version = _version(row.version)
+            if version and images.image_id(row.owner, row.name, version) == row.id:
+                yield PackageRecord(
+                    row.id,
+                    row.name,
+                    version,
+                    row.owner,
+                    row.visibility,
+                    _status(row),
+                    frozenset(members.get(row.id, ())),
+                )
+
+    def _find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
+        """Return the projects that have accepted shared images, by id."""
+        found: dict[str, set[str]] = collections.defaultdict(set)
+        for row in self._look_up(_MEMBERS, ids):
+            found[row.image_id].add(row.member)
+        return found
+
+
+def _status(row: Row) -> str:
+    """Return the status of a package, as Glare has it: not all that is active is published."""
+    if row.status != images.ACTIVE:
+        return _DEACTIVATED
+    return images.ACTIVE if row.published else "drafted"
+
+
+# Most packages have the same versions.
+@functools.lru_cache(maxsize=4096)
+def _version(text: str) -> Version | None:
+    try:
+        return parse_version(text)
+    except GlareMuranoError:
+        return None
+
+
+def _decoded(values: Mapping[str, str], name: str, default: Any) -> Any:
+    return images.decode(values[name], name) if name in values else default
+
+
+def _among(column: Any) -> Any:
+    return column.in_(sa.bindparam("values", expanding=True))
+
+
+def _property(name: str, alias: str) -> tuple[Any, Any]:
+    """Return a table of one property, and the condition to join it to an image."""
+    table = _properties.alias(alias)
+    is_property = sa.and_(
+        table.c.image_id == _images.c.id, table.c.name == name, table.c.deleted == sa.false()
+    )
+    return table, is_property
+
+
+_version_table, _has_version = _property(images.VERSION, "version")
+_published_table, _has_published = _property(images.PUBLISHED, "published")
+_listed = _properties.alias("listed")
+
+_COLUMNS = (
+    _images.c.id,
+    _images.c.name,
+    _images.c.owner,
+    _images.c.visibility,
+    _images.c.status,
+    _version_table.c.value.label("version"),
+    _published_table.c.value.label("published"),
+)
+# The packages of the catalogue whose archive was imported.
+_PACKAGES = (
+    sa.select(*_COLUMNS)
+    .select_from(
+        _images.join(_version_table, _has_version).outerjoin(_published_table, _has_published)
+    )
+    .where(_images.c.container_format == images.CONTAINER_FORMAT, _images.c.deleted == sa.false())
+)
+
+
+def _is_member(*conditions: Any) -> Any:
+    return sa.exists().where(
+        _members.c.image_id == _images.c.id,
+        _members.c.member == sa.bindparam("project"),
+        _members.c.deleted == sa.false(),
+        *conditions,
+    )
+
+
+def _visible(is_admin: bool, has_project: bool) -> Any:
+    """Return the condition for images that Glance would list, but those of the community."""
+    if is_admin:
+        return sa.true()
+    is_public = _images.c.visibility == "public"
+    if not has_project:
+        return is_public
+    is_shared = sa.and_(_images.c.visibility == _SHARED, _is_member(_members.c.status == _ACCEPTED))
+    return sa.or_(is_public, _images.c.owner == sa.bindparam("project"), is_shared)
+
+
+def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
+    """Return the condition for images that Glance would show by their ids."""
+    is_open = _images.c.visibility == "community"
+    is_offered = sa.and_(_images.c.visibility == _SHARED, _is_member())
+    return sa.or_(_visible(is_admin, has_project), is_open, *[is_offered] * has_project)
+
+
+@functools.lru_cache
+def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
+    is_listed = sa.and_(
+        _images.c.status == images.ACTIVE,
+        _published_table.c.value.is_not(None),
+        _visible(is_admin, has_project),
+    )
+    is_package = sa.and_(
+        _images.c.id == sa.bindparam("package"),
+        _images.c.status.in_([images.ACTIVE, _DEACTIVATED]),
+        _visible_by_id(is_admin, has_project),
+    )
+    return _PACKAGES.where(_among(_images.c[column]), sa.or_(is_listed, is_package))
+
+
+@functools.lru_cache
+def _listing(name: str, is_admin: bool, has_project: bool) -> Any:
+    """Return a statement for active packages with a property, if visible to a viewer."""
+    return _of_property(name).where(_visible(is_admin, has_project))
+
+
+def _of_property(name: str) -> Any:
+    is_listed = sa.and_(
+        _listed.c.image_id == _images.c.id,
+        _listed.c.name == name,
+        _listed.c.deleted == sa.false(),
+    )
+    return _PACKAGES.add_columns(_listed.c.value.label("listed")).where(
+        is_listed, _images.c.status == images.ACTIVE, _published_table.c.value.is_not(None)
+    )
+
+
+_CANDIDATES = _PACKAGES.where(_among(_images.c.name), _images.c.status == images.ACTIVE)
+
+_PUBLIC = _PACKAGES.where(_among(_images.c.name), _images.c.visibility == "public")
+
+_REQUIRING = _of_property(images.REQUIREMENTS)
+
+_VALUES = sa.select(_properties.c.image_id, _properties.c.value).where(
+    _among(_properties.c.image_id),
+    _properties.c.name == sa.bindparam("property"),
+    _properties.c.deleted == sa.false(),
+)
+
+_METADATA = sa.select(
+    _properties.c.image_id, _properties.c.name, _properties.c.value, _images.c.size
+).where(
+    _among(_properties.c.image_id),
+    _properties.c.name.in_([images.REQUIREMENTS, images.CLASSES, images.SHA256]),
+    _properties.c.deleted == sa.false(),
+    _images.c.id == _properties.c.image_id,
+)
+
+_MEMBERS = sa.select(_members.c.image_id, _members.c.member).where(
+    _among(_members.c.image_id),
+    _members.c.status == _ACCEPTED,
+    _members.c.deleted == sa.false(),
+)

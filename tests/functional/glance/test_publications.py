@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Packages in the real Glance count once they are published: all of a request, or none."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+
+from glare_murano import images as form
+from tests.functional.client import message
+from tests.functional.glance.image_client import ImageClient
+
+pytestmark = pytest.mark.usefixtures("core_library")
+
+Clients = Callable[..., ImageClient]
+
+OVERRIDE = {"X-Murano-Override-Checks": "true"}
+
+
+def _found(client: ImageClient, fqn: str) -> list[str]:
+    """The versions that a range takes: one, or none."""
+    answer = client.resolve(requirements={fqn: "*"})
+    assert answer.status_code == 200, answer.text
+    return [each["version"] for each in answer.json()["releases"] if each["name"] == fqn]
+
+
+def _changed(answer: requests.Response) -> list[tuple[str, str, list[str]]]:
+    assert answer.status_code == 200, answer.text
+    return [(a["status"], a["visibility"], a["actions"]) for a in answer.json()["artifacts"]]
+
+
+def test_a_package_counts_from_its_publication(images: ImageClient, package_name: str) -> None:
+    draft = images.draft(package_name)
+    before = images.show(draft)
+
+    checked = images.publications(draft, dry_run=True)
+    assert _found(images, package_name) == []
+    assert images.show(draft) == before
+    published = images.publications(draft)
+
+    assert checked.json() == published.json()
+    assert _changed(published) == [("active", "private", ["activate"])]
+    assert _found(images, package_name) == ["1.0.0"]
+    found = images.show(draft)
+    assert form.is_release(found)
+    assert found["updated_at"] >= before["updated_at"]
+    assert _changed(images.publications(draft)) == [("active", "private", [])]
+
+
+def test_packages_of_a_cycle_are_published_together(
+    images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    names = [f"{package_name}.{letter}" for letter in "abc"]
+    ids = [
+        images.draft(name, **{required: "1"})
+        for name, required in zip(names, [*names[1:], names[0]], strict=True)
+    ]
+
+    # Drafts of the same project satisfy requirements, but not among public packages.
+    refused = image_admin.publications(*ids[:2], visibility="public")
+    published = image_admin.publications(*ids, visibility="public")
+
+    assert refused.status_code == 409
+    assert f"{names[2]} in the range 1 (missing, or not public)" in message(refused)
+    assert _changed(published) == [("active", "public", ["activate", "publish"])] * 3
+    assert _found(image_admin, names[0]) == ["1.0.0"]
+
+
+def test_all_problems_are_named_and_nothing_is_changed(
+    images: ImageClient, images_of: Clients, package_name: str
+) -> None:
+    good = images.draft(package_name)
+    lone = images.draft(f"{package_name}.lone", **{f"{package_name}.missing": ">=2"})
+    empty = images.create(f"{package_name}.empty").json()["id"]
+    other = images_of(f"{images.project}-other").draft(f"{package_name}.other")
+
+    refused = images.publications(good, lone, empty, other)
+
+    assert refused.status_code == 404
+    assert message(refused).splitlines() == [
+        f"Image with id={other} not found.",
+        f"{package_name}.empty ({empty}) has no archive yet; upload it first",
+        f"no visible package satisfies these requirements of {package_name}.lone 1.0.0: "
+        f"{package_name}.missing in the range >=2 (missing, or not visible); upload them first, "
+        "or change the ranges; if engines provide one as an extension plug-in, the operator "
+        "names it in the option provided_packages [requirement-missing]",
+    ]
+    assert form.PUBLISHED not in images.show(good)
+
+
+def test_policies_decide_who_publishes(
+    images: ImageClient, images_of: Clients, image_admin: ImageClient, package_name: str
+) -> None:
+    draft = images.draft(package_name)
+    reader = images_of(images.project, "reader")
+
+    assert reader.publications(draft).status_code == 403
+    refused = images.publications(draft, visibility="public")
+    assert refused.status_code == 403
+    assert message(refused) == f"{package_name} 1.0.0: the policy publicize_image forbids it"
+    assert _changed(image_admin.publications(draft, visibility="public"))[0][1] == "public"
+
+    stranger = images_of("stranger").publications(draft)
+    assert stranger.status_code == 403
+    assert message(stranger) == f"{package_name} 1.0.0 belongs to another project"
+
+
+def test_one_package_of_a_name_and_version_is_public(
+    images: ImageClient, images_of: Clients, image_admin: ImageClient, package_name: str
+) -> None:
+    ids = [client.draft(package_name) for client in (images, images_of(f"{images.project}-b"))]
+    for id_ in ids:
+        assert _changed(image_admin.publications(id_))[0][0] == "active"
+    assert image_admin.publications(ids[0], visibility="public").ok
+
+    for refused in (
+        image_admin.publications(ids[1], visibility="public"),
+        image_admin.set(ids[1], "visibility", "public"),
+    ):
+        assert refused.status_code == 409
+        assert f"another {package_name} 1.0.0 is public already" in refused.text
+    back = image_admin.publications(ids[0])
+    assert message(back) == f"{package_name} 1.0.0 is public, and cannot become private again"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda client, id_: client.set(id_, "name", "org.another"), "its name or its project has"),
+        (
+            lambda client, id_: client.request("POST", f"/v2/images/{id_}/actions/deactivate"),
+            "is deactivated; publish another version",
+        ),
+    ],
+    ids=["renamed", "deactivated"],
+)
+def test_an_image_that_has_changed_is_not_published(
+    images: ImageClient, package_name: str, change: Callable[..., Any], words: str
+) -> None:
+    draft = images.draft(package_name)
+    assert change(images, draft).ok
+
+    refused = images.publications(draft)
+
+    assert refused.status_code == 409
+    assert words in message(refused)
+
+
+def test_an_image_of_another_kind_is_not_published(images: ImageClient) -> None:
+    body = {"name": "a server", "container_format": "bare", "disk_format": "raw"}
+    machine = images.request("POST", "/v2/images", json=body).json()["id"]
+    assert images.put(machine, b"data", "file").ok
+
+    assert images.publications(machine).status_code == 404
+
+
+def test_an_administrator_overrides_the_checks(
+    images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    draft = images.draft(package_name, **{f"{package_name}.missing": "1"})
+    body = {"ids": [draft], "visibility": "private"}
+
+    answers = [
+        client.request("POST", "/murano/v1/publications", json=body, headers=OVERRIDE)
+        for client in (images, image_admin)
+    ]
+
+    assert [answer.status_code for answer in answers] == [403, 200]
+
+
+def test_the_last_package_for_a_requirement_stays(
+    images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    required, requiring = f"{package_name}.required", f"{package_name}.requiring"
+    ids = [images.draft(required), images.draft(requiring, **{required: "1"})]
+    assert images.publications(*ids).ok
+    action = f"/v2/images/{ids[0]}/actions"
+
+    for refused in (
+        images.delete(ids[0]),
+        images.request("POST", f"{action}/deactivate"),
+        images.set(ids[0], "name", "org.renamed"),
+    ):
+        assert refused.status_code == 409
+        assert f"{requiring} 1.0.0 ({required} 1)" in refused.text
+        assert "[requirement-last]" in refused.text
+    assert _found(images, requiring) == ["1.0.0"]
+
+    # What is not the catalogue's is Glance's own.
+    assert images.set(ids[0], "description", "", "add").ok
+    assert images.delete(ids[1]).status_code == 204
+    assert images.request("POST", f"{action}/deactivate").status_code == 204
+    assert _found(images, required) == []
+    assert images.request("POST", f"{action}/reactivate").status_code == 204
+    assert _found(images, required) == ["1.0.0"]
+    assert images.delete(ids[0]).status_code == 204
+
+
+def test_a_package_becomes_public_by_glance_if_its_requirements_are(
+    images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    required = images.draft(f"{package_name}.required")
+    assert images.publications(required).ok
+    requiring = images.draft(package_name, **{f"{package_name}.required": "1"})
+    assert images.publications(requiring).ok
+
+    assert images.set(requiring, "visibility", "public").status_code == 403
+    refused = image_admin.set(requiring, "visibility", "public")
+    assert refused.status_code == 409
+    assert "no public package satisfies" in refused.text
+    assert image_admin.set(required, "visibility", "public").ok
+    assert image_admin.set(requiring, "visibility", "public").ok
+
+
+def test_a_public_image_is_checked_when_it_begins_to_count(
+    images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    required = images.draft(f"{package_name}.required")
+    assert images.publications(required).ok
+    requiring = images.draft(package_name, **{f"{package_name}.required": "1"})
+    assert image_admin.set(requiring, "visibility", "public").ok
+
+    refused = image_admin.publications(requiring)
+
+    assert refused.status_code == 409
+    assert "no public package satisfies" in message(refused)
+    published = image_admin.publications(required, requiring, visibility="public")
+    assert [each[2] for each in _changed(published)] == [["publish"], ["activate"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/murano/v1/publications", b"{", 400),
+        ("POST", "/murano/v1/publications", b'{"ids": [], "visibility": "private"}', 400),
+        ("POST", "/murano/v1/publications", b'{"ids": "' + b"x" * 2**20 + b'"}', 413),
+        ("GET", "/murano/v1/publications", None, 405),
+        ("GET", "/murano/v1/nothing", None, 404),
+        ("POST", "/murano/v1/dependencies", b'{"requirements": {"a": "no range"}}', 400),
+        ("GET", "/murano/v1/subclasses?class=a..b", None, 400),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_form(
+    images: ImageClient, method: str, path: str, body: bytes | None, status: int
+) -> None:
+    headers = {"Content-Type": "application/json"} if body else {}
+
+    refused = images.request(method, path, data=body, headers=headers)
+
+    assert refused.status_code == status, refused.text
+    assert refused.json()["code"] == status
+    assert message(refused)
+
+
+def test_versions_need_no_token_and_packages_do(images: ImageClient) -> None:
+    url = f"{images.url}/murano"
+
+    found = requests.get(url, timeout=60).json()["versions"]
+    assert found[0]["links"][0]["href"] == f"{url}/v1/"
+    assert requests.get(f"{url}/v1/", timeout=60).json()["version"]["id"] == "v1"
+    refused = requests.post(f"{url}/v1/dependencies", json={}, timeout=60)
+    assert (refused.status_code, refused.json()["code"]) == (401, 401)
