@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes of the commands: exit codes, sessions, and safe output.
+"""The base classes of the commands: exit codes, the cloud, and confirmation.
 
 A command authenticates with its first request. So commands without a request need no cloud,
 and an unreachable Keystone has an exit code of its own.
@@ -16,40 +16,33 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cliff import columns, lister, show
+from cliff import lister, show
 from cliff._argparse import SmartHelpFormatter
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1.loading import get_plugin_options
 from openstack import exceptions as sdk_exceptions
 from openstack.config import cloud_region
 from openstack.connection import Connection
-from osc_lib.cli import format_columns
 from osc_lib.command import command
-from rich import filesize
 
 from glare_murano.package import (
     Archive,
     GlareMuranoError,
     InvalidName,
     InvalidRange,
-    InvalidVersion,
-    Version,
-    parse_version,
 )
 from glare_murano.package.archive import Source
-from glare_murano.package.manifest import check_required_name
 from loader import errors
 from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.openstack import ServiceCatalog
-from loader.commands import package_service
+from loader.commands import output, package_service
 from loader.commands.package_service import PackageService, UnknownService
 from loader.compatibility import Requirements
 from loader.loader import PackageLoader
 from loader.references import AmbiguousReference, PackageReference
 from loader.repository.client import Repository
 from loader.transport.adapter import ServiceAdapter
-from loader.version_changes import VersionChange
 
 # The names of the columns, and the rows; the names of properties, and their values.
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -81,11 +74,6 @@ _EXIT_CODES: Mapping[type[Exception], int] = {
     ksa_exceptions.NoMatchingPlugin: MISUSED,
     GlareMuranoError: REFUSED,
 }
-# Of a table of changes.
-CHANGE_COLUMNS = ("Name", "Before", "After")
-_SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
-# Their values are printed as they are.
-_PLAIN_FORMATS = ("csv", "table", "value")
 
 
 class Command(command.Command):
@@ -109,14 +97,14 @@ class Command(command.Command):
         except tuple(_EXIT_CODES) as error:
             LOG.debug("%s", error, exc_info=True)
             for line in str(error).splitlines():
-                self.app.stderr.write(f"{escaped(line)}\n")
+                self.app.stderr.write(f"{output.escaped(line)}\n")
             return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
         except OSError as error:
             if error.filename is None:
                 # Not a file, such as the pipe of the standard output.
                 raise
             LOG.debug("%s", error, exc_info=True)
-            path = escaped(os.fsdecode(error.filename))
+            path = output.escaped(os.fsdecode(error.filename))
             self.app.stderr.write(f"{path}: {error.strerror}\n")
             return REFUSED
 
@@ -238,7 +226,7 @@ class Lister(Command, lister.Lister):
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]
     ) -> int:
-        rows = [_printable(row, parsed_args.formatter) for row in data]
+        rows = [output.printable(row, parsed_args.formatter) for row in data]
         if rows or parsed_args.formatter != "table" or parsed_args.print_empty:
             super().produce_output(parsed_args, column_names, rows)
         elif self.nothing:
@@ -257,16 +245,8 @@ class ShowOne(Command, show.ShowOne):
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]
     ) -> int:
-        values = _printable(data, parsed_args.formatter)
+        values = output.printable(data, parsed_args.formatter)
         return super().produce_output(parsed_args, column_names, values)
-
-
-class Size(columns.FormattableColumn[int]):
-    """A number of bytes, which tables show in a unit."""
-
-    def human_readable(self) -> str:
-        unit, suffix = filesize.pick_unit_and_suffix(self._value, _SIZE_UNITS, 1024)
-        return f"{self._value / unit:.{0 if unit == 1 else 1}f} {suffix}"
 
 
 class _HelpFormatter(SmartHelpFormatter):
@@ -276,114 +256,3 @@ class _HelpFormatter(SmartHelpFormatter):
         fill = super()._fill_text
         paragraphs = text.replace("::\n", ":\n").split("\n\n")
         return "\n\n".join(p if p.startswith("  ") else fill(p, width, indent) for p in paragraphs)
-
-
-def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:
-    """Add an argument that is a reference to a package."""
-    meaning = "Name of the package, NAME@VERSION, NAME@RANGE, or the id of its artifact."
-    described = {"metavar": f"<{name}>", "help": meaning, **more}
-    parser.add_argument(name, type=reference, **described)
-
-
-def add_search(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments by which packages are searched: a pattern, and a class.
-
-    :param name: the name of the pattern in the help.
-    """
-    parser.add_argument(
-        "pattern",
-        nargs="?",
-        default="",
-        metavar=f"<{name}>",
-        help="Name of the packages, with * for any characters, and @RANGE for a range.",
-    )
-    parser.add_argument(
-        "--subclass-of",
-        metavar="<class>",
-        help="Only packages with direct or indirect subclasses of this class.",
-    )
-
-
-def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str = "") -> None:
-    """Add an argument for a package of the repository or a package on this host.
-
-    :param purpose: the beginning of its help.
-    """
-    meaning = f"{purpose}NAME@RANGE or the id of a package, or the path of a directory or ZIP file."
-    metavar = f"<{name.lstrip('-')}>" if not purpose else "<package>"
-    parser.add_argument(name, type=_package_or_path, metavar=metavar, help=meaning)
-
-
-def add_requirements(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names directories with required packages."""
-    parser.add_argument(
-        "--path",
-        action="append",
-        default=[],
-        dest="requirements",
-        metavar="<directory>",
-        help="Directory with required packages, whose classes are inherited (repeat for several).",
-    )
-
-
-def _package_or_path(text: str) -> PackageReference | pathlib.Path:
-    return pathlib.Path(text) if "/" in text or text == "." else reference(text)
-
-
-def reference(text: str) -> PackageReference:
-    """Read a reference to a package, with the parser's own error."""
-    try:
-        return PackageReference.parse(text)
-    except GlareMuranoError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def version(text: str) -> Version:
-    """Read a version, with the parser's own error."""
-    try:
-        return parse_version(text)
-    except InvalidVersion as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def package_and_version(text: str) -> tuple[str, Version | None]:
-    """Read ``NAME`` or ``NAME@VERSION``, with the parser's own error."""
-    fqn, separator, written = text.partition("@")
-    try:
-        return check_required_name(fqn), parse_version(written) if separator else None
-    except GlareMuranoError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def versions(listed: Iterable[Version]) -> format_columns.ListColumn:
-    """Return a column of versions."""
-    return format_columns.ListColumn(list(map(str, listed)))
-
-
-def change_row(change: VersionChange) -> tuple[Any, ...]:
-    """Return the row of a change, for ``CHANGE_COLUMNS``."""
-    return change.fqn, versions(change.before), versions(change.after)
-
-
-def _printable(values: Iterable[Any], formatter: str) -> tuple[Any, ...]:
-    """Return values for a formatter; JSON and YAML escape by themselves."""
-    if formatter not in _PLAIN_FORMATS:
-        return tuple(values)
-    texts = (_plain(value, formatter) for value in values)
-    # A cell of a table may have several lines.
-    keep = "\n" if formatter == "table" else ""
-    return tuple(escaped(text, keep) if isinstance(text, str) else text for text in texts)
-
-
-def _plain(value: Any, formatter: str) -> Any:
-    if isinstance(value, Size) and formatter != "table":
-        return value.machine_readable()
-    return value.human_readable() if isinstance(value, columns.FormattableColumn) else value
-
-
-def escaped(text: str, keep: str = "") -> str:
-    """Return a string of a server's without characters that control a terminal.
-
-    :param keep: unprintable characters to keep.
-    """
-    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)

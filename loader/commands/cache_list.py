@@ -12,7 +12,7 @@ from loader import errors
 from loader.cache import cached_packages, store
 from loader.cache.cached_packages import CachedPackage
 from loader.cache.store import Cache
-from loader.commands import base
+from loader.commands import base, output, parsing
 from loader.references import PackageReference
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -43,7 +43,7 @@ class ListCache(base.Lister):
             (
                 package.fqn,
                 _version(package),
-                base.Size(package.stored.size),
+                output.Size(package.stored.size),
                 _last_used(package),
                 package.stored.is_in_use,
                 package.stored.digest,
@@ -76,7 +76,7 @@ class ShowCached(base.ShowOne):
             "version": _version(package),
             "sha256": package.stored.digest,
             "archive": str(package.stored.archive),
-            "size": base.Size(package.stored.size),
+            "size": output.Size(package.stored.size),
             "last_used": _last_used(package),
             "in_use": package.stored.is_in_use,
         }
@@ -117,11 +117,11 @@ class PruneCache(base.Lister):
         # Another process may have stored a package meanwhile, which has no name here.
         removed = [packages[digest] for digest in pruned.removed if digest in packages]
         return ("Name", "Version", "Size", "SHA-256"), [
-            (p.fqn, _version(p), base.Size(p.stored.size), p.stored.digest) for p in removed
+            (p.fqn, _version(p), output.Size(p.stored.size), p.stored.digest) for p in removed
         ]
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
-        self.app.stderr.write(f"{base.Size(self._freed).human_readable()} were freed.\n")
+        self.app.stderr.write(f"{output.Size(self._freed).human_readable()} were freed.\n")
 
 
 class VerifyCache(base.Lister):
@@ -183,7 +183,7 @@ def _add_directory(parser: argparse.ArgumentParser) -> None:
 
 
 def _digest_or_reference(text: str) -> str | PackageReference:
-    return text if _DIGEST.fullmatch(text) else base.reference(text)
+    return text if _DIGEST.fullmatch(text) else parsing.reference(text)
 
 
 def _size(text: str) -> int:

@@ -8,7 +8,7 @@ import json
 from osc_lib.cli import format_columns
 
 from loader import errors
-from loader.commands import base
+from loader.commands import base, parsing
 from loader.repository import class_schemas
 from loader.repository.package_search import Search
 from loader.repository.stored_package import StoredPackage
@@ -25,7 +25,7 @@ class ListClasses(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_search(parser, "package")
+        parsing.add_search(parser, "package")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from glare_murano.package import Version
 from loader import errors
-from loader.commands import base
+from loader.commands import base, output, parsing
 from loader.lockfiles import lock_check
 from loader.lockfiles.lock import Lock
 from loader.references import PackageReference
@@ -102,7 +102,7 @@ class UpdateLock(base.Lister):
         for change in changes:
             if change.before == change.after:
                 self.app.stderr.write(f"{change.fqn}: another archive of the same version\n")
-        return base.CHANGE_COLUMNS, [base.change_row(change) for change in changes]
+        return output.CHANGE_COLUMNS, [output.change_row(change) for change in changes]
 
 
 class CheckLock(base.Lister):
@@ -144,14 +144,14 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _requirement(text: str) -> PackageReference:
-    wanted = base.reference(text)
+    wanted = parsing.reference(text)
     if wanted.id:
         raise argparse.ArgumentTypeError(f"{text} is an id; name the package, as NAME@RANGE")
     return wanted
 
 
 def _provided(text: str) -> tuple[str, Version]:
-    fqn, version = base.package_and_version(text)
+    fqn, version = parsing.package_and_version(text)
     if version is None:
         raise argparse.ArgumentTypeError(f"{text} has no version; add one, as NAME@VERSION")
     return fqn, version

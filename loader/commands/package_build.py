@@ -6,7 +6,7 @@ import argparse
 import pathlib
 
 from loader.authoring import building
-from loader.commands import base
+from loader.commands import base, output
 
 
 class BuildPackage(base.ShowOne):
@@ -34,7 +34,7 @@ class BuildPackage(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         built = building.build(parsed_args.path, parsed_args.file)
         for warning in built.contents.manifest.warnings:
-            self.app.stderr.write(f"{built.place}: {base.escaped(str(warning))}\n")
+            self.app.stderr.write(f"{built.place}: {output.escaped(str(warning))}\n")
         shown = {
             "name": built.fqn,
             "version": str(built.version),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from loader import errors
 from loader.authoring import checking, findings, local_packages
 from loader.authoring.findings import Finding, Level
-from loader.commands import base
+from loader.commands import base, output, parsing
 
 
 class CheckPackages(base.Command):
@@ -37,12 +37,12 @@ class CheckPackages(base.Command):
             help="How to write the problems: as text, as annotations of GitHub Actions, or as "
             "SARIF 2.1.0.",
         )
-        base.add_package_or_path(
+        parsing.add_package_or_path(
             parser,
             "--against",
             "Also check that the version is enough for all changes since this release: ",
         )
-        base.add_requirements(parser)
+        parsing.add_requirements(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -90,11 +90,11 @@ class CheckPackages(base.Command):
 
 
 def _text(found: Sequence[Finding]) -> Iterable[str]:
-    return (base.escaped(str(each)) for each in found)
+    return (output.escaped(str(each)) for each in found)
 
 
 def _annotations(found: Sequence[Finding]) -> Iterable[str]:
-    return map(base.escaped, findings.annotations(found))
+    return map(output.escaped, findings.annotations(found))
 
 
 _FORMATS: Mapping[str, Callable[[Sequence[Finding]], Iterable[str]]] = {

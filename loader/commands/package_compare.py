@@ -6,7 +6,7 @@ import argparse
 
 from glare_murano.package import Archive, read_manifest
 from loader.authoring import local_packages
-from loader.commands import base
+from loader.commands import base, output, parsing
 from loader.compatibility import compare
 
 
@@ -25,9 +25,9 @@ class ComparePackages(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package_or_path(parser, "old")
-        base.add_package_or_path(parser, "new")
-        base.add_requirements(parser)
+        parsing.add_package_or_path(parser, "old")
+        parsing.add_package_or_path(parser, "new")
+        parsing.add_requirements(parser)
         parser.add_argument(
             "--check",
             action="store_true",
@@ -51,7 +51,7 @@ class ComparePackages(base.Lister):
                     read_manifest(archive)
             comparison = compare(before, after, requirements)
         for each in comparison.unseen:
-            self.app.stderr.write(f"not read: {base.escaped(each)}\n")
+            self.app.stderr.write(f"not read: {output.escaped(each)}\n")
         self.app.stderr.write(f"{comparison.full_name}: {comparison.verdict}\n")
         if parsed_args.check and not comparison.verdict.is_enough:
             self._code = base.REFUSED

@@ -8,7 +8,7 @@ import tempfile
 
 from openstack.config.cloud_region import CloudRegion
 
-from loader.commands import base, package_publish, package_service, progress
+from loader.commands import base, package_publish, package_service, parsing, progress
 from loader.commands.package_service import PackageService
 from loader.publishing import copying
 from loader.publishing.publication import State
@@ -35,7 +35,7 @@ class CopyPackages(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser, "packages", nargs="+", metavar="<package>")
+        parsing.add_package(parser, "packages", nargs="+", metavar="<package>")
         parser.add_argument(
             "--to-cloud",
             metavar="<cloud>",

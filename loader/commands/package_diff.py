@@ -5,7 +5,7 @@
 import argparse
 
 from loader.authoring import differences
-from loader.commands import base
+from loader.commands import base, output, parsing
 
 
 class DiffPackages(base.Command):
@@ -20,12 +20,12 @@ class DiffPackages(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package_or_path(parser, "old")
-        base.add_package_or_path(parser, "new")
+        parsing.add_package_or_path(parser, "old")
+        parsing.add_package_or_path(parser, "new")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         with self.opened(parsed_args.old) as old, self.opened(parsed_args.new) as new:
             names = str(parsed_args.old), str(parsed_args.new)
             for line in differences.diff(old, new, *names):
-                self.app.stdout.write(f"{base.escaped(line, keep=chr(9))}\n")
+                self.app.stdout.write(f"{output.escaped(line, keep=chr(9))}\n")

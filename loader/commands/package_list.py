@@ -7,7 +7,7 @@ from typing import Any
 
 from osc_lib.cli import format_columns
 
-from loader.commands import base
+from loader.commands import base, parsing
 from loader.repository import dependents
 from loader.repository.package_search import Search
 from loader.repository.stored_package import StoredPackage
@@ -39,7 +39,7 @@ class ListPackages(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_search(parser, "name")
+        parsing.add_search(parser, "name")
         parser.add_argument("--all-versions", action="store_true", help="List every version.")
         for option, (_, meaning) in _FILTERS.items():
             parser.add_argument(
@@ -88,7 +88,7 @@ class ListVersions(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser)
+        parsing.add_package(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
@@ -109,7 +109,7 @@ class ShowPackage(base.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser)
+        parsing.add_package(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:

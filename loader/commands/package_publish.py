@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from loader.authoring import local_packages
-from loader.commands import base, progress
+from loader.commands import base, parsing, progress
 from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 from loader.repository.stored_package import Visibility
@@ -87,7 +87,7 @@ class PublishPackages(base.Lister):
         parser.add_argument(
             "--as-version",
             metavar="<version>",
-            type=base.version,
+            type=parsing.version,
             help="Publish the packages as this version, in place of that in their manifests.",
         )
         parser.add_argument(

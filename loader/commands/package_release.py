@@ -11,7 +11,7 @@ from typing import Any
 from osc_lib.cli import format_columns
 
 from loader.authoring import releasing
-from loader.commands import base
+from loader.commands import base, output, parsing
 from loader.commands.package_publish import PublishPackages
 
 
@@ -37,7 +37,7 @@ class ReleasePackage(base.ShowOne):
         )
         parser.add_argument(
             "--as-version",
-            type=base.version,
+            type=parsing.version,
             metavar="<version>",
             help="The version of the release, if another one is wanted.",
         )
@@ -46,7 +46,7 @@ class ReleasePackage(base.ShowOne):
             action="store_true",
             help="Accept a version that is not enough for the changes.",
         )
-        base.add_requirements(parser)
+        parsing.add_requirements(parser)
         parser.add_argument("--dry-run", action="store_true", help="Change nothing.")
         parser.add_argument(
             "--publish",
@@ -74,7 +74,7 @@ class ReleasePackage(base.ShowOne):
             )
             if release.comparison is not None:
                 for change in release.comparison.changes:
-                    self.app.stderr.write(f"{change.part}: {base.escaped(str(change))}\n")
+                    self.app.stderr.write(f"{change.part}: {output.escaped(str(change))}\n")
             if not parsed_args.force:
                 releasing.check_version(release)
             if not parsed_args.dry_run:

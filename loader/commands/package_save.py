@@ -6,7 +6,7 @@ import argparse
 import pathlib
 
 from glare_murano.wire import Release
-from loader.commands import base, progress
+from loader.commands import base, parsing, progress
 from loader.publishing import saving
 
 
@@ -23,7 +23,7 @@ class SavePackage(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser)
+        parsing.add_package(parser)
         parser.add_argument(
             "--file",
             type=pathlib.Path,

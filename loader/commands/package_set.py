@@ -5,7 +5,7 @@
 import argparse
 from collections.abc import Sequence
 
-from loader.commands import base
+from loader.commands import base, parsing
 from loader.repository import dependents
 from loader.repository.stored_package import StoredPackage
 
@@ -17,7 +17,7 @@ class _ChangePackage(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser)
+        parsing.add_package(parser)
         return parser
 
 
@@ -165,7 +165,7 @@ class DeletePackages(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser, "packages", nargs="+", metavar="<package>")
+        parsing.add_package(parser, "packages", nargs="+", metavar="<package>")
         parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
         return parser
 

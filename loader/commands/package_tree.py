@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from cliff.formatters import base as formatters
 
 from loader import errors
-from loader.commands import base
+from loader.commands import base, parsing
 from loader.repository import dependency_graph, drawings, stored_package
 from loader.repository.dependency_graph import Requirement
 
@@ -41,7 +41,7 @@ class ShowTree(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_package(parser)
+        parsing.add_package(parser)
         kind = parser.add_mutually_exclusive_group()
         kind.add_argument("--reverse", action="store_true", help="Show who requires the package.")
         kind.add_argument(

@@ -5,7 +5,7 @@
 import argparse
 
 from glare_murano import resolver
-from loader.commands import base
+from loader.commands import base, output, parsing
 from loader.environments import environment_pins
 from loader.environments.environment_pins import EnvironmentPins, Table
 
@@ -36,7 +36,7 @@ class ListPins(_EnvironmentCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         pins = environment_pins.find(self.murano, parsed_args.environment).read()
         return ("Name", "Versions"), [
-            (fqn, base.versions(resolver.newest_first(pins.table[fqn])))
+            (fqn, output.versions(resolver.newest_first(pins.table[fqn])))
             for fqn in sorted(pins.table)
         ]
 
@@ -63,7 +63,7 @@ class UpdatePins(_EnvironmentCommand):
         parser.add_argument(
             "packages",
             nargs="*",
-            type=base.package_and_version,
+            type=parsing.package_and_version,
             metavar="<package>",
             help="NAME for the newest version in range, or NAME@VERSION for this version, "
             "several of which are pinned side by side. Without packages, all pinned packages "
@@ -95,11 +95,11 @@ class UpdatePins(_EnvironmentCommand):
         self._table = environment_pins.table(parsed_args.packages, self._pins.read())
         changes = self._pins.preview([self.catalog], self._table)
         self._has_changes = bool(changes)
-        rows = [base.change_row(change) for change in changes]
+        rows = [output.change_row(change) for change in changes]
         if not (changes and parsed_args.no_deploy):
-            return base.CHANGE_COLUMNS, rows
+            return output.CHANGE_COLUMNS, rows
         session = self._pins.move(self._table)
-        return (*base.CHANGE_COLUMNS, "Session"), [(*row, session) for row in rows]
+        return (*output.CHANGE_COLUMNS, "Session"), [(*row, session) for row in rows]
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
         if not self._has_changes:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The output of the commands: columns, units, and strings without control characters."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from cliff import columns
+from osc_lib.cli import format_columns
+from rich import filesize
+
+from glare_murano.package import Version
+from loader.version_changes import VersionChange
+
+# The columns of a table of changes.
+CHANGE_COLUMNS = ("Name", "Before", "After")
+_SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
+# The formats that print strings without escapes.
+_PLAIN_FORMATS = ("csv", "table", "value")
+
+
+class Size(columns.FormattableColumn[int]):
+    """A number of bytes, which tables show in a unit."""
+
+    def human_readable(self) -> str:
+        unit, suffix = filesize.pick_unit_and_suffix(self._value, _SIZE_UNITS, 1024)
+        return f"{self._value / unit:.{0 if unit == 1 else 1}f} {suffix}"
+
+
+def versions(listed: Iterable[Version]) -> format_columns.ListColumn:
+    """Return a column of versions."""
+    return format_columns.ListColumn(list(map(str, listed)))
+
+
+def change_row(change: VersionChange) -> tuple[Any, ...]:
+    """Return the row of a change, for ``CHANGE_COLUMNS``."""
+    return change.fqn, versions(change.before), versions(change.after)
+
+
+def printable(values: Iterable[Any], formatter: str) -> tuple[Any, ...]:
+    """Return values for a formatter; JSON and YAML escape by themselves."""
+    if formatter not in _PLAIN_FORMATS:
+        return tuple(values)
+    texts = (_plain(value, formatter) for value in values)
+    # A cell of a table may have several lines.
+    keep = "\n" if formatter == "table" else ""
+    return tuple(escaped(text, keep) if isinstance(text, str) else text for text in texts)
+
+
+def _plain(value: Any, formatter: str) -> Any:
+    if isinstance(value, Size) and formatter != "table":
+        return value.machine_readable()
+    return value.human_readable() if isinstance(value, columns.FormattableColumn) else value
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Return a string from a server, with characters that control a terminal escaped.
+
+    :param keep: unprintable characters to keep.
+    """
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)

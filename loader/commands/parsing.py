@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The arguments of the commands: packages, versions, paths and searches."""
+
+import argparse
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+from glare_murano.package import GlareMuranoError, Version, parse_version
+from glare_murano.package.manifest import check_required_name
+from loader.references import PackageReference
+
+
+def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:
+    """Add an argument that is a reference to a package."""
+    meaning = "Name of the package, NAME@VERSION, NAME@RANGE, or the id of its artifact."
+    described = {"metavar": f"<{name}>", "help": meaning, **more}
+    parser.add_argument(name, type=reference, **described)
+
+
+def add_search(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the arguments by which packages are searched: a pattern, and a class.
+
+    :param name: the name of the pattern in the help.
+    """
+    parser.add_argument(
+        "pattern",
+        nargs="?",
+        default="",
+        metavar=f"<{name}>",
+        help="Name of the packages, with * for any characters, and @RANGE for a range.",
+    )
+    parser.add_argument(
+        "--subclass-of",
+        metavar="<class>",
+        help="Only packages with direct or indirect subclasses of this class.",
+    )
+
+
+def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str = "") -> None:
+    """Add an argument for a package of the repository or a package on this host.
+
+    :param purpose: the beginning of its help.
+    """
+    meaning = f"{purpose}NAME@RANGE or the id of a package, or the path of a directory or ZIP file."
+    metavar = f"<{name.lstrip('-')}>" if not purpose else "<package>"
+    parser.add_argument(name, type=_package_or_path, metavar=metavar, help=meaning)
+
+
+def add_requirements(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names directories with required packages."""
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        dest="requirements",
+        metavar="<directory>",
+        help="Directory with required packages, whose classes are inherited (repeat for several).",
+    )
+
+
+def _package_or_path(text: str) -> PackageReference | pathlib.Path:
+    return pathlib.Path(text) if "/" in text or text == "." else reference(text)
+
+
+@contextlib.contextmanager
+def _as_argument_error() -> Iterator[None]:
+    try:
+        yield
+    except GlareMuranoError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+@_as_argument_error()
+def reference(text: str) -> PackageReference:
+    """Read a reference to a package, with the parser's own error."""
+    return PackageReference.parse(text)
+
+
+@_as_argument_error()
+def version(text: str) -> Version:
+    """Read a version, with the parser's own error."""
+    return parse_version(text)
+
+
+@_as_argument_error()
+def package_and_version(text: str) -> tuple[str, Version | None]:
+    """Read ``NAME`` or ``NAME@VERSION``, with the parser's own error."""
+    fqn, separator, written = text.partition("@")
+    return check_required_name(fqn), parse_version(written) if separator else None
