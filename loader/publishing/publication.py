@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from glare_murano import fields as table
 from glare_murano import wire
 from glare_murano.package import Version
 from loader import errors
@@ -25,6 +26,8 @@ from loader.repository.stored_package import Selection, StoredPackage, Visibilit
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"
+# Fields that no package contradicts, so that a request less is needed.
+_OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
 
 
 class State(enum.StrEnum):
@@ -144,12 +147,13 @@ def upload_one(
     :raises CatalogError: if Glare refuses the package.
     """
     package = step.package
-    stored = step.stored or repository.create(package.fqn, package.version)
+    early = {name: value for name, value in values.items() if name in _OF_PUBLISHER}
+    stored = step.stored or repository.create(package.fqn, package.version, **early)
     if step.state is State.MISSING:
         with open(package.archive, "rb", buffering=0) as file:
             watched = _CountedFile(file, lambda sent: progress(UploadProgress(package, sent)))
             stored = repository.upload(stored, io.BufferedReader(watched), package.size)
-    # Glare refuses an archive that contradicts fields which were set before.
+    # Glare refuses an archive that contradicts other fields which were set before.
     changed = {name: value for name, value in values.items() if stored.fields.get(name) != value}
     return repository.change(stored, **changed) if changed else stored
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -226,9 +227,13 @@ def test_changed_files_are_refused_under_a_published_version(
     assert _results(openstack, path, "--as-version", "0.16.1") == {(name, "0.16.1"): "published"}
 
 
-def test_categories_are_set(
-    openstack: OpenStack, glare: Client, name: str, source: Callable[..., pathlib.Path]
+def test_categories_are_set_without_another_request(
+    openstack: OpenStack,
+    name: str,
+    source: Callable[..., pathlib.Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(GlareRepository, "change", None)
     openstack.ok(
         "package", "publish", source(name, "1.0.0"), "--category", "Web", "--category", "Text"
     )
