@@ -10,7 +10,7 @@ import enum
 
 @enum.unique
 class CheckRule(enum.StrEnum):
-    """A rule; its value is its code, and the string below says what was found."""
+    """A rule; its value is its code, and the string below describes the problem."""
 
     PACKAGE_UNREADABLE = "package-unreadable"
     """A file or a directory cannot be read, or there is no package in it. Correct the path."""

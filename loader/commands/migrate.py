@@ -16,8 +16,8 @@ class MigratePackages(base.Lister):
     """Migrate the packages of Murano's API into Glare.
 
     Owner, visibility, display name, description, categories and tags are kept. By default the
-    own packages and public ones are migrated; the packages of other projects need a role in
-    those projects, and public ones the rights of an administrator.
+    packages of your project and public packages are migrated. Packages of other projects need a
+    role in these projects, and public packages the rights of an administrator.
 
     Refused packages do not stop the others. The exit code is then 1. Run the command again:
     it migrates only what is missing. For example::

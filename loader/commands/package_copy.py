@@ -55,7 +55,7 @@ class CopyPackages(base.Lister):
             help="Publish for every project there; by default for the project of that entry.",
         )
         parser.add_argument(
-            "--closure", action="store_true", help="Copy what the packages require as well."
+            "--closure", action="store_true", help="Copy all required packages as well."
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="Check everything, and upload nothing."

@@ -62,7 +62,7 @@ class PublishPackages(base.Lister):
             action="store_const",
             dest="visibility",
             const="private",
-            help="Publish for the own project (default).",
+            help="Publish for your project (default).",
         )
         parser.add_argument(
             "--category",
@@ -150,7 +150,7 @@ def drafts_stay(stream: TextIO) -> Iterator[None]:
 
 
 def _paths(places: Iterable[str], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return paths with packages, after fetching those of bundles."""
+    """Return paths with packages; packages of bundles are fetched."""
     paths: list[pathlib.Path] = []
     for place in places:
         if bundles.is_bundle(place):

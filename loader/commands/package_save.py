@@ -32,7 +32,7 @@ class SavePackage(base.Command):
             "NAME.VERSION in the current directory.",
         )
         parser.add_argument(
-            "--closure", action="store_true", help="Save what the package requires as well."
+            "--closure", action="store_true", help="Save all required packages as well."
         )
         return parser
 

@@ -108,7 +108,7 @@ class YankPackage(_ChangePackage):
             "--reason",
             required=True,
             metavar="<text>",
-            help="Why, in one line; loaders show it to those who still use the version.",
+            help="The reason, in one line; loaders show it when the version is still used.",
         )
         return parser
 

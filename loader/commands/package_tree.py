@@ -19,9 +19,9 @@ _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
 
 
 class ShowTree(base.Lister):
-    """Show what a package requires, as it would be chosen now.
+    """Show the requirements of a package, with the versions that would be chosen now.
 
-    A package that occurs again is marked by (*). For example::
+    A repeated package is marked by (*). For example::
 
         $ openstack murano package tree org.example.wiki
         $ openstack murano package tree --reverse org.example.db@1.2.0
@@ -43,11 +43,14 @@ class ShowTree(base.Lister):
         parser = super().get_parser(prog_name)
         parsing.add_package(parser)
         kind = parser.add_mutually_exclusive_group()
-        kind.add_argument("--reverse", action="store_true", help="Show who requires the package.")
+        kind.add_argument(
+            "--reverse", action="store_true", help="Show the packages that require the package."
+        )
         kind.add_argument(
             "--why",
             metavar="<name>",
-            help="Say who requires this package, and why newer versions were passed over.",
+            help="Show the packages that require this package, and the reasons against newer "
+            "versions.",
         )
         return parser
 

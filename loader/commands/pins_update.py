@@ -20,7 +20,7 @@ class _EnvironmentCommand(base.Lister):
         parser.add_argument(
             "environment",
             metavar="<environment>",
-            help="Id of an environment, or its name in the own project.",
+            help="Id of an environment, or its name in your project.",
         )
         return parser
 

@@ -122,7 +122,7 @@ class _ClassReader:
 
 
 def _targets(node: yaml.Node | None) -> frozenset[str]:
-    """Return what a metadata class applies to: a name or a list, by default all."""
+    """Return the targets of a metadata class: a name or a list, by default all."""
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     names = frozenset(text(each, "All") for each in nodes)
     return _TARGETS if "All" in names else names

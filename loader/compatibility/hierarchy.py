@@ -135,7 +135,7 @@ class Hierarchy:
         return True if base in lineage.names else False if lineage.is_complete else None
 
     def members(self, name: str, kind: Kind) -> Mapping[str, Member]:
-        """Return what a class of this package declares and inherits; the nearest class wins."""
+        """Return the declared and inherited members of a class; the nearest class wins."""
         if (name, kind) not in self._members:
             found: dict[str, Member] = {}
             for each, hierarchy in self.lineage(name).classes:

@@ -127,7 +127,7 @@ def removed_argument(old: Declaration, method: str) -> MemberChange:
 
 
 class _InputRules(NamedTuple):
-    """The rules for what users give."""
+    """The rules for values that users give."""
 
     narrowed: Rule
     widened: Rule

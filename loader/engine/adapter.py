@@ -145,7 +145,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
                 )
 
     def register_package(self, package: MuranoPackage) -> None:
-        """Add a package of extension classes, which comes before those of the catalogues."""
+        """Add a package of extension classes, which comes before packages of the catalogues."""
         self._registered.append(package)
         self._loader.provide(package.name, package.version)
 

@@ -52,7 +52,7 @@ class TaskToken(identity.BaseIdentityPlugin):
         return self._renewing.get_auth_ref(session)
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
-        """Return what identifies Murano's credentials."""
+        """Return the identity of Murano's credentials."""
         return self._renewing.get_cache_id_elements()
 
     def _described(self, token: str, session: ksa_session.Session) -> access.AccessInfo:

@@ -138,7 +138,7 @@ def _check_plugins(enabled: "Sequence[str] | None") -> None:
         if name not in with_extensions | with_types:
             raise InvalidConfiguration(
                 f"[murano] enabled_plugins = {name}: no installed distribution of this name has "
-                f"plug-ins; those with plug-ins are "
+                f"plug-ins; the distributions with plug-ins are "
                 f"{', '.join(sorted(with_extensions | with_types))}"
             )
         if name in with_extensions - loaded:

@@ -89,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="an engine's configuration, with its catalogues, cache and plug-ins",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="log what is loaded and why")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="log the loaded packages with the reasons"
+    )
     parser.add_argument(
         "package",
         metavar="PACKAGE",

@@ -163,7 +163,7 @@ class EnvironmentPins:
 
 
 def find(murano: ksa_adapter.Adapter, reference: str) -> EnvironmentPins:
-    """Return the pins of an environment by its id, or by its name in the own project.
+    """Return the pins of an environment by its id, or by its name in the user's project.
 
     A name is unique in its project; an operator names the environments of others by id.
 

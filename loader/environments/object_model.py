@@ -73,7 +73,7 @@ def _headers(model: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parse_type(text: str) -> tuple[str, str, str]:
-    """Split ``CLASS/RANGE@PACKAGE``; what is missing is empty."""
+    """Split ``CLASS/RANGE@PACKAGE``; missing parts are empty."""
     versioned, _, package = text.partition("@")
     class_name, _, version = versioned.partition("/")
     return class_name, version, package

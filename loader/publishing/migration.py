@@ -99,7 +99,7 @@ class Migration:
 
 
 def find(client: ServiceAdapter, *, all_projects: bool = False) -> Iterator[SourcePackage]:
-    """Yield the project's own packages and public ones, or those of all projects.
+    """Yield the packages of the project and public packages, or the packages of all projects.
 
     :param client: Murano's API.
     :param all_projects: the packages of all projects, for an administrator.
@@ -139,7 +139,7 @@ def read(
         entry = entries[number]
         package = entry.package
         if not package.is_enabled:
-            entry.end(Result.LEFT_OUT, "it is disabled in Murano; enable it there first")
+            entry.end(Result.LEFT_OUT, "the package is disabled in Murano; enable it there first")
             return
         label = f"the archive of package {package}"
         pieces = client.download(murano.archive_path(package.id), label)

@@ -233,7 +233,10 @@ def test_disabled_packages_and_the_core_library_are_left_out(
 
     results = _results(migrate())
 
-    assert results[name, project] == ("left out", "it is disabled in Murano; enable it there first")
+    assert results[name, project] == (
+        "left out",
+        "the package is disabled in Murano; enable it there first",
+    )
     result, reason = results["io.murano", "admin"]
     assert result == "left out"
     assert "published already: io.murano 0.0.1" in reason
