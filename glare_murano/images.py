@@ -21,6 +21,7 @@ from glare_murano.package import Contents, Version
 CONTAINER_FORMAT = "murano"
 DISK_FORMAT = "raw"
 ACTIVE = "active"
+DEACTIVATED = "deactivated"
 
 # Of all properties that only the server can write.
 PREFIX = "murano_"

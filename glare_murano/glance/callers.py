@@ -7,10 +7,11 @@ from typing import Any
 
 import webob
 
+from glare_murano import images
 from glare_murano.glance import image_rows, internals, options
 from glare_murano.glance.image_rows import ImageRow
 from glare_murano.service.database import Database, Viewer
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.requirement_checks import RequirementChecks
 from glare_murano.service.settings import Settings
 
@@ -52,18 +53,29 @@ class Caller:
 
         :raises RefusedRequest: if there is none.
         """
+        return self.visible(self._find(image_id), image_id)
+
+    def _find(self, image_id: str) -> ImageRow | None:
         with internals.reading() as connection:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
-        return self.visible(rows[0] if rows else None, image_id)
+        return rows[0] if rows else None
 
     def find_changeable(self, image_id: str) -> ImageRow | None:
         """Return a package that the caller may change, if it is one.
 
         Of others, the caller learns nothing from an error.
         """
-        with internals.reading() as connection:
-            rows = image_rows.find(connection, [image_id], self.viewer.project_id)
-        return next((row for row in rows if self.owns(row) and self.may(row, "modify_image")), None)
+        row = self._find(image_id)
+        return row if row and self.owns(row) and self.may(row, "modify_image") else None
+
+    def check_archive(self, image_id: str) -> None:
+        """Check that a package has an archive, if there is one that the caller may see.
+
+        :raises RefusedRequest: if not.
+        """
+        row = self._find(image_id)
+        if row and self._sees(row) and row.status not in (images.ACTIVE, images.DEACTIVATED):
+            raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 
     def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
         """Return a package that the caller may see.

@@ -119,7 +119,7 @@ def check_imported(row: ImageRow) -> None:
 
     :raises RefusedRequest: if not, or if the image is deactivated.
     """
-    if row.status == "deactivated":
+    if row.status == images.DEACTIVATED:
         raise conflict(f"{row} is deactivated; publish another version")
     if row.status != images.ACTIVE:
         raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")

@@ -102,6 +102,8 @@ class PackageApplication:
 def resolve(req: webob.Request) -> webob.Response:
     """Answer a dependency query with its closure."""
     query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
+    if query.package is not None:
+        callers.of(req).check_archive(query.package)
     with internals.reading() as connection:
         database = GlanceDatabase(connection, callers.of(req).viewer)
         answer = dependencies.resolve(query, database, SETTINGS)

@@ -52,7 +52,7 @@ _properties = sa.table(
 
 _ACCEPTED = "accepted"
 _SHARED = "shared"
-_DEACTIVATED = "deactivated"
+_COMMUNITY = "community"
 
 
 class GlanceDatabase:
@@ -218,7 +218,7 @@ class GlanceDatabase:
 def _status(row: Row) -> str:
     """Return the status of a package, as Glare has it: not all that is active is published."""
     if row.status != images.ACTIVE:
-        return _DEACTIVATED
+        return images.DEACTIVATED
     return images.ACTIVE if row.published else "drafted"
 
 
@@ -281,19 +281,22 @@ def _is_member(*conditions: Any) -> Any:
 
 
 def _visible(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images that Glance would list, but those of the community."""
+    """Return the condition for images that Glance lists by default: none of the community."""
+    is_own = _images.c.owner == sa.bindparam("project")
     if is_admin:
-        return sa.true()
+        return sa.or_(_images.c.visibility != _COMMUNITY, *[is_own] * has_project)
     is_public = _images.c.visibility == "public"
     if not has_project:
         return is_public
     is_shared = sa.and_(_images.c.visibility == _SHARED, _is_member(_members.c.status == _ACCEPTED))
-    return sa.or_(is_public, _images.c.owner == sa.bindparam("project"), is_shared)
+    return sa.or_(is_public, is_own, is_shared)
 
 
 def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
     """Return the condition for images that Glance would show by their ids."""
-    is_open = _images.c.visibility == "community"
+    if is_admin:
+        return sa.true()
+    is_open = _images.c.visibility == _COMMUNITY
     is_offered = sa.and_(_images.c.visibility == _SHARED, _is_member())
     return sa.or_(_visible(is_admin, has_project), is_open, *[is_offered] * has_project)
 
@@ -307,7 +310,7 @@ def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
     )
     is_package = sa.and_(
         _images.c.id == sa.bindparam("package"),
-        _images.c.status.in_([images.ACTIVE, _DEACTIVATED]),
+        _images.c.status.in_([images.ACTIVE, images.DEACTIVATED]),
         _visible_by_id(is_admin, has_project),
     )
     return _PACKAGES.where(_among(_images.c[column]), sa.or_(is_listed, is_package))

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which packages the API of the real Glance finds, and in how many statements."""
+
+import io
+import itertools
+import tarfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from glare_murano import images as form
+from glare_murano.glance.queries import GlanceDatabase
+from glare_murano.package import VersionSpec
+from glare_murano.resolver import plan
+from glare_murano.service.database import Viewer
+from glare_murano.service.source import CatalogSource
+from glare_murano.wire import ARCHIVES_PATH, Query
+from tests import packages
+from tests.functional.glance import stored
+from tests.functional.glance.image_client import ImageClient
+from tests.functional.glance.service import Glance
+
+Clients = Callable[..., ImageClient]
+
+# The case -> how another project keeps the package, and who finds it by name, and by id:
+# the test's project (P), an administrator (A).
+CASES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "private": ({}, "A", "A"),
+    "public": ({"visibility": "public"}, "PA", "PA"),
+    "accepted": ({"visibility": "shared", "members": {"P": "accepted"}}, "PA", "PA"),
+    "pending": ({"visibility": "shared", "members": {"P": "pending"}}, "A", "PA"),
+    "rejected": ({"visibility": "shared", "members": {"P": "rejected"}}, "A", "PA"),
+    "with others": ({"visibility": "shared", "members": {"X": "accepted"}}, "A", "A"),
+    "no more shared": ({"visibility": "private", "members": {"P": "accepted"}}, "A", "A"),
+    "community": ({"visibility": "community"}, "", "PA"),
+    "deactivated": (
+        {"visibility": "public", "changed": {"status": "deactivated"}},
+        "",
+        "PA",
+    ),
+    "renamed": ({"visibility": "public", "changed": {"name": "org.renamed"}}, "", ""),
+    "given away": ({"visibility": "public", "changed": {"owner": "X"}}, "", ""),
+    "unpublished": ({"visibility": "public", "properties": {form.PUBLISHED: ""}}, "", "PA"),
+    "a server": ({"visibility": "public", "changed": {"container_format": "bare"}}, "", ""),
+    "importing": ({"visibility": "public", "changed": {"status": "importing"}}, "", ""),
+    "shown": ({"visibility": "public", "changed": {"os_hidden": False}}, "PA", "PA"),
+    "forged version": ({"visibility": "public", "properties": {form.VERSION: "9.0.0"}}, "", ""),
+    "no version": ({"visibility": "public", "properties": {form.VERSION: "one"}}, "", ""),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_packages_are_visible_as_glance_has_it(
+    glance: Glance, images: ImageClient, image_admin: ImageClient, package_name: str, case: str
+) -> None:
+    kept, by_name, by_id = CASES[case]
+    members = {images.project if m == "P" else m: s for m, s in kept.get("members", {}).items()}
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    package = stored.package(data, f"{images.project}-other", **{**kept, "members": members})
+    stored.store(glance, [package])
+
+    def finders(**query: Any) -> str:
+        found = ""
+        for letter, client in (("P", images), ("A", image_admin)):
+            answer = client.resolve(**query)
+            releases = answer.json().get("releases", []) if answer.ok else []
+            found += letter * (package.id in [release["id"] for release in releases])
+        return found
+
+    assert finders(requirements={package_name: "*"}) == by_name
+    assert finders(objects=[{"class": f"{package_name}.Thing", "version": "*"}]) == by_name
+    assert finders(package=package.id) == by_id
+    # An administrator's token does not show what the project itself would not see.
+    restricted = finders(requirements={package_name: "*"}, project_id=images.project)
+    assert restricted == ("PA" if "P" in by_name else "")
+
+
+@pytest.mark.parametrize(
+    "case", [case for case, (_, found, _) in CASES.items() if found or case == "community"]
+)
+def test_archives_are_sent_to_those_who_may_download_them(
+    glance: Glance, images: ImageClient, image_admin: ImageClient, package_name: str, case: str
+) -> None:
+    kept = CASES[case][0]
+    members = {images.project if m == "P" else m: s for m, s in kept.get("members", {}).items()}
+    data = packages.package(package_name)
+    package = stored.package(data, f"{images.project}-other", **{**kept, "members": members})
+    stored.store(glance, [package])
+
+    for client in (images, image_admin):
+        answer = client.query(ARCHIVES_PATH, artifacts=[package.id])
+        with tarfile.open(fileobj=io.BytesIO(answer.content)) as batch:
+            sent = [batch.extractfile(member).read() for member in batch]  # type: ignore[union-attr]
+        download = client.request("GET", f"/v2/images/{package.id}/file")
+        assert sent == ([data] if download.status_code == 200 else [])
+
+
+def test_the_own_package_is_preferred_to_a_public_one(
+    glance: Glance, images: ImageClient, package_name: str
+) -> None:
+    data = packages.package(package_name)
+    owners = {images.project: "private", f"{images.project}-b": "public"}
+    rows = [stored.package(data, owner, visibility) for owner, visibility in owners.items()]
+    stored.store(glance, rows)
+
+    releases = images.resolve(requirements={package_name: "*"}).json()["releases"]
+
+    assert [each["id"] for each in releases if each["name"] == package_name] == [rows[0].id]
+
+
+def test_names_are_compared_by_case(glance: Glance, images: ImageClient, package_name: str) -> None:
+    data = packages.package(package_name.upper())
+    stored.store(glance, [stored.package(data, images.project)])
+
+    answer = images.resolve(
+        requirements={package_name: "*"},
+        objects=[{"class": f"{package_name}.Thing", "version": "*"}],
+    ).json()
+
+    assert answer["releases"] == []
+    assert [missing["name"] for missing in answer["unsatisfied"]] == [package_name]
+    assert [missing["class"] for missing in answer["undefined"]] == [f"{package_name}.Thing"]
+
+
+def test_wildcards_of_databases_are_letters_of_names(
+    glance: Glance, images: ImageClient, package_name: str
+) -> None:
+    names = [f"{package_name}.a_b", f"{package_name}.axb"]
+    stored.store(glance, [stored.package(packages.package(n), images.project) for n in names])
+
+    found = images.resolve(objects=[{"class": f"{names[0]}.Thing", "version": "*"}]).json()
+
+    assert {each["name"] for each in found["releases"]} - {"io.murano"} == {names[0]}
+
+
+def test_many_classes_are_looked_up_at_once(
+    glance: Glance, images: ImageClient, package_name: str
+) -> None:
+    names = [f"{package_name}.n{number}" for number in range(20)]
+    stored.store(glance, [stored.package(packages.package(n), images.project) for n in names])
+
+    found = images.resolve(
+        objects=[{"class": f"{name}.Thing", "version": "*"} for name in names]
+    ).json()
+
+    assert {each["name"] for each in found["releases"]} - {"io.murano"} == set(names)
+    assert found["undefined"] == []
+
+
+def test_the_package_of_a_query_needs_an_archive(
+    images: ImageClient, images_of: Clients, package_name: str
+) -> None:
+    empty = images.create(package_name).json()["id"]
+
+    assert images.resolve(package=empty).status_code == 409
+    assert images_of("stranger").resolve(package=empty).status_code == 404
+
+
+@pytest.fixture
+def statements(glance: Glance) -> Iterator[tuple[sqlalchemy.engine.Connection, list[str]]]:
+    """A connection to Glance's database, and the statements that it has executed."""
+    engine = sqlalchemy.create_engine(glance.database)
+    executed: list[str] = []
+    sqlalchemy.event.listen(engine, "before_cursor_execute", lambda *call: executed.append(call[2]))
+    with engine.connect() as connection:
+        yield connection, executed
+    engine.dispose()
+
+
+def test_the_statements_grow_with_the_depth_alone(
+    glance: Glance, statements: tuple[sqlalchemy.engine.Connection, list[str]], glance_project: str
+) -> None:
+    connection, executed = statements
+    counter = itertools.count()
+
+    def count(width: int, depth: int, versions: int, **kept: Any) -> int:
+        prefix = f"org.{glance_project}.x{next(counter)}"
+        rows = []
+        for column, level, minor in itertools.product(range(width), range(depth), range(versions)):
+            required = {f"{prefix}.c{column}.l{level + 1}": "1"} if level + 1 < depth else {}
+            data = packages.package(
+                f"{prefix}.c{column}.l{level}",
+                f"1.{minor}.0",
+                Require={"io.murano": "*", **required},
+            )
+            rows.append(stored.package(data, **{"owner": glance_project, **kept}))
+        stored.store(glance, rows)
+        database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False))
+        source = CatalogSource(database, Query())
+        roots = [(f"{prefix}.c{column}.l0", VersionSpec.of("1")) for column in range(width)]
+        executed.clear()
+        closure = plan(roots, {}, source)
+        assert len([each for each in closure.releases if each.fqn.startswith(prefix)]) == (
+            width * depth
+        )
+        assert len(list(source.releases(closure.releases))) == len(closure.releases)
+        return len(executed)
+
+    few = count(width=1, depth=2, versions=1)
+    assert count(width=6, depth=2, versions=3) == few
+    deeper = [count(width=1, depth=depth, versions=1) for depth in (3, 4)]
+    # Versions, yanks and metadata.
+    assert deeper == [few + 3, few + 6]
+    shared = {"owner": "another", "visibility": "shared", "members": {glance_project: "accepted"}}
+    # Members as well, on each level but for io.murano's.
+    assert count(width=3, depth=2, versions=2, **shared) == few + 2
