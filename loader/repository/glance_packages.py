@@ -9,7 +9,6 @@ a deleted version cannot be published again.
 
 import fnmatch
 import hashlib
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import IO, Any
 
@@ -21,19 +20,10 @@ from glare_murano.package import GlareMuranoError, Version, parse_version
 from loader import errors
 from loader.catalogs.glance import MAX_NAME, SEPARATOR, image_service
 from loader.catalogs.name_lists import name_lists
+from loader.repository import image_import
 from loader.repository.client import EVERY, Repository
 from loader.repository.stored_package import Selection, StoredPackage, newest
 from loader.transport.failures import NoSuchPath
-
-# Seconds for an import, which reads the archive and stores it.
-_IMPORT_TIMEOUT = 900.0
-# Seconds between two requests for the state of an import; each wait is twice the one before.
-_FIRST_WAIT = 0.1
-_LONGEST_WAIT = 2.0
-# The statuses of an image.
-_QUEUED, _STAGED, _DEACTIVATED = "queued", "uploading", "deactivated"
-_WITH_TASK = "os_glance_import_task"
-_FINAL = (_QUEUED, images.ACTIVE, _DEACTIVATED)
 
 
 class GlanceRepository(Repository):
@@ -102,17 +92,15 @@ class GlanceRepository(Repository):
         return self._found(created)
 
     def upload(self, draft: StoredPackage, archive: IO[bytes], size: int) -> StoredPackage:
-        image: Mapping[str, Any] = self._image(draft.id)
-        if image["status"] != _QUEUED:
-            # An earlier attempt was stopped after it had staged an archive.
-            image = self._imported(draft, image)
-        if image["status"] == _QUEUED:
-            self._service.stage(draft.id, archive, size, f"the archive of {draft}")
-            image = self._imported(draft, self._image(draft.id))
-            self._check_accepted(draft, image)
+        label = f"the archive of {draft}"
+        image = image_import.import_archive(self._service, draft.id, archive, size, label)
+        if image["status"] == image_import.QUEUED:
+            reason = image.get(images.REFUSAL) or "the import failed; see the log of the service"
+            raise errors.CatalogError(f"{self.name} refused {draft}: {reason}")
         package = self._found(image)
         archive.seek(0)
-        if package.digest != hashlib.file_digest(archive, "sha256").hexdigest():  # type: ignore[arg-type]
+        digest = hashlib.file_digest(archive, "sha256").hexdigest()  # type: ignore[arg-type]
+        if package.digest != digest:
             raise errors.CatalogError(
                 f"{self.name} has other files of {draft} already (image {draft.id}), which Glance "
                 f"never replaces; publish these files as another version"
@@ -144,33 +132,6 @@ class GlanceRepository(Repository):
             self._client.document("POST", wire.YANKS_PATH, f"yank {package}", json=body)
         except NoSuchPath as error:
             raise self._without_filter() from error
-
-    def _imported(self, draft: StoredPackage, image: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Import what is staged, and wait for the end of the import.
-
-        :returns: the image after it: ``queued`` if the archive was refused.
-        :raises CatalogUnavailable: if the import takes too long.
-        """
-        if image["status"] == _STAGED and not image.get(_WITH_TASK):
-            self._service.start_import(draft.id)
-        wait, end = _FIRST_WAIT, time.monotonic() + _IMPORT_TIMEOUT
-        image = self._image(draft.id)
-        while image["status"] not in _FINAL or image.get(_WITH_TASK):
-            if time.monotonic() > end:
-                raise errors.CatalogUnavailable(
-                    f"{self.name} has not imported {draft} within {_IMPORT_TIMEOUT:g} seconds; "
-                    f"its status is {image['status']}. Try again later"
-                )
-            time.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
-            image = self._image(draft.id)
-        return image
-
-    def _check_accepted(self, draft: StoredPackage, image: Mapping[str, Any]) -> None:
-        if image["status"] != _QUEUED:
-            return
-        reason = image.get(images.REFUSAL) or "the import failed; see the log of the service"
-        raise errors.CatalogError(f"{self.name} refused {draft}: {reason}")
 
     def _existing(
         self, package_id: str, label: str, conflict: errors.CatalogError
@@ -240,8 +201,8 @@ class GlanceRepository(Repository):
 
 def _status(image: Mapping[str, Any]) -> str:
     """Return the status of a package, in the words of Glare."""
-    if image.get("status") == _DEACTIVATED:
-        return _DEACTIVATED
+    if image.get("status") == image_import.DEACTIVATED:
+        return image_import.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"
 
 

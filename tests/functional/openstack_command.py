@@ -78,6 +78,7 @@ class OpenStack:
         stdin: str = "",
         options: Sequence[str] = (),
         terminal: TextIO | None = None,
+        cloud: str = "test",
     ) -> Result:
         """Run ``openstack OPTIONS murano ARGUMENTS``.
 
@@ -93,7 +94,7 @@ class OpenStack:
             patch.setattr(sys, "stdin", terminal or io.StringIO(stdin))
             command = shell.OpenStackShell()
             try:
-                code = command.run([*options, "--os-cloud", "test", "murano", *map(str, arguments)])
+                code = command.run([*options, "--os-cloud", cloud, "murano", *map(str, arguments)])
             except SystemExit as exit:
                 code = exit.code if isinstance(exit.code, int) else 1
             finally:

@@ -8,6 +8,7 @@ import pytest
 
 from glare_murano import images as form
 from glare_murano.package import VersionSpec
+from glare_murano.wire import Query
 from loader import errors
 from loader.catalogs.glance import GlanceCatalog
 from loader.publishing import saving
@@ -121,9 +122,12 @@ def test_a_project_finds_what_glance_shows_it(
     stored.store(glance, [stored.package(archive, owner, visibility, members=shared)])
     roles, of_project = token
 
-    assert _found(catalog_of(glance_project, roles, of_project), fqn) == (
-        [f"1.0.0 {owner}"] if expected else []
-    )
+    catalog = catalog_of(glance_project, roles, of_project)
+    assert _found(catalog, fqn) == ([f"1.0.0 {owner}"] if expected else [])
+    # The filter gives the same answer.
+    answer = catalog.resolve(Query(((fqn, VersionSpec.of("1")),)))
+    assert answer is not None
+    assert [release.fqn for release, _ in answer.releases] == [fqn] * expected
     assert _found(catalog_of(owner), fqn) == [f"1.0.0 {owner}"]
 
 
@@ -155,7 +159,12 @@ def test_own_packages_precede_public_ones_and_those_precede_shared_ones(
         ],
     )
 
-    assert _found(catalog, fqn) == ["1.2.0 p1", "1.1.0 p2", f"1.0.0 {glance_project}"]
+    expected = ["1.2.0 p1", "1.1.0 p2", f"1.0.0 {glance_project}"]
+    assert _found(catalog, fqn) == expected
+    for text, owner in (found.split() for found in expected):
+        answer = catalog.resolve(Query(((fqn, VersionSpec.of(text)),)))
+        assert answer is not None
+        assert [release.owner for release, _ in answer.releases] == [owner]
 
 
 @pytest.mark.parametrize(

@@ -88,4 +88,6 @@ def test_glance_and_glare_give_the_same_closures(
     expected = _shown(resolution.resolve([in_glare], query))
 
     assert _shown(resolution.by_level([catalog_of(project)], query)) == expected
-    assert _shown(resolution.resolve([catalog_of(project)], query)) == expected
+    catalog = catalog_of(project)
+    assert _shown(resolution.resolve([catalog], query)) == expected
+    assert catalog.counters.requests == 1

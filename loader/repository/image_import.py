@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The import of an archive into an image, from any state that an earlier attempt has left."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+from keystoneauth1 import exceptions as ksa_exceptions
+
+from glare_murano import images
+from loader import errors
+from loader.transport.deadlines import Deadline
+from loader.transport.image_service import ImageService
+
+QUEUED, DEACTIVATED = "queued", "deactivated"
+
+# Seconds for an import, in which the service reads the archive and stores it. A service that
+# was killed in between may accept another attempt after five minutes.
+_TIMEOUT = 900.0
+# Seconds after which an attempt is made whether the service was killed.
+_STAGE_AGAIN = 60.0
+# Seconds between two requests for the state of an import; each wait is twice the one before.
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 2.0
+_STAGED = "uploading"
+_WITH_TASK = "os_glance_import_task"
+
+
+def import_archive(
+    service: ImageService, image_id: str, archive: IO[bytes], size: int, label: str
+) -> Mapping[str, Any]:
+    """Stage an archive and import it, unless an earlier attempt has done so already.
+
+    What an earlier attempt has staged is imported first. If it is refused, since it is only a
+    part of an archive, the given archive follows.
+
+    :param archive: the ZIP file, which can be read again from its beginning.
+    :param size: its size in bytes.
+    :param label: the name of the archive in messages.
+    :returns: the image after the import; it is ``queued`` if the archive was refused.
+    :raises CatalogUnavailable: if the import takes too long.
+    :raises CatalogError: if Glance refuses a request.
+    """
+
+    def stage() -> None:
+        service.stage(image_id, archive, size, label)
+
+    is_staged = False
+    wait, stage_again = _FIRST_WAIT, time.monotonic() + _STAGE_AGAIN
+    with Deadline(_TIMEOUT, f"the import of {label}", "not complete in time") as deadline:
+        while deadline.left > 0:
+            image = service.get(image_id)
+            status, is_running = image["status"], bool(image.get(_WITH_TASK))
+            if not is_running and status in (images.ACTIVE, DEACTIVATED):
+                return image
+            if not is_running and status == QUEUED:
+                if is_staged:
+                    return image
+                is_staged = _accepted(stage)
+            elif not is_running and status == _STAGED:
+                _accepted(lambda: service.start_import(image_id))
+            elif time.monotonic() > stage_again:
+                is_staged |= _accepted(stage)
+                stage_again += _STAGE_AGAIN
+            else:
+                time.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+    raise errors.CatalogUnavailable(
+        f"{label} was not imported within {_TIMEOUT:g} seconds; the image {image_id} has the "
+        f"status {status}. Run the same command again later"
+    )
+
+
+def _accepted(request: Callable[[], object]) -> bool:
+    """Send a request, and return whether Glance accepted it in the present state of the image."""
+    try:
+        request()
+    except errors.CatalogError as error:
+        if isinstance(error.__cause__, ksa_exceptions.Conflict):
+            return False
+        raise
+    return True
