@@ -107,10 +107,13 @@ class Site:
     def temporary_files(self) -> set[str]:
         """The files in the spool, and those that are open there but have no name."""
         found = {str(path) for path in self.spool.iterdir()}
-        for link in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            # A process may end meanwhile.
             with contextlib.suppress(OSError):
-                opened = link.readlink()
-                found |= {str(opened)} if self.spool in opened.parents else set()
+                for link in process.joinpath("fd").iterdir():
+                    with contextlib.suppress(OSError):
+                        opened = link.readlink()
+                        found |= {str(opened)} if self.spool in opened.parents else set()
         return found
 
     def _column(self, statement: str) -> set[str]:

@@ -84,6 +84,44 @@ def test_a_deletion_and_another_write_end_in_one_state(
     assert answers.keys() <= expected, answers
 
 
+@pytest.mark.timeout(effort.FULL_SECONDS or 120)
+@pytest.mark.parametrize("write", [_upload, _activate])
+def test_an_upload_and_another_write_leave_the_archive_and_its_fields(
+    site: Site, name: str, write: Callable[[Client, str, bytes], requests.Response]
+) -> None:
+    """An upload takes none of Glare's locks, so that another write may begin before its end."""
+    project = name.rpartition(".")[2]
+    one, another = (site.client(project, number) for number in range(2))
+    answers: Counter[tuple[int, int]] = Counter()
+
+    for number in range(effort.RACES // 2):
+        fqn = f"{name}.n{number}"
+        archives = {
+            author: packages.package(fqn, Author=author) for author in ("first", "second", "third")
+        }
+        artifact_id = one.create(fqn).json()["id"]
+        assert one.upload(artifact_id, archives["first"]).status_code == 200
+        answer = _together(
+            lambda id_=artifact_id, data=archives["second"]: one.upload(id_, data),
+            lambda id_=artifact_id, data=archives["third"]: write(another, id_, data),
+        )
+        answers[answer] += 1
+        assert 200 in answer
+        artifact = one.show(artifact_id)
+        kept = one.request("GET", f"/{artifact_id}/archive").content
+        assert kept == archives[artifact["author"]], answers
+        if answer[0] == 200 and write is _activate:
+            assert artifact["author"] == "second"
+        assert artifact["status"] == (
+            "active" if (write, answer[1]) == (_activate, 200) else "drafted"
+        )
+        assert one.request("DELETE", f"/{artifact_id}").status_code == 204
+    assert site.leftovers() == {}, answers
+    # An active package is refused with 403.
+    expected = {(200, 200), (200, 409), (409, 200), *([(403, 200)] if write is _activate else [])}
+    assert answers.keys() <= expected, answers
+
+
 def _on_servers(test: Callable[..., None]) -> Callable[..., None]:
     """Run a test over the databases that two API processes share."""
     servers = pytest.mark.parametrize("site", ["mariadb", "postgresql"], indirect=True)
