@@ -42,6 +42,12 @@ TAGS = "murano_tags"
 # Fields whose property has another name.
 _NAMES = {"class_definitions": CLASSES}
 
+# All of them.
+PROPERTIES = frozenset(
+    {_NAMES.get(field.name, PREFIX + field.name) for field in fields.FIELDS}
+    | {VERSION, SHA256, PUBLISHED, YANKED, REFUSAL, DESCRIPTION, TAGS}
+)
+
 # Of the version 5 UUIDs of packages. Another value would be another catalogue.
 _NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
 

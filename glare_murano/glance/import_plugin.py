@@ -11,6 +11,7 @@ it was before the archive was staged, so that its owner can try again.
 import contextlib
 import hashlib
 import pathlib
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from typing import IO, Any
 
@@ -106,13 +107,13 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             internals.remove_residue(image, self._stores)
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)
+            self._action_wrapper.assert_task_lock()
+            internals.write_properties(self._image_id, properties, [images.REFUSAL])
         except InvalidPackage as error:
             raise self._refusal(str(error)) from error
         except Exception as error:
             LOG.exception("The archive of image %s could not be read", self._image_id)
             raise self._refusal("the archive could not be read; see Glance's log") from error
-        self._action_wrapper.assert_task_lock()
-        internals.write_properties(self._image_id, properties, [images.REFUSAL])
 
     def revert(self, result: Any, **_: Any) -> None:
         """Make the image what it was before the archive was staged.
@@ -138,10 +139,12 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             LOG.exception("The import of image %s could not be reverted", self._image_id)
 
     def _refusal(self, reason: str) -> internals.ImportRefused:
+        self._action_wrapper.assert_task_lock()
         LOG.info("The package of image %s is refused: %s", self._image_id, reason)
         written = set(filter(_is_written, internals.get_image(self._image_id).properties))
-        internals.write_properties(self._image_id, {images.REFUSAL: _storable(reason)}, written)
-        return internals.ImportRefused(reason)
+        stored = _storable(reason)
+        internals.write_properties(self._image_id, {images.REFUSAL: stored}, written)
+        return internals.ImportRefused(stored)
 
 
 def _is_written(name: str) -> bool:
@@ -188,7 +191,10 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
         LOG.warning("The manifest of image %s: %s", image.id, warning)
     problems = [*_find_mismatches(contents, image), *_find_excess(contents)]
     properties = images.properties(contents, sha256)
-    problems = problems or _find_too_many(properties, image)
+    problems = problems or [
+        *_find_too_many(properties, image),
+        *_find_lookalikes(properties, image),
+    ]
     if problems:
         raise InvalidManifest(problems)
     return properties
@@ -237,6 +243,23 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
         )
         return [Problem(Rule.MANIFEST_LIMIT, "properties", message)]
     return []
+
+
+def _find_lookalikes(
+    properties: Mapping[str, str], image: internals.StoredImage
+) -> Iterator[Problem]:
+    """Find properties of the owner whose names some databases take for those of a package."""
+    folded = {_folded(name): name for name in properties}
+    for name in image.counted - folded.keys():
+        if own := folded.get(_folded(name)):
+            message = f"some databases do not tell it from {own}; delete it"
+            yield Problem(Rule.MANIFEST_LIMIT, name, message)
+
+
+def _folded(name: str) -> str:
+    """Return a name without case and accents, which MariaDB's default order ignores."""
+    letters = unicodedata.normalize("NFKD", name)
+    return "".join(each for each in letters if not unicodedata.combining(each)).casefold()
 
 
 def _storable(text: str) -> str:

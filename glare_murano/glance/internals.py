@@ -15,6 +15,7 @@ import pathlib
 import random
 import sys
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ import webob.exc
 from glance import context, domain, gateway, housekeeping
 from glance.api import common as api_common
 from glance.api.v2 import policy as api_policy
-from glance.common import crypt, exception, utils
+from glance.common import crypt, exception
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
 from oslo_config import cfg
@@ -46,9 +47,12 @@ IMPORTING = "importing"
 
 # The property that holds the task of a running import.
 _LOCK = "os_glance_import_task"
+# The property of a request that stages or imports data. No API can write one with this prefix.
+CLAIM = "os_glance_murano_claim"
 # What an import or a staging keeps in properties until it ends.
 _PROGRESS = (
     _LOCK,
+    CLAIM,
     "os_glance_importing_to_stores",
     "os_glance_failed_import",
     "os_glance_stage_host",
@@ -56,6 +60,10 @@ _PROGRESS = (
 
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
+
+
+# What is raised if another request has a claim.
+Claimed = exception.Duplicate
 
 
 class ImportRefused(exception.UploadException):  # type: ignore[misc]
@@ -81,10 +89,29 @@ class StoredImage:
     updated_at: datetime.datetime
 
     @property
+    def is_begun(self) -> bool:
+        """Whether data is being staged or imported, or a process was killed meanwhile."""
+        return CLAIM in self.properties or self.status in (UPLOADING, IMPORTING)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether Glance passes a request for an import on to the process that has the data."""
+        own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
+        return bool(self.properties.get("os_glance_stage_host", own) != own)
+
+    @property
     def counted(self) -> frozenset[str]:
         """The names of the properties that Glance's quota counts."""
         reserved = api_common.GLANCE_RESERVED_NS
         return frozenset(name for name in self.properties if not name.startswith(reserved))
+
+
+def find_image(image_id: str) -> StoredImage | None:
+    """Return an image, whosever it is; None if there is none, or it was deleted."""
+    try:
+        return get_image(image_id)
+    except exception.NotFound:
+        return None
 
 
 def get_image(image_id: str) -> StoredImage:
@@ -107,9 +134,26 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
     """
     database, admin = glance.db.get_api(), context.get_admin_context()
     written = {"properties": dict(values)}
-    _retried(functools.partial(database.image_update, admin, image_id, written, False, IMPORTING))
+    retry(functools.partial(database.image_update, admin, image_id, written, False, IMPORTING))
     for name in set(drop) & set(get_image(image_id).properties):
-        _retried(functools.partial(database.image_property_delete, admin, name, image_id))
+        retry(functools.partial(database.image_property_delete, admin, name, image_id))
+
+
+@contextlib.contextmanager
+def claimed(image_id: str) -> Iterator[None]:
+    """Claim an image for a request that stages or imports its data.
+
+    :raises Claimed: if another request has a claim.
+    """
+    claim = str(uuid.uuid4())
+    database = glance.db.get_api()
+    retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
+    try:
+        yield
+    finally:
+        # If it was taken for that of a killed process, somebody has cancelled it.
+        with contextlib.suppress(exception.NotFound):
+            retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
 
 
 def find_progress(image: StoredImage) -> datetime.datetime:
@@ -199,12 +243,6 @@ def property_quota() -> int:
 def python() -> str:
     """Return the interpreter for child processes: in uWSGI's, ``sys.executable`` is uWSGI."""
     return cfg.CONF.wsgi.python_interpreter or sys.executable
-
-
-def _retried(function: Callable[[], object]) -> None:
-    """Call a function again while SQLite is locked, as newer releases of Glance do."""
-    retry = getattr(utils, "retry_on_db_lock", None)
-    retry(function) if retry else function()
 
 
 class Busy(Exception):

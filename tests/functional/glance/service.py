@@ -11,6 +11,7 @@ import dataclasses
 import pathlib
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 
 from tests import prerequisites, processes
@@ -143,6 +144,11 @@ class Glance:
     def log(self) -> str:
         """Return what all processes have logged."""
         return "".join(path.read_text() for path in sorted(self.folder.glob("glance-*.log")))
+
+
+def wait_for_import_timeout() -> None:
+    """Wait until an import without progress may be begun anew."""
+    time.sleep(IMPORT_TIMEOUT)
 
 
 @contextlib.contextmanager

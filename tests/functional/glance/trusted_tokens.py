@@ -9,11 +9,15 @@ the tests'.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from oslo_config import cfg
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
     """Return the filter, for Paste."""
+    # A process reads it before it passes a request on to another. Keystone's filter has it.
+    cfg.CONF.register_opt(cfg.StrOpt("auth_url"), "keystone_authtoken")
     return lambda application: lambda environ, start: application(_trusting(environ), start)
 
 

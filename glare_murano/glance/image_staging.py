@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A WSGI filter for staging and importing packages: one at a time, and again after a kill.
+
+The id of a package's image is fixed, and Glance never gives the id of a deleted image away
+again. So an image must not stay in a state in which Glance refuses to stage its data: after
+two requests that stage at once, Glance can have returned the image to ``queued`` with data
+left behind, and a killed process leaves it ``uploading`` or ``importing``. So one request at
+a time goes on to Glance. Before it does, this filter removes data that was left, and returns
+an image to ``queued`` that has made no progress for ``import_timeout`` seconds.
+"""
+
+import datetime
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import webob.exc
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from glare_murano import images
+from glare_murano.glance import internals, options
+
+LOG = logging.getLogger(__name__)
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+_PATH = re.compile(r"/v2/images/([0-9a-f-]{36})/(stage|import)")
+_METHODS = {"stage": "PUT", "import": "POST"}
+
+
+def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
+    """Return the filter, for Paste. It belongs after the filter ``context``."""
+    return StagingFilter
+
+
+class StagingFilter:
+    """Lets one request at a time stage or import the data of a package."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        internals.keep_through_saves([internals.CLAIM, *images.PROPERTIES])
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Handle a request."""
+        request = webob.Request(environ)
+        path = _PATH.fullmatch(request.path_info)
+        if path and request.method == _METHODS[path[2]]:
+            image = internals.find_image(path[1])
+            is_package = image and image.container_format == images.CONTAINER_FORMAT
+            if image and is_package and internals.may_modify(request.context, image.id):
+                handle = self._stage if path[2] == "stage" else self._import
+                response: Iterable[bytes] = handle(request, image)(environ, start_response)
+                return response
+        return self._application(environ, start_response)
+
+    def _stage(self, request: webob.Request, image: internals.StoredImage) -> Any:
+        cancel_killed(image.id)
+        try:
+            with internals.claimed(image.id):
+                found = internals.find_image(image.id)
+                if found and found.status == internals.QUEUED:
+                    internals.staged_file(image.id).unlink(missing_ok=True)
+                return request.get_response(self._application)
+        except internals.Claimed:
+            return _conflict(image)
+
+    def _import(self, request: webob.Request, image: internals.StoredImage) -> Any:
+        if image.is_elsewhere:
+            # The other process claims it. Glance itself would take the import away from it.
+            is_claimed = internals.CLAIM in image.properties
+            return _conflict(image) if is_claimed else request.get_response(self._application)
+        try:
+            with internals.claimed(image.id):
+                return request.get_response(self._application)
+        except internals.Claimed:
+            return _conflict(image)
+
+
+def _conflict(image: internals.StoredImage) -> Any:
+    return webob.exc.HTTPConflict(
+        explanation=f"another request is staging or importing the package of image {image.id}"
+    )
+
+
+def cancel_killed(image_id: str) -> bool:
+    """Cancel the staging or the import of a package if its process was killed.
+
+    :returns: whether it was, so that the package can be staged again.
+    """
+    image = internals.find_image(image_id)
+    if image is None or not image.is_begun:
+        return False
+    idle = timeutils.utcnow() - internals.find_progress(image)
+    if idle < datetime.timedelta(seconds=options.group().import_timeout):
+        return False
+    drop = [name for name in image.properties if name.startswith(images.PREFIX)]
+    if not internals.cancel_import(image, drop):
+        return False
+    internals.staged_file(image_id).unlink(missing_ok=True)
+    LOG.warning("The import of image %s was cancelled after %s without progress", image_id, idle)
+    return True
