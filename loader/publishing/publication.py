@@ -11,7 +11,9 @@ import dataclasses
 import enum
 import io
 import itertools
+import logging
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -23,11 +25,16 @@ from loader.authoring.local_packages import LocalPackage, same_files
 from loader.publishing import concurrency, ordering
 from loader.repository.client import EVERY, Repository
 from loader.repository.stored_package import Selection, StoredPackage, Visibility
+from loader.transport.failures import Conflict
+
+LOG = logging.getLogger(__name__)
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"
 # Fields that no package contradicts, so that a request less is needed.
 _OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
+# In seconds, before further attempts to upload a package after a conflict.
+_WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 
 
 class State(enum.StrEnum):
@@ -143,9 +150,41 @@ def upload_one(
 ) -> StoredPackage:
     """Upload the archive of a package as a draft, and set fields.
 
+    If another process uploads the same package, wait for it, and go on with its draft.
+
     :param progress: called after each piece.
     :raises CatalogError: if Glare refuses the package.
     """
+    for wait in _WAITS:
+        try:
+            return _upload(repository, step, values, progress)
+        except Conflict as error:
+            LOG.log(
+                logging.WARNING if wait > 1 else logging.INFO,
+                "%s; trying again in %g seconds, since another process may be uploading %s",
+                error,
+                wait,
+                step.package,
+            )
+            time.sleep(wait)
+            package = step.package
+            found = _stored(repository, [package]).get((package.fqn, package.version), ())
+            problems: list[str] = []
+            # The publication makes an active package public, if it should be.
+            step = _step(repository, package, found, "private", problems)
+            if problems:
+                raise
+            if step.state is State.PUBLISHED and step.stored is not None:
+                return step.stored
+    return _upload(repository, step, values, progress)
+
+
+def _upload(
+    repository: Repository,
+    step: Step,
+    values: Mapping[str, Any],
+    progress: Callable[[UploadProgress], object],
+) -> StoredPackage:
     package = step.package
     early = {name: value for name, value in values.items() if name in _OF_PUBLISHER}
     stored = step.stored or repository.create(package.fqn, package.version, **early)
@@ -163,13 +202,58 @@ def publish(
 ) -> None:
     """Activate uploaded packages, and make them public.
 
-    A request carries 100 packages, and publishes all of them or none.
+    A request carries 100 packages, and publishes all of them or none. Packages that require each
+    other are in one request.
 
-    :param packages: required packages first.
     :raises CatalogError: if Glare refuses; earlier requests stay valid.
     """
-    for start in range(0, len(packages), wire.MAX_PUBLICATIONS):
-        repository.publish(packages[start : start + wire.MAX_PUBLICATIONS], visibility)
+    for batch in _batches(packages):
+        _publish(repository, batch, visibility)
+
+
+def _publish(
+    repository: Repository, batch: Sequence[StoredPackage], visibility: Visibility
+) -> None:
+    for number, wait in enumerate(_WAITS):
+        try:
+            repository.publish(batch, visibility)
+        except Conflict:
+            # Another process may be uploading the same archives again.
+            if number and not _is_uploading(repository, batch):
+                raise
+            time.sleep(wait)
+        else:
+            return
+    repository.publish(batch, visibility)
+
+
+def _is_uploading(repository: Repository, packages: Collection[StoredPackage]) -> bool:
+    """Check whether one of the drafts has no archive at this moment."""
+    ids = {package.id for package in packages}
+    stored = repository.named({package.fqn for package in packages})
+    return any(package.id in ids and not package.digest for package in stored)
+
+
+def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]:
+    """Yield the packages of each request, required packages first."""
+    named: dict[str, list[StoredPackage]] = {}
+    for package in packages:
+        named.setdefault(package.fqn, []).append(package)
+    required = {
+        fqn: [name for p in found for name in p.fields.get("requirements") or () if name in named]
+        for fqn, found in named.items()
+    }
+    batch: list[StoredPackage] = []
+    for group in ordering.required_first(required):
+        found = [package for fqn in group for package in named[fqn]]
+        is_whole = len(group) > 1 and len(found) <= wire.MAX_PUBLICATIONS
+        for unit in [found] if is_whole else [[package] for package in found]:
+            if len(batch) + len(unit) > wire.MAX_PUBLICATIONS:
+                yield batch
+                batch = []
+            batch += unit
+    if batch:
+        yield batch
 
 
 def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:

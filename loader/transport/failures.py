@@ -38,6 +38,10 @@ class NoSuchPath(errors.CatalogError):
     """The service does not have the path (404, or 300), or not with this method (405)."""
 
 
+class Conflict(errors.CatalogError):
+    """The state of the resource does not allow the request (409)."""
+
+
 _TEMPORARY = (
     TruncatedAnswer,
     ksa_exceptions.ConnectFailure,
@@ -121,6 +125,8 @@ def catalog_error(
         kind = errors.CatalogUnavailable
     elif isinstance(error, ksa_exceptions.NotFound | ksa_exceptions.MethodNotAllowed):
         kind = NoSuchPath
+    elif isinstance(error, ksa_exceptions.Conflict):
+        kind = Conflict
     request = _request(error)
     remedies = {} if archives else _REMEDIES
     happened = f"did not send {archives}" if archives else "did not answer"
