@@ -11,7 +11,7 @@ The modification time of a record is the archive's last-used time.
 
 import contextlib
 import pathlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from loader import fs
 from loader.cache.checksums import Record
@@ -28,6 +28,11 @@ class ArchiveFiles:
         """Use two existing directories."""
         self._root = root
         self._records = records
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all archives and records."""
+        for directory in (self._root, self._records):
+            yield from (path.name for path in directory.iterdir())
 
     def path(self, digest: str) -> pathlib.Path:
         """Return the path of an archive, which may be missing."""

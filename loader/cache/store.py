@@ -28,7 +28,6 @@ import logging
 import math
 import os
 import pathlib
-import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -42,6 +41,7 @@ from loader import errors, fs
 from loader.cache import lru
 from loader.cache.archives import ArchiveFiles
 from loader.cache.locks import DEFAULT_TIMEOUT, LockFile
+from loader.cache.pruning import DIGEST, KeptPackage, Pruner, use_lock
 from loader.cache.space import UsedSpace
 from loader.cache.staging import StagingDirectories, lock_name
 from loader.cache.unpacked import UnpackedPackages
@@ -49,7 +49,6 @@ from loader.counters import Counters
 
 LOG = logging.getLogger(__name__)
 
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
 # Other modules write into these directories.
 RESOLVED, _CATALOGS = "resolved", "catalogs"
@@ -60,15 +59,6 @@ _SPARE = 8
 
 _Kept = ArchiveFiles | UnpackedPackages
 _T = TypeVar("_T")
-
-
-class _Stored(NamedTuple):
-    """A package, sorted for pruning: packages without an archive first, then by last use."""
-
-    is_complete: bool
-    used: int
-    digest: str
-    size: int
 
 
 class StoredArchive(NamedTuple):
@@ -155,6 +145,14 @@ class Cache:
         self._archives = ArchiveFiles(self.folder / _ARCHIVES, self.folder / _RECORDS)
         self._unpacked = UnpackedPackages(self.folder / _PACKAGES, self._staging)
         self._used_space = UsedSpace(self.folder / "size", self._locks)
+        self._pruner = Pruner(
+            self._archives,
+            self._unpacked,
+            self._staging,
+            self._locks,
+            self._used_space,
+            self.folder / RESOLVED,
+        )
 
     def __repr__(self) -> str:
         limit = f", max_size={self._max_size}" if self._max_size is not None else ""
@@ -207,7 +205,7 @@ class Cache:
             # Verifying removes a damaged archive, even if it is in use.
             if digest in self._used and self._archives.has(digest):
                 return path
-            self._locks.share(_use(digest), self._title(digest))
+            self._locks.share(use_lock(digest), self._title(digest))
         is_new = self._fetch(digest, fetch)
         self._mark_used(digest)
         if is_new:
@@ -275,7 +273,7 @@ class Cache:
     def has(self, digest: str) -> bool:
         """Return whether the archive of a package exists, intact or not."""
         with self._as_cache_error("find packages"):
-            return bool(_DIGEST.match(digest)) and self._archives.has(digest)
+            return bool(DIGEST.match(digest)) and self._archives.has(digest)
 
     def stored(self) -> list[StoredArchive]:
         """Return the packages, sorted by their last use, the next ones to prune first.
@@ -291,9 +289,9 @@ class Cache:
                     self._archives.path(package.digest),
                     package.size,
                     package.used,
-                    self._locks.is_taken(_use(package.digest)),
+                    self._locks.is_taken(use_lock(package.digest)),
                 )
-                for package in sorted(self._packages())
+                for package in sorted(self._pruner.packages())
                 if package.is_complete
             ]
 
@@ -313,7 +311,7 @@ class Cache:
             _check_digest(digest)
         damaged = {}
         with self._as_cache_error("verify packages"):
-            for digest in digests or sorted(self._digests()):
+            for digest in digests or sorted(self._pruner.digests()):
                 with self._exclusive(digest):
                     if problems := self._discard_damage(digest):
                         damaged[digest] = problems
@@ -337,7 +335,7 @@ class Cache:
         :raises CacheError: if the cache cannot be read.
         """
         with self._as_cache_error("measure packages"):
-            return sum(package.size for package in self._packages() if package.is_complete)
+            return sum(package.size for package in self._pruner.packages() if package.is_complete)
 
     @contextlib.contextmanager
     def staging_directory(self) -> Iterator[pathlib.Path]:
@@ -425,7 +423,7 @@ class Cache:
     def _share(self, digest: str) -> bool:
         """Take the shared lock of an archive, and return whether the archive exists."""
         _check_digest(digest)
-        self._locks.share(_use(digest), self._title(digest))
+        self._locks.share(use_lock(digest), self._title(digest))
         return self.has(digest)
 
     @contextlib.contextmanager
@@ -472,53 +470,17 @@ class Cache:
             LOG.warning("%s", error)
             self._makes_room = not isinstance(error, errors.CacheBusy)
 
-    def _prune(self, limit: int, goal: int) -> tuple[list[_Stored], int]:
+    def _prune(self, limit: int, goal: int) -> tuple[list[KeptPackage], int]:
         """Remove packages down to a goal, if the size exceeds a limit.
 
         :returns: the removed packages, and the remaining size.
         """
-        removed: list[_Stored] = []
-        with self._as_cache_error("remove packages"), self._locks.exclusive("prune", "pruning"):
-            self._staging.sweep()
-            before = self._used_space.add(0)
-            packages = sorted(self._packages())
-            if packages:
-                lru.advance(self._lock, packages[-1].used)
-            size = sum(package.size for package in packages if package.is_complete)
-            wanted = goal if size > limit else size
-            for package in packages:
-                if size <= wanted and package.is_complete:
-                    break
-                if self._remove(package) and package.is_complete:
-                    removed.append(package)
-                    size -= package.size
-            self._used_space.correct(size, before)
-            self._forget_resolved()
+        with self._as_cache_error("remove packages"):
+            removed, left = self._pruner.prune(limit, goal)
         if removed:
             freed = sum(package.size for package in removed)
             LOG.info("Removed %d packages, %d bytes, from %s", len(removed), freed, self.folder)
-        return removed, size
-
-    def _forget_resolved(self) -> None:
-        """Remove the releases in offline indexes whose archives are gone."""
-        resolved = self.folder / RESOLVED
-        for path in resolved.glob("*/*.json"):
-            if not self._archives.has(path.stem):
-                fs.remove(path)
-        for project in resolved.iterdir():
-            # A directory with releases stays.
-            with contextlib.suppress(OSError):
-                project.rmdir()
-
-    def _remove(self, package: _Stored) -> bool:
-        """Remove a package that is not in use; return whether nothing is left."""
-        digest = package.digest
-        with self._locks.try_exclusive([_use(digest)]) as locked:
-            if not locked or lru.last_used(self._archives.record(digest)) != package.used:
-                return False
-            # The archive first: without an archive, the rest is not used.
-            self._archives.remove(digest)
-            return self._unpacked.remove(digest)
+        return removed, left
 
     def _discard_damage(self, digest: str) -> list[str]:
         """Read a package, remove damaged parts, and return its problems."""
@@ -531,7 +493,7 @@ class Cache:
         if of_files:
             self._unpacked.forget(digest)
             self._unpacked_before.discard(digest)
-            with self._locks.try_exclusive([_use(digest)]) as locked:
+            with self._locks.try_exclusive([use_lock(digest)]) as locked:
                 if locked:
                     self._unpacked.remove(digest)
         return problems
@@ -543,20 +505,6 @@ class Cache:
                 digest,
                 self.folder,
                 "; ".join(problems),
-            )
-
-    def _digests(self) -> set[str]:
-        folders = (self.folder / name for name in (_ARCHIVES, _RECORDS, _PACKAGES))
-        names = {path.name for folder in folders for path in folder.iterdir()}
-        return set(filter(_DIGEST.match, names))
-
-    def _packages(self) -> Iterator[_Stored]:
-        for digest in self._digests():
-            yield _Stored(
-                is_complete=self._archives.has(digest),
-                used=lru.last_used(self._archives.record(digest)),
-                digest=digest,
-                size=self._archives.size(digest) + self._unpacked.size(digest),
             )
 
     def _refresh_directories(self) -> None:
@@ -612,13 +560,8 @@ def user_directory() -> pathlib.Path:
 
 
 def _check_digest(digest: str) -> None:
-    if not _DIGEST.match(digest):
+    if not DIGEST.match(digest):
         raise errors.DigestMismatch(f"{digest!r} is not a valid SHA-256 digest")
-
-
-def _use(digest: str) -> str:
-    """Return the name of the shared lock of a package."""
-    return f"use {digest}"
 
 
 def _free_space(folder: pathlib.Path) -> str:

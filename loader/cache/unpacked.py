@@ -12,6 +12,7 @@ import errno
 import os
 import pathlib
 import shutil
+from collections.abc import Iterator
 
 from glare_murano.package import Archive, Limits
 from loader import fs
@@ -33,6 +34,10 @@ class UnpackedPackages:
         """Use an existing directory, on the same file system as staging directories."""
         self._root = root
         self._staging = staging
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all packages."""
+        return (path.name for path in self._root.iterdir())
 
     def files(self, digest: str) -> pathlib.Path:
         """Return the directory of a package's files, which may be missing."""

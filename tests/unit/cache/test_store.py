@@ -28,6 +28,7 @@ from glare_murano.package import Archive, InvalidArchive, Limits
 from loader.cache import checksums, locks, lru
 from loader.cache import store as cache_module
 from loader.cache.archives import ArchiveFiles
+from loader.cache.pruning import Pruner
 from tests.descriptors import highest_descriptor, open_files
 from tests.unit.stored import Stored
 
@@ -1264,9 +1265,9 @@ def test_storing_makes_room(cache: loader.Cache) -> None:
 def test_storing_looks_through_the_cache_rarely(
     cache: loader.Cache, monkeypatch: pytest.MonkeyPatch, max_size: int
 ) -> None:
-    looked: list[loader.Cache] = []
-    digests = loader.Cache._digests
-    monkeypatch.setattr(loader.Cache, "_digests", lambda c: looked.append(c) or digests(c))
+    looked: list[Pruner] = []
+    packages = Pruner.packages
+    monkeypatch.setattr(Pruner, "packages", lambda p: looked.append(p) or packages(p))
     counts = []
     with loader.Cache(cache.folder, max_size=max_size) as limited:
         for number in range(60):
