@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Publications and yanks at the same time, by two processes of Glance over one database."""
+
+import concurrent.futures
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from glare_murano import images as form
+from tests import packages
+from tests.functional import databases
+from tests.functional.glance import service, stored
+from tests.functional.glance.image_client import ImageClient
+
+pytestmark = pytest.mark.services
+
+UNPUBLISHED = {form.PUBLISHED: ""}
+_counter = itertools.count()
+
+
+@pytest.fixture(scope="module", params=[databases.mariadb, databases.postgresql])
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[service.Glance]:
+    """Two processes over one database."""
+    with service.running(tmp_path_factory.mktemp("site"), request.param, count=2) as running:
+        core = packages.package("io.murano", "0.0.0")
+        stored.store(running, [stored.package(core, "core", "public")])
+        yield running
+
+
+@pytest.fixture
+def fqn() -> str:
+    return f"org.at.once{next(_counter)}"
+
+
+def _clients(site: service.Glance, project: str, roles: str, count: int) -> list[ImageClient]:
+    """Clients of all processes in turn."""
+    urls = itertools.islice(itertools.cycle(site.urls), count)
+    return [ImageClient(url, f"user:{project}:{roles}") for url in urls]
+
+
+def _at_once(calls: list[Callable[[], requests.Response]]) -> list[requests.Response]:
+    barrier = threading.Barrier(len(calls), timeout=60)
+
+    def start(call: Callable[[], requests.Response]) -> requests.Response:
+        barrier.wait()
+        return call()
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(start, calls))
+
+
+def _stored(site: service.Glance, fqn: str, project: str, **require: str) -> str:
+    """Store a package that does not count yet, and return the id of its image."""
+    data = packages.package(fqn, Require={"io.murano": "*", **require})
+    package = stored.package(data, project, properties=UNPUBLISHED)
+    stored.store(site, [package])
+    return package.id
+
+
+@pytest.mark.parametrize("attempt", range(2))
+def test_one_of_two_packages_of_a_name_becomes_public(
+    site: service.Glance, fqn: str, attempt: int
+) -> None:
+    names = [f"{fqn}.n{number}" for number in range(20)]
+    ids = [[_stored(site, name, f"project{number}") for name in names] for number in range(2)]
+    clients = _clients(site, "admin", "admin,member,reader", 4)
+
+    answers = _at_once(
+        [
+            lambda client=client, own=own: client.publications(*own, visibility="public")
+            for client, own in zip(clients, itertools.cycle(ids), strict=False)
+        ]
+    )
+
+    found = [{clients[0].show(id_)["visibility"] for id_ in own} for own in ids]
+    assert sorted(found, key=str) == [{"private"}, {"public"}]
+    expected = [200 if own == {"public"} else 409 for own in found]
+    assert [answer.status_code for answer in answers] == expected * 2
+
+
+def test_packages_of_a_cycle_are_seen_together_or_not_at_all(
+    site: service.Glance, fqn: str
+) -> None:
+    names = [f"{fqn}.{letter}" for letter in "abcd"]
+    ids = [
+        _stored(site, name, "cyclists", **{required: "1"})
+        for name, required in zip(names, [*names[1:], names[0]], strict=True)
+    ]
+    clients = _clients(site, "cyclists", "member,reader", 8)
+    ended = threading.Event()
+    seen = set()
+
+    def watch() -> None:
+        reader = clients[1]
+        while not ended.is_set():
+            answer = reader.resolve(requirements=dict.fromkeys(names, "1")).json()
+            seen.add(len([r for r in answer["releases"] if r["name"] in names]))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    # Locks are taken in one order, whatever that of a request is.
+    orders = [ids if number % 2 else ids[::-1] for number in range(len(clients))]
+    answers = _at_once(
+        [
+            lambda client=client, order=order: client.publications(*order)
+            for client, order in zip(clients, orders, strict=True)
+        ]
+    )
+    ended.set()
+    watcher.join()
+
+    assert {answer.status_code for answer in answers} == {200}
+    activated = [change["actions"] for answer in answers for change in answer.json()["artifacts"]]
+    assert activated.count(["activate"]) == len(ids)
+    assert seen <= {0, len(ids)}
+
+
+def test_saves_by_glance_lose_neither_publication_nor_yank(site: service.Glance, fqn: str) -> None:
+    id_ = _stored(site, fqn, "savers")
+    writer, owner = _clients(site, "savers", "member,reader", 2)
+    assert writer.set(id_, "note", "0", "add").ok
+    ended = threading.Event()
+    failed: list[Any] = []
+
+    def save() -> None:
+        for number in itertools.count():
+            answer = writer.set(id_, "note", str(number))
+            if not answer.ok:
+                failed.append(answer.text)
+            if ended.is_set():
+                return
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    try:
+        assert owner.publications(id_).status_code == 200
+        for reason in ["one", "", "two", "", "three", "", "four"] * 3:
+            assert owner.yank(id_, reason).status_code == 200
+            for _ in range(3):
+                found = owner.show(id_)
+                assert found[form.PUBLISHED]
+                assert found.get(form.YANKED, "") == reason
+    finally:
+        ended.set()
+        thread.join()
+    assert not failed
+
+
+def test_a_refused_publication_leaves_nothing(site: service.Glance, fqn: str) -> None:
+    ids = [_stored(site, f"{fqn}.a", "p"), _stored(site, f"{fqn}.b", "p", **{f"{fqn}.c": "1"})]
+    client, _ = _clients(site, "p", "member,reader", 2)
+
+    assert client.publications(*ids).status_code == 409
+    assert client.publications(ids[0], dry_run=True).status_code == 200
+
+    assert not client.show(ids[0]).get(form.PUBLISHED)
+    found = client.resolve(requirements={f"{fqn}.a": "*"}).json()
+    assert found["releases"] == []
+
+
+def test_names_are_compared_by_case_and_wildcards_are_letters(
+    site: service.Glance, fqn: str
+) -> None:
+    upper, other = fqn.upper(), fqn.replace(".", "_", 1)
+    rows = [
+        stored.package(packages.package(name, Require={"io.murano": "*"}), "cases")
+        for name in (upper, other)
+    ]
+    stored.store(site, rows)
+    client, _ = _clients(site, "cases", "member,reader", 2)
+
+    objects = [{"class": f"{name}.Thing", "version": "*"} for name in (fqn, upper, other)]
+    answer = client.resolve(requirements={fqn: "*", upper: "*"}, objects=objects).json()
+
+    found = {each["name"] for each in answer["releases"]} - {"io.murano"}
+    assert found == {upper, other}
+    assert [each["name"] for each in answer["unsatisfied"]] == [fqn]
+    assert [each["class"] for each in answer["undefined"]] == [f"{fqn}.Thing"]
+
+
+def test_dependents_and_subclasses_are_found(site: service.Glance, fqn: str) -> None:
+    base, extending = f"{fqn}.base", f"{fqn}.extending"
+    files = packages.files(packages.manifest(extending, Require={base: "1", "io.murano": "*"}))
+    files["Classes/Thing.yaml"] = f"Name: {extending}.Thing\nExtends: {base}.Thing\n".encode()
+    rows = [
+        stored.package(packages.package(base, Require={"io.murano": "*"}), "families"),
+        stored.package(packages.zipped(files), "families"),
+    ]
+    stored.store(site, rows)
+    client, _ = _clients(site, "families", "member,reader", 2)
+
+    found = client.subclasses(f"{base}.Thing").json()["subclasses"]
+    assert [each["class"] for each in found] == [f"{extending}.Thing"]
+    refused = client.delete(rows[0].id)
+    assert refused.status_code == 409
+    assert f"{extending} 1.0.0 ({base} 1)" in refused.text
