@@ -36,12 +36,13 @@ from loader import errors
 from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.openstack import ServiceCatalog
-from loader.commands import output, package_service
-from loader.commands.package_service import PackageService, UnknownService
+from loader.commands import output
 from loader.compatibility import Requirements
 from loader.loader import PackageLoader
 from loader.references import AmbiguousReference, PackageReference
+from loader.repository import package_service
 from loader.repository.client import Repository
+from loader.repository.package_service import PackageService, UnknownService
 from loader.transport.adapter import ServiceAdapter
 
 # The names of the columns, and the rows; the names of properties, and their values.

@@ -237,20 +237,26 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 
 
 def _cloud(conf: Any, name: str) -> "Scope":
-    """Return the scope of a cloud, whose Glare becomes a catalogue."""
+    """Return the scope of a cloud, whose Glare or Glance becomes a catalogue.
+
+    :raises LoaderError: if it has packages in both, and names none.
+    """
     from openstack.config import OpenStackConfig
 
+    from loader.repository import package_service
     from loader.transport import sessions
 
     cloud = OpenStackConfig().get_one(cloud=name)
     session = cloud.get_session()
     sessions.set_timeout(session)
-    if "glare" not in conf.package_loader.catalogs:
-        conf.set_override("catalogs", [*conf.package_loader.catalogs, "glare"], "package_loader")
-    if url := cloud.get_endpoint("artifact"):
-        conf.set_override("url", url, "glare")
+    service = package_service.of_cloud(cloud)
+    catalogs = conf.package_loader.catalogs
+    if service.name not in catalogs:
+        conf.set_override("catalogs", [*catalogs, service.name], "package_loader")
+    if url := cloud.get_endpoint(service.service_type):
+        conf.set_override("url", url, service.name)
     # For a cloud without Keystone, as the openstack command takes it.
-    project_id = cloud.config.get("artifact_project_id")
+    project_id = cloud.config.get(f"{service.service_type}_project_id")
     return sessions.Scope(session, project_id, cloud.get_region_name())
 
 

@@ -183,9 +183,15 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         :raises CatalogError: if the session cannot authenticate.
         """
-        url: str | None = self._repeated(
-            _readable()(self.get_endpoint), "the list of services", self._seconds
-        )
+
+        def find() -> str | None:
+            # Which of both happens depends on the credentials.
+            with contextlib.suppress(ksa_exceptions.CatalogException), _readable():
+                found: str | None = self.get_endpoint()
+                return found
+            return None
+
+        url: str | None = self._repeated(find, "the list of services", self._seconds)
         return url
 
     def _repeated(self, request: Callable[[], Any], subject: str, seconds: float) -> Any:

@@ -13,8 +13,8 @@ from keystoneauth1 import noauth, session
 from openstack.config import cloud_region
 
 from loader import errors
-from loader.commands import package_service
-from loader.commands.package_service import GLANCE, GLARE, PackageService, UnknownService
+from loader.repository import package_service
+from loader.repository.package_service import GLANCE, GLARE, PackageService, UnknownService
 
 GLARE_URL, GLANCE_URL = "http://127.0.0.1:9/glare", "http://127.0.0.1:9/glance"
 

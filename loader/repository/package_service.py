@@ -9,9 +9,7 @@ so that its discovery document is read where Glare is, too.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
-
-from openstack.config import cloud_region
+from typing import TYPE_CHECKING, Any
 
 from loader import errors
 from loader.catalogs.glance import GlanceCatalog
@@ -23,6 +21,9 @@ from loader.repository.glance_packages import GlanceRepository
 from loader.repository.glare_packages import GlareRepository
 from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
+
+if TYPE_CHECKING:
+    from openstack.config.cloud_region import CloudRegion
 
 OPTION = "murano_catalog"
 _DISCOVERY_PATH = "/murano"
@@ -48,15 +49,15 @@ class PackageService:
         """Its type in Keystone's catalogue."""
         return self.catalog_class.service_type
 
-    def repository(self, cloud: cloud_region.CloudRegion) -> Repository:
+    def repository(self, cloud: "CloudRegion") -> Repository:
         """Make a client of all packages in a cloud."""
         return self.repository_class(cloud.get_session(), **self._arguments(cloud))
 
-    def catalog(self, cloud: cloud_region.CloudRegion) -> ServiceCatalog:
+    def catalog(self, cloud: "CloudRegion") -> ServiceCatalog:
         """Make a catalogue of the releases in a cloud."""
         return self.catalog_class(cloud.get_session(), **self._arguments(cloud))
 
-    def _arguments(self, cloud: cloud_region.CloudRegion) -> dict[str, Any]:
+    def _arguments(self, cloud: "CloudRegion") -> dict[str, Any]:
         found = place(cloud, self.service_type)
         return {
             # For a cloud without Keystone.
@@ -72,7 +73,7 @@ GLANCE = PackageService("glance", GlanceRepository, GlanceCatalog)
 SERVICES = {service.name: service for service in (GLARE, GLANCE)}
 
 
-def of_cloud(cloud: cloud_region.CloudRegion, name: str | None = None) -> PackageService:
+def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
     """Return the service that keeps the packages of a cloud.
 
     :param name: the name that the user has given for this cloud; by default that of its
@@ -97,7 +98,7 @@ def of_cloud(cloud: cloud_region.CloudRegion, name: str | None = None) -> Packag
     return GLARE
 
 
-def place(cloud: cloud_region.CloudRegion, service_type: str) -> dict[str, str | None]:
+def place(cloud: "CloudRegion", service_type: str) -> dict[str, str | None]:
     """Return the place of a service, as parameters of keystoneauth's ``Adapter``."""
     interface = cloud.get_interface(service_type)
     return {
@@ -108,7 +109,7 @@ def place(cloud: cloud_region.CloudRegion, service_type: str) -> dict[str, str |
     }
 
 
-def client(cloud: cloud_region.CloudRegion, service_type: str, title: str) -> ServiceAdapter:
+def client(cloud: "CloudRegion", service_type: str, title: str) -> ServiceAdapter:
     """Make a client of any service of a cloud.
 
     :param title: the service's name in messages.
@@ -125,12 +126,12 @@ def client(cloud: cloud_region.CloudRegion, service_type: str, title: str) -> Se
     )
 
 
-def _client(cloud: cloud_region.CloudRegion, service: PackageService) -> ServiceAdapter:
+def _client(cloud: "CloudRegion", service: PackageService) -> ServiceAdapter:
     return client(cloud, service.service_type, service.catalog_class.title)
 
 
 def _with_endpoint(
-    cloud: cloud_region.CloudRegion, endpoint: Callable[[PackageService], str | None]
+    cloud: "CloudRegion", endpoint: Callable[[PackageService], str | None]
 ) -> set[PackageService]:
     """Return the services of a cloud that have an endpoint of their own."""
     found = {service: url for service in SERVICES.values() if (url := endpoint(service))}
@@ -138,7 +139,7 @@ def _with_endpoint(
     return {GLARE} if len(set(found.values())) < len(found) else set(found)
 
 
-def _has_filter(cloud: cloud_region.CloudRegion) -> bool:
+def _has_filter(cloud: "CloudRegion") -> bool:
     """Check whether Glance has the filter of ``glare_murano``."""
     try:
         found = _client(cloud, GLANCE).document("GET", _DISCOVERY_PATH)

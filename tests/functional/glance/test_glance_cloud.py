@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands in a cloud with the real Keystone, and Glance on MariaDB."""
+
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests import packages
+from tests.functional import databases, keystone
+from tests.functional.glance import service
+from tests.functional.keystone import Keystone
+from tests.functional.openstack_command import OpenStack
+
+pytestmark = pytest.mark.services
+
+_COUNT = 12
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
+    """A Keystone, and a Glance of its catalogue, with two projects."""
+    with keystone.running(tmp_path_factory.mktemp("keystone")) as identity:
+        folder = tmp_path_factory.mktemp("glance")
+        with service.running(folder, databases.mariadb, identity) as glance:
+            identity.add_service("glance", "image", glance.url)
+            for name in ("north", "south"):
+                identity.add_project(name)
+            yield identity
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """The core library, and packages each of which requires the next."""
+    names = [f"org.chain.p{number}" for number in range(_COUNT)]
+    core = packages.files(packages.manifest("io.murano", "0.0.1"))
+    packages.write(tmp_path / "packages" / "io.murano", core)
+    for name, required in zip(names, [*names[1:], "io.murano"], strict=True):
+        needs = {required: "0" if required == "io.murano" else "1"}
+        files = packages.files(packages.manifest(name, "1.0.0", Require=needs))
+        packages.write(tmp_path / "packages" / name, files)
+    return tmp_path / "packages"
+
+
+def test_packages_are_published_at_once_and_shared_as_glance_has_it(
+    cloud: Keystone, folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    north = OpenStack.of_user(tmp_path, cloud.credentials("north"))
+
+    # The only service of the catalogue is found, and several archives are imported at once.
+    published = north.json("package", "publish", folder)
+    assert [row["Result"] for row in published] == ["published"] * (_COUNT + 1)
+    tree = north.ok("package", "tree", "org.chain.p0").out
+    assert all(f"org.chain.p{number} 1.0.0" in tree for number in range(_COUNT))
+
+    other = tmp_path / "south"
+    other.mkdir()
+    south = OpenStack.of_user(other, cloud.credentials("south"))
+    assert south.json("package", "list") == []
+    result = south.run("package", "tree", "org.chain.p0")
+    assert (result.code, "was not found in Glance" in result.err) == (3, True)
+
+    folder_of_admin = tmp_path / "admin"
+    folder_of_admin.mkdir()
+    admin = OpenStack.of_user(folder_of_admin, cloud.credentials())
+    core = admin.json("package", "publish", folder / "io.murano", "--public")
+    assert [row["Result"] for row in core] == ["published"]
+    assert [row["Name"] for row in south.json("package", "list")] == ["io.murano"]
