@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``glare-murano-glance-configure``: packages in a Glance that is configured.
+
+It merges the files in ``etc`` beside this module into those of a Glance. What is set there
+stays; running the command again changes nothing. It imports nothing of Glance.
+"""
+
+import argparse
+import pathlib
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+import yaml
+
+from glare_murano import images
+from glare_murano.glance.ini_file import IniFile
+from glare_murano.package import GlareMuranoError
+from glare_murano.package.errors import quoted
+
+ETC = pathlib.Path(__file__).parent / "etc"
+PLUGIN = "murano_package"
+
+_DIRECTORY = pathlib.Path("/etc/glance")
+_CONF = "glance-api.conf"
+_PASTE = "glance-api-paste.ini"
+_IMPORT = "glance-image-import.conf"
+_OPTIONS = "glance-murano.conf"
+_POLICY = "glance-policy.yaml"
+_PROTECTIONS = "property-protections.conf"
+_OWN_POLICY = "glare-murano.yaml"
+_HEADER = """\
+# Written by glare-murano-glance-configure, from the rules that were in effect without it.
+# Run it again after a change of them.
+"""
+
+# In the paste file: sections, Glance's filters, and ours.
+_API = "composite:api"
+_MOUNTED = "composite:murano"
+_CONTEXT = "context"
+_VERSIONS = "versionnegotiation"
+_KEYSTONE = "keystone"
+
+# The last part of each rule in the policy file.
+_GUARD = "not 'murano':%(container_format)s"
+# Rules that allow everybody, to which nothing can be joined.
+_EVERYBODY = {"", "@"}
+
+
+class ConfigurationError(GlareMuranoError):
+    """A file of Glance's configuration cannot be merged with ours; the message names it."""
+
+
+def configure(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Merge all settings for packages into the files of a Glance, in place.
+
+    :param directory: of ``glance-api.conf`` and the other files.
+    :returns: the files that have changed.
+    :raises ConfigurationError: if a file has another form than Glance's. No file has changed
+        then.
+    :raises OSError: if a file cannot be read or written.
+    """
+    conf = IniFile(directory / _CONF)
+    if not conf.path.is_file():
+        raise ConfigurationError(f"{conf.path} is missing: name the directory of Glance's files")
+    imports = IniFile(directory / _IMPORT)
+    _merge_formats(conf)
+    _merge_plugin(conf, imports)
+    files = [_merged_paste(conf), _merged_protections(conf), imports, conf]
+    texts = {file.path: file.text for file in files} | _policy(conf)
+    changed = [path for path, text in texts.items() if not _has(path, text)]
+    for path in changed:
+        _write(path, texts[path], like=conf.path)
+    return changed
+
+
+def main() -> int:
+    """Run the command.
+
+    :returns: the exit code.
+    """
+    parser = argparse.ArgumentParser(
+        prog="glare-murano-glance-configure",
+        description="Merge the settings for Murano packages into the configuration of a Glance.",
+        epilog="What is set there stays. Restart Glance afterwards.",
+    )
+    parser.add_argument(
+        "directory",
+        nargs="?",
+        type=pathlib.Path,
+        default=_DIRECTORY,
+        help="the directory of glance-api.conf (default: %(default)s)",
+    )
+    arguments = parser.parse_args()
+    try:
+        changed = configure(arguments.directory)
+    except (ConfigurationError, OSError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    for path in changed:
+        print(f"changed {path}")
+    return 0
+
+
+def _has(path: pathlib.Path, text: str) -> bool:
+    return path.read_text() == text if path.exists() else not text
+
+
+def _write(path: pathlib.Path, text: str, like: pathlib.Path) -> None:
+    """Write a file in place, so that its owner and mode stay; a new one gets those of another."""
+    is_new = not path.exists()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    if is_new:
+        owner = like.stat()
+        shutil.copymode(like, path)
+        shutil.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _merge_formats(conf: IniFile) -> None:
+    option = "container_formats"
+    # The group DEFAULT is that of older releases.
+    known = conf.get("image_format", option) or conf.get("DEFAULT", option)
+    if known is None:
+        shipped = IniFile(ETC / _OPTIONS).get("image_format", option)
+        conf.set("image_format", option, str(shipped))
+    elif images.CONTAINER_FORMAT not in (formats := [name.strip() for name in known.split(",")]):
+        conf.set("image_format", option, ",".join([*formats, images.CONTAINER_FORMAT]))
+
+
+def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
+    """Make our plug-in the last: what is stored must be what it has read."""
+    section, option = "image_import_opts", "image_import_plugins"
+    # Glance reads its main file last.
+    file = conf if conf.get(section, option) is not None else imports
+    values = (file.get(section, option) or "").strip().removeprefix("[").removesuffix("]")
+    plugins = [name for value in values.split(",") if (name := value.strip(" '\""))]
+    if plugins[-1:] != [PLUGIN]:
+        others = [name for name in plugins if name != PLUGIN]
+        names = ", ".join(f"'{name}'" for name in [*others, PLUGIN])
+        file.set(section, option, f"[{names}]")
+
+
+def _merged_paste(conf: IniFile) -> IniFile:
+    """Return the paste file with ours for each pipeline that authenticates by Keystone."""
+    shipped = IniFile(ETC / _PASTE)
+    paste = IniFile(_path(conf, conf.get("paste_deploy", "config_file") or _PASTE))
+    if not paste.path.exists():
+        conf.set("paste_deploy", "config_file", str(paste.path))
+        paste.add(shipped.text.rstrip("\n"))
+    pipelines = {name: value.split() for name, value in paste.options(_API).items()}
+    pipelines = {name: filters for name, filters in pipelines.items() if _CONTEXT in filters}
+    if not pipelines:
+        raise ConfigurationError(
+            f"{paste.path}: [{_API}] should have pipelines with the filter {_CONTEXT}, as in "
+            f"Glance's own file; begin with {ETC / _PASTE}"
+        )
+    for section in shipped.sections():
+        if "murano" in section and section not in paste.sections():
+            paste.add(f"\n{shipped.section(section)}")
+    shipped_api = shipped.options(_API)[_KEYSTONE].split()
+    ours = [name for name in shipped_api if "murano" in name]
+    mounted = shipped.options(_MOUNTED)[_KEYSTONE].split()
+    requests = mounted[shipped_api.index(_VERSIONS)]
+    for flavor, filters in pipelines.items():
+        theirs = [name for name in filters if name not in ours]
+        end = theirs.index(_CONTEXT) + 1
+        before = [requests if name == _VERSIONS else name for name in theirs[:end]]
+        _set(paste, _API, flavor, [*theirs[:end], *ours, *theirs[end:]])
+        _set(paste, _MOUNTED, flavor, [*before, *mounted[mounted.index(_CONTEXT) + 1 :]])
+        _set(paste, f"composite:glance-api-{flavor}", "/murano", ["murano"])
+    return paste
+
+
+def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> None:
+    """Set an option, unless it has these values."""
+    if (file.get(section, option) or "").split() != [*values]:
+        file.set(section, option, " ".join(values))
+
+
+def _merged_protections(conf: IniFile) -> IniFile:
+    """Return the property protections with our rule first: Glance uses the first that matches."""
+    option = "property_protection_file"
+    shipped = IniFile(ETC / _PROTECTIONS)
+    ours = shipped.sections()[0]
+    protections = IniFile(_path(conf, conf.get("DEFAULT", option) or _PROTECTIONS))
+    if conf.get("DEFAULT", option) is None:
+        conf.set("DEFAULT", option, str(protections.path))
+    if not protections.sections():
+        protections.add(shipped.text.rstrip("\n"))
+    elif ours not in protections.sections():
+        protections.add_before_sections(shipped.section(ours))
+    elif protections.sections()[0] != ours:
+        raise ConfigurationError(
+            f"{protections.path}: [{ours}] should be the first section, since Glance uses the "
+            f"first one that matches a property; move it there"
+        )
+    return protections
+
+
+def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
+    """Return our policy file, for the rules that are in effect without it."""
+    directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
+    own = directory / _OWN_POLICY
+    shipped = _rules(ETC / _POLICY)
+    effective = _rules(_path(conf, conf.get("oslo_policy", "policy_file") or "policy.yaml"))
+    # In the order in which oslo.policy reads them.
+    for path in sorted(directory.glob("[!.]*")):
+        rules = _rules(path) if path != own else {}
+        if path > own and (replaced := sorted(set(rules) & set(shipped))):
+            raise ConfigurationError(
+                f"{path} is read after {own.name} and would replace its rule "
+                f"{quoted(replaced[0])}: move that rule into the policy file"
+            )
+        effective |= rules
+    merged = dict(_guarded(shipped, effective))
+    return {own: f"{_HEADER}{yaml.safe_dump(merged, width=1000)}"} if merged else {}
+
+
+def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each rule of ours that is missing: the one in effect, with our last part."""
+    for name, rule in shipped.items():
+        present = effective.get(name)
+        if present is None:
+            yield name, rule
+        elif present.strip() in _EVERYBODY:
+            yield name, _GUARD
+        elif present != rule:
+            yield name, f"({present}) and {_GUARD}"
+
+
+def _rules(path: pathlib.Path) -> dict[str, str]:
+    """Read the rules of a policy file; a missing one has none."""
+    if not path.is_file():
+        return {}
+    try:
+        rules = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(rules, dict) or not all(isinstance(rule, str) for rule in rules.values()):
+        raise ConfigurationError(f"{path} should contain rules as strings, by their names")
+    return rules
+
+
+def _path(conf: IniFile, name: str) -> pathlib.Path:
+    """Return a path that an option gives, relative to the directory of the configuration."""
+    return conf.path.parent / name
+
+
+if __name__ == "__main__":
+    sys.exit(main())
