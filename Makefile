@@ -13,6 +13,8 @@ SWIFT := .cache/swift
 SWIFT_READY := $(SWIFT)/.ready
 GLANCE := .cache/glance
 GLANCE_READY := $(GLANCE)/.ready
+DEVSTACK := .cache/devstack
+DEVSTACK_SOURCE := https://opendev.org/openstack/devstack
 
 DOCS := .cache/docs
 DOCS_READY := $(DOCS)/.ready
@@ -22,13 +24,14 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance demo test services murano-tests bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift glance devstack demo test services murano-tests bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
+	@echo "make devstack  fetch DevStack, whose functions 'make services' then runs the plug-in with"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
@@ -43,6 +46,7 @@ venv: $(READY)
 core-library: $(CORE_READY)
 swift: $(SWIFT_READY)
 glance: $(GLANCE_READY)
+devstack: $(DEVSTACK)
 
 $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
@@ -75,6 +79,12 @@ $(GLANCE_READY): constraints-glance.txt requirements.txt setup.cfg
 	@.ci/environment $(PYTHON) $(GLANCE) -c constraints-glance.txt keystone psycopg2-binary \
 	    PyMySQL waitress -e '.[glance]'
 	@touch $@
+
+# DevStack, with whose functions the tests of services run the plug-in, if it is there.
+$(DEVSTACK):
+	@echo "Fetching DevStack, once."
+	@mkdir -p .cache
+	@git clone -q --depth 1 $(DEVSTACK_SOURCE) $@
 
 # exec, so that what stops make stops the demo, which then cleans up.
 demo: $(READY) $(CORE_READY)

@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Murano packages in Glare, and the loader beside Murano's engine.
+# Murano packages in Glance or Glare, and the loader beside Murano's engine.
 #
 # DevStack sources this file once for each phase, after the same phase of the
 # plug-ins of Glare and Murano. It uses their variables (``GLARE_*`` and
@@ -19,6 +19,27 @@ function glare_murano_bin_dir {
     else
         get_python_exec_prefix
     fi
+}
+
+# Where the programs of Glance are, which has DevStack's own Python.
+function glare_murano_glance_bin_dir {
+    echo "${GLANCE_BIN_DIR:-$(get_python_exec_prefix)}"
+}
+
+# The service that the packages come from: glance or glare.
+function glare_murano_catalog {
+    if [[ -n "$MURANO_CATALOG" ]]; then
+        echo "$MURANO_CATALOG"
+    elif is_service_enabled glare || is_service_enabled murano; then
+        echo glare
+    else
+        echo glance
+    fi
+}
+
+# Whether the Glance of this host keeps packages.
+function is_glare_murano_glance {
+    [[ "$(glare_murano_catalog)" == glance ]] && is_service_enabled g-api
 }
 
 # Where Glare answers.
@@ -90,6 +111,14 @@ function check_glare_murano {
             [[ -z "$GLARE_MURANO_FOLLOWS_MURANO" ]]; then
         die $LINENO "enable_plugin murano must come before glare-murano"
     fi
+    if [[ "$(glare_murano_catalog)" != glance && \
+            "$(glare_murano_catalog)" != glare ]]; then
+        die $LINENO "MURANO_CATALOG should be glance or glare: $MURANO_CATALOG"
+    fi
+    if ! is_glare_murano_glance && ! is_service_enabled glare && \
+            ! is_service_enabled murano; then
+        die $LINENO "glare-murano needs g-api, glare or murano on this host"
+    fi
 }
 
 
@@ -108,18 +137,29 @@ function glare_murano_extras {
     echo "${extras#,}"
 }
 
-# Install the project where Glare and Murano run.
+# Install the project where Glare and Murano run, and where Glance runs.
 function install_glare_murano {
     local extras
     extras=$(glare_murano_extras)
-    if [[ -z "$extras" ]]; then
-        die $LINENO "glare-murano needs glare or murano on this host"
-    fi
-    if [[ -n "$GLARE_MURANO_VENV" ]]; then
+    if [[ -n "$extras" && -n "$GLARE_MURANO_VENV" ]]; then
         install_glare_murano_venv "$extras"
         use_glare_murano_venv
-    else
+    elif [[ -n "$extras" ]]; then
         setup_develop "$GLARE_MURANO_DIR" "$extras"
+    fi
+    if is_glare_murano_glance; then
+        setup_develop "$GLARE_MURANO_DIR" glance,cli
+    fi
+    fetch_glare_murano_core
+}
+
+# Fetch the core library, if it is to be published and Murano's plug-in, which
+# would fetch it, is not enabled.
+function fetch_glare_murano_core {
+    if [[ "$GLARE_MURANO_PUBLISH" == *"$GLARE_MURANO_META/"* ]] && \
+            ! is_service_enabled murano; then
+        git_clone "$GLARE_MURANO_SOURCE" "$GLARE_MURANO_SOURCE_DIR" \
+            "$GLARE_MURANO_SOURCE_BRANCH"
     fi
 }
 
@@ -191,20 +231,35 @@ function configure_glare_murano_paste {
     configure_keystone_authtoken_middleware "$GLARE_CONF_FILE" glare
 }
 
-# Murano: take packages from Glare, and keep those that were downloaded.
+# Glance: merge our settings into its files. DevStack has just written them,
+# and starts Glance after this phase.
+function configure_glare_murano_glance {
+    "$(glare_murano_glance_bin_dir)/glare-murano-glance-configure" \
+        "$GLANCE_CONF_DIR" || \
+        die $LINENO "Glance was not configured in $GLANCE_CONF_DIR"
+}
+
+# Murano: take packages from the catalogue, and keep those that were
+# downloaded.
 function configure_glare_murano_engine {
+    local catalog
+    catalog=$(glare_murano_catalog)
+    # The name of our loader, whatever the catalogue is.
     iniset "$MURANO_CONF_FILE" engine packages_service glare
+    if [[ "$catalog" == glance ]]; then
+        iniset "$MURANO_CONF_FILE" package_loader catalogs directory,glance
+    fi
     iniset "$MURANO_CONF_FILE" engine packages_cache "$GLARE_MURANO_CACHE_DIR"
     iniset "$MURANO_CONF_FILE" engine enable_packages_cache \
         "$GLARE_MURANO_USE_CACHE"
-    iniset "$MURANO_CONF_FILE" glare endpoint_type \
+    iniset "$MURANO_CONF_FILE" "$catalog" endpoint_type \
         "$GLARE_MURANO_ENDPOINT_TYPE"
     if [[ -n "$GLARE_MURANO_URL" ]]; then
         iniset "$MURANO_CONF_FILE" glare url "$GLARE_MURANO_URL"
     fi
     if is_service_enabled tls-proxy; then
         # The environment of our own does not know DevStack's authority.
-        iniset "$MURANO_CONF_FILE" glare cafile "$SSL_BUNDLE_FILE"
+        iniset "$MURANO_CONF_FILE" "$catalog" cafile "$SSL_BUNDLE_FILE"
     fi
     # Private packages are among those in the cache.
     sudo install -d -m 0700 -o "$STACK_USER" "$GLARE_MURANO_CACHE_DIR"
@@ -215,6 +270,9 @@ function configure_glare_murano {
         configure_glare_murano_type
         configure_glare_murano_policy
         configure_glare_murano_paste
+    fi
+    if is_glare_murano_glance; then
+        configure_glare_murano_glance
     fi
     if is_service_enabled murano; then
         configure_glare_murano_engine
@@ -235,24 +293,28 @@ function wait_for_glare_murano {
 
 # Publish a package for everybody. One that was published with the same files
 # before is skipped; other files under a published version are an error.
-# publish_glare_murano_package [version=]directory
+# publish_glare_murano_package catalogue programs [version=]directory
 function publish_glare_murano_package {
-    local directory=${1#*=}
-    local version=()
-    if [[ "$1" == *=* ]]; then
-        version=(--as-version "${1%%=*}")
+    local directory=${3#*=}
+    local catalog=() version=()
+    if [[ "$1" == glance ]]; then
+        catalog=(--os-murano-catalog glance)
     fi
-    "$(glare_murano_bin_dir)/openstack" --os-cloud "$GLARE_MURANO_CLOUD" \
+    if [[ "$3" == *=* ]]; then
+        version=(--as-version "${3%%=*}")
+    fi
+    "$2/openstack" --os-cloud "$GLARE_MURANO_CLOUD" "${catalog[@]}" \
         murano package publish --public "${version[@]}" "$directory" || \
-        die $LINENO "$directory was not published in Glare"
+        die $LINENO "$directory was not published in ${1^}"
 }
 
 # Publish what every engine needs: the core library, and what else is wished.
+# publish_glare_murano catalogue programs
 function publish_glare_murano {
     local packages package
     IFS=, read -r -a packages <<< "$GLARE_MURANO_PUBLISH"
     for package in "${packages[@]}"; do
-        publish_glare_murano_package "$package"
+        publish_glare_murano_package "$1" "$2" "$package"
     done
 }
 
@@ -268,7 +330,10 @@ function start_glare_murano_engine {
 function start_glare_murano {
     if is_service_enabled glare; then
         wait_for_glare_murano
-        publish_glare_murano
+        publish_glare_murano glare "$(glare_murano_bin_dir)"
+    fi
+    if is_glare_murano_glance; then
+        publish_glare_murano glance "$(glare_murano_glance_bin_dir)"
     fi
     if is_service_enabled murano-engine; then
         start_glare_murano_engine
@@ -282,7 +347,7 @@ function start_glare_murano {
 # Tempest: there is a Glare. Murano's tests must not take it for the artifact
 # service of Murano's own client, whose API is another one.
 function configure_glare_murano_tempest {
-    if is_service_enabled tempest; then
+    if is_service_enabled tempest && [[ -n "$(glare_murano_extras)" ]]; then
         iniset "$TEMPEST_CONFIG" service_available glare True
         iniset "$TEMPEST_CONFIG" application_catalog glare_backend False
     fi
@@ -318,11 +383,13 @@ function unconfigure_glare_murano_type {
 function unconfigure_glare_murano_engine {
     local option
     if [[ -f "${MURANO_CONF_FILE:-}" ]]; then
+        inidelete "$MURANO_CONF_FILE" package_loader catalogs
         for option in packages_service packages_cache enable_packages_cache; do
             inidelete "$MURANO_CONF_FILE" engine "$option"
         done
         for option in endpoint_type url cafile; do
             inidelete "$MURANO_CONF_FILE" glare "$option"
+            inidelete "$MURANO_CONF_FILE" glance "$option"
         done
     fi
 }
@@ -368,6 +435,9 @@ if is_service_enabled glare-murano; then
             # DevStack starts no service that runs already, and one that an
             # earlier run has left would keep its old configuration.
             stop_glare_murano
+            if is_glare_murano_glance; then
+                stop_glance
+            fi
             ;;
         "stack install")
             echo_summary "Installing glare-murano"

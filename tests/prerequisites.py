@@ -23,6 +23,7 @@ MURANO = CACHE / "murano-16.0.0"
 CORE_LIBRARY = MURANO / "meta"
 SWIFT = CACHE / "swift" / "bin"
 GLANCE = CACHE / "glance" / "bin"
+DEVSTACK = CACHE / "devstack"
 
 # Of the databases that every server has.
 _MARIADB = "mysql+pymysql://root@127.0.0.1/mysql"
@@ -50,6 +51,13 @@ def glance() -> pathlib.Path:
     if not (GLANCE / "glance-manage").is_file():
         _fail(f"Glance is not in {GLANCE}: run 'make glance'")
     return GLANCE
+
+
+def devstack() -> pathlib.Path:
+    """Return the directory of DevStack, without which a test is skipped."""
+    if not (DEVSTACK / "stack.sh").is_file():
+        pytest.skip(f"DevStack is not in {DEVSTACK}: run 'make devstack'")
+    return DEVSTACK
 
 
 def program(name: str, package: str) -> str:

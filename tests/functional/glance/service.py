@@ -177,7 +177,7 @@ def running(
         for port in ports:
             _configure(folder / f"etc-{port}", folder, port, url, identity, options)
             change(folder / f"etc-{port}")
-        _manage(folder / f"etc-{ports[0]}", "db", "sync")
+        manage(folder / f"etc-{ports[0]}", "db", "sync")
         started = tuple(
             Process(folder / f"etc-{port}", port, folder / f"{port}.out") for port in ports
         )
@@ -215,10 +215,16 @@ def _configure(
 
 def _paste(identity: keystone.Keystone | None) -> str:
     text = (ETC / _PASTE).read_text()
-    return text if identity else text.replace(_KEYSTONE_FILTER, _TRUSTING_FILTER)
+    return text if identity else trusting(text)
 
 
-def _manage(etc: pathlib.Path, *arguments: str) -> None:
+def trusting(paste: str) -> str:
+    """Return a paste file of Glance's that trusts each token, instead of Keystone."""
+    return paste.replace(_KEYSTONE_FILTER, _TRUSTING_FILTER)
+
+
+def manage(etc: pathlib.Path, *arguments: str) -> None:
+    """Run a command of ``glance-manage`` to its end."""
     program = prerequisites.glance() / "glance-manage"
     command = [str(program), "--config-file", str(etc / "glance-api.conf"), *arguments]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
