@@ -68,7 +68,7 @@ def check(place: pathlib.Path) -> list[Finding]:
     except local_packages.WrongDirectory as error:
         return [_at(place, "", 0, CheckRule.PACKAGE_DIRECTORY, str(error)), *found]
     except OSError as error:
-        return [unreadable(place, error.strerror or str(error))]
+        return [unreadable(pathlib.Path(error.filename or place), error.strerror or str(error))]
     return found
 
 
@@ -113,7 +113,7 @@ def check_version(
 
 def unreadable(place: pathlib.Path, reason: str) -> Finding:
     """Return the finding that a place cannot be read, or has no package."""
-    return _at(place, "", 0, CheckRule.PACKAGE_UNREADABLE, reason)
+    return Finding(Level.ERROR, CheckRule.PACKAGE_UNREADABLE, place, 0, reason)
 
 
 class _Mistakes:

@@ -11,6 +11,7 @@ import enum
 import importlib.metadata
 import inspect
 import json
+import os
 import pathlib
 import textwrap
 import urllib.parse
@@ -103,7 +104,7 @@ def _rule(rule: enum.StrEnum) -> Mapping[str, Any]:
 
 def _location(finding: Finding) -> Mapping[str, Any]:
     path = finding.path
-    uri = path.as_uri() if path.is_absolute() else urllib.parse.quote(path.as_posix())
+    uri = path.as_uri() if path.is_absolute() else urllib.parse.quote(os.fsencode(path))
     location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if finding.line:
         location["region"] = {"startLine": finding.line}

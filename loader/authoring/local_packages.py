@@ -101,21 +101,28 @@ def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[path
     :param omitted: the names of other directories that are not searched.
     :raises OSError: if a directory cannot be read.
     """
-    if not path.is_dir():
-        yield path
-        return
-    with os.scandir(path) as scanned:
-        entries = sorted(scanned, key=lambda entry: entry.name)
-    if any(entry.name == MANIFEST_FILE for entry in entries):
-        yield path
-        return
-    for entry in entries:
-        if entry.name.startswith(".") or entry.name in omitted:
+    # Directories may be deeper than Python allows calls.
+    waiting = [path]
+    while waiting:
+        place = waiting.pop()
+        if not place.is_dir():
+            yield place
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from find(pathlib.Path(entry.path), omitted)
-        elif entry.name.lower().endswith(".zip") and entry.is_file(follow_symlinks=False):
-            yield pathlib.Path(entry.path)
+        with os.scandir(place) as scanned:
+            entries = sorted(scanned, key=lambda entry: entry.name)
+        if any(entry.name == MANIFEST_FILE for entry in entries):
+            yield place
+            continue
+        waiting += [
+            pathlib.Path(entry.path)
+            for entry in reversed(entries)
+            if not entry.name.startswith(".")
+            and entry.name not in omitted
+            and (
+                entry.is_dir(follow_symlinks=False)
+                or (entry.name.lower().endswith(".zip") and entry.is_file(follow_symlinks=False))
+            )
+        ]
 
 
 def read_all(
@@ -244,6 +251,6 @@ def _collected(problems: list[str], place: pathlib.Path) -> Iterator[None]:
     except InvalidPackage as error:
         problems += [f"{place}: {problem}" for problem in error.everything]
     except OSError as error:
-        problems.append(f"{place}: {error.strerror or error}")
+        problems.append(f"{error.filename or place}: {error.strerror or error}")
     except errors.LoaderError as error:
         problems.append(f"{place}: {error}")

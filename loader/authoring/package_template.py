@@ -15,7 +15,7 @@ from glare_murano.package import InvalidName, safe_yaml
 from glare_murano.package.classes import resolve
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import MANIFEST_FILE, check_full_name
-from loader import errors
+from loader import errors, fs
 from loader.catalogs.directory import DEV
 
 PackageType = Literal["Application", "Library"]
@@ -185,11 +185,17 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise DirectoryUsed(f"{folder} is not empty; name a new directory with --directory")
-    for path, text in files.items():
-        target = folder / path
-        target.parent.mkdir(exist_ok=True)
-        with open(target, "x") as file:
-            file.write(text)
+    try:
+        for path, text in files.items():
+            target = folder / path
+            target.parent.mkdir(exist_ok=True)
+            with fs.created(target) as file:
+                file.write(text.encode())
+    except BaseException:
+        # The next run needs an empty directory.
+        for each in folder.iterdir():
+            fs.remove(each)
+        raise
     return [pathlib.Path(path) for path in files]
 
 

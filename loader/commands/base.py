@@ -9,6 +9,7 @@ and an unreachable Keystone has an exit code of its own.
 import argparse
 import contextlib
 import functools
+import io
 import logging
 import os
 import pathlib
@@ -61,12 +62,17 @@ class NotConfirmed(errors.LoaderError):
     """A user did not confirm a change."""
 
 
+class InvalidCloud(errors.LoaderError, ValueError):
+    """An entry of ``clouds.yaml`` has wrong values."""
+
+
 # The first class of an error counts.
 _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,
     AmbiguousReference: MISUSED,
     UnknownService: MISUSED,
+    InvalidCloud: MISUSED,
     InvalidName: MISUSED,
     InvalidRange: MISUSED,
     # Of the chosen cloud.
@@ -93,21 +99,28 @@ class Command(command.Command):
         :returns: the exit code: 0, or 1 if something was refused, 2 for invalid arguments,
             3 if a package was not found, and 4 if a service did not answer.
         """
+        for stream in (self.app.stdout, self.app.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # A locale without UTF-8, or a path that is not UTF-8.
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().run(parsed_args)
         except tuple(_EXIT_CODES) as error:
             LOG.debug("%s", error, exc_info=True)
-            for line in str(error).splitlines():
-                self.app.stderr.write(f"{output.escaped(line)}\n")
+            self.note(str(error))
             return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
         except OSError as error:
             if error.filename is None:
                 # Not a file, such as the pipe of the standard output.
                 raise
             LOG.debug("%s", error, exc_info=True)
-            path = output.escaped(os.fsdecode(error.filename))
-            self.app.stderr.write(f"{path}: {error.strerror}\n")
+            self.note(f"{os.fsdecode(error.filename)}: {error.strerror}")
             return REFUSED
+
+    def note(self, text: str) -> None:
+        """Write lines to the standard error, without characters that control a terminal."""
+        for line in text.splitlines():
+            self.app.stderr.write(f"{output.escaped(line)}\n")
 
     @functools.cached_property
     def repository(self) -> Repository:
@@ -171,7 +184,8 @@ class Command(command.Command):
 
         :raises NotConfirmed: if the answer is not yes, or there is no terminal.
         """
-        if not self.app.stdin.isatty():
+        # A closed standard input is None.
+        if self.app.stdin is None or not self.app.stdin.isatty():
             raise NotConfirmed("there is no terminal to ask on; add --yes")
         self.app.stderr.write(f"{question} [y/N] ")
         self.app.stderr.flush()
@@ -196,14 +210,27 @@ class Command(command.Command):
     def cloud(self) -> cloud_region.CloudRegion:
         """The chosen cloud of ``clouds.yaml``, of the options and of the environment."""
         options = self.app.options
-        return self.app.cloud_config.get_one(cloud=options.cloud, argparse=options)
+        return self._configured(options.cloud, argparse=options)
 
     def other_cloud(self, name: str) -> cloud_region.CloudRegion:
         """Return an entry of ``clouds.yaml``, without the options for the chosen cloud.
 
         :raises openstack.exceptions.ConfigException: if there is no such entry.
         """
-        return self.app.cloud_config.get_one(cloud=name)
+        return self._configured(name)
+
+    def _configured(self, name: str | None, **arguments: Any) -> cloud_region.CloudRegion:
+        """Return an entry of ``clouds.yaml`` from which a session can be made.
+
+        :raises InvalidCloud: if a value has a wrong type, or is missing.
+        """
+        try:
+            found = self.app.cloud_config.get_one(cloud=name, **arguments)
+            # No request is sent, and the session is kept.
+            found.get_session()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise InvalidCloud(f"the cloud {name} cannot be used as configured: {error}") from error
+        return found
 
     def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
         """Return the chosen cloud with the same credentials, for another project.

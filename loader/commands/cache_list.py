@@ -4,7 +4,6 @@
 
 import argparse
 import datetime
-import pathlib
 import re
 from collections.abc import Sequence
 
@@ -174,7 +173,7 @@ class VerifyCache(base.Lister):
 def _add_directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--directory",
-        type=pathlib.Path,
+        type=parsing.path,
         default=store.user_directory(),
         metavar="<path>",
         help="The directory of the cache, such as [engine] packages_cache of an engine; by "

@@ -136,7 +136,7 @@ class CheckLock(base.Lister):
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file",
-        type=pathlib.Path,
+        type=parsing.path,
         default=pathlib.Path(_DEFAULT_FILE),
         metavar="<path>",
         help=f"The lock file; by default {_DEFAULT_FILE} in the current directory.",

@@ -16,7 +16,10 @@ from loader.version_changes import VersionChange
 CHANGE_COLUMNS = ("Name", "Before", "After")
 _SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
 # The formats that print strings without escapes.
-_PLAIN_FORMATS = ("csv", "table", "value")
+_PLAIN_FORMATS = ("csv", "shell", "table", "value")
+# The characters that a shell interprets between double quotes, but for these themselves, which
+# the formatter escapes.
+_OF_SHELLS = str.maketrans({each: f"\\{each}" for each in "\\$`"})
 
 
 class Size(columns.FormattableColumn[int]):
@@ -42,13 +45,17 @@ def printable(values: Iterable[Any], formatter: str) -> tuple[Any, ...]:
     if formatter not in _PLAIN_FORMATS:
         return tuple(values)
     texts = (_plain(value, formatter) for value in values)
-    # A cell of a table may have several lines.
-    keep = "\n" if formatter == "table" else ""
+    # A cell of a table and a variable of a shell may have several lines.
+    keep = "\n" if formatter in ("shell", "table") else ""
     return tuple(escaped(text, keep) if isinstance(text, str) else text for text in texts)
 
 
 def _plain(value: Any, formatter: str) -> Any:
-    if isinstance(value, Size) and formatter != "table":
+    is_size = isinstance(value, Size)
+    if formatter == "shell" and not is_size:
+        is_column = isinstance(value, columns.FormattableColumn)
+        return str(value.machine_readable() if is_column else value).translate(_OF_SHELLS)
+    if is_size and formatter != "table":
         return value.machine_readable()
     return value.human_readable() if isinstance(value, columns.FormattableColumn) else value
 

@@ -3,10 +3,9 @@
 """The command that builds the archive of a package."""
 
 import argparse
-import pathlib
 
 from loader.authoring import building
-from loader.commands import base, output
+from loader.commands import base, parsing
 
 
 class BuildPackage(base.ShowOne):
@@ -21,11 +20,11 @@ class BuildPackage(base.ShowOne):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            "path", type=pathlib.Path, metavar="<path>", help="Directory or ZIP file of a package."
+            "path", type=parsing.path, metavar="<path>", help="Directory or ZIP file of a package."
         )
         parser.add_argument(
             "--file",
-            type=pathlib.Path,
+            type=parsing.path,
             metavar="<file>",
             help="The ZIP file to write (default: NAME.VERSION.zip in the current directory).",
         )
@@ -34,7 +33,7 @@ class BuildPackage(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         built = building.build(parsed_args.path, parsed_args.file)
         for warning in built.contents.manifest.warnings:
-            self.app.stderr.write(f"{built.place}: {output.escaped(str(warning))}\n")
+            self.note(f"{built.place}: {warning}")
         shown = {
             "name": built.fqn,
             "version": str(built.version),

@@ -28,7 +28,7 @@ class CheckPackages(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            "paths", nargs="+", type=pathlib.Path, metavar="<path>", help="What to check."
+            "paths", nargs="+", type=parsing.path, metavar="<path>", help="What to check."
         )
         parser.add_argument(
             "--format",
@@ -52,7 +52,8 @@ class CheckPackages(base.Command):
             try:
                 inside = list(local_packages.find(path, omitted=()))
             except OSError as error:
-                found.append(checking.unreadable(path, error.strerror or str(error)))
+                place = pathlib.Path(error.filename or path)
+                found.append(checking.unreadable(place, error.strerror or str(error)))
                 continue
             if not inside:
                 found.append(checking.unreadable(path, "there is no package"))

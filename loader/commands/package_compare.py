@@ -6,7 +6,7 @@ import argparse
 
 from glare_murano.package import Archive, read_manifest
 from loader.authoring import local_packages
-from loader.commands import base, output, parsing
+from loader.commands import base, parsing
 from loader.compatibility import compare
 
 
@@ -51,8 +51,8 @@ class ComparePackages(base.Lister):
                     read_manifest(archive)
             comparison = compare(before, after, requirements)
         for each in comparison.unseen:
-            self.app.stderr.write(f"not read: {output.escaped(each)}\n")
-        self.app.stderr.write(f"{comparison.full_name}: {comparison.verdict}\n")
+            self.note(f"not read: {each}")
+        self.note(f"{comparison.full_name}: {comparison.verdict}")
         if parsed_args.check and not comparison.verdict.is_enough:
             self._code = base.REFUSED
         rows = [

@@ -7,7 +7,7 @@ import pathlib
 import shlex
 
 from loader.authoring import package_template
-from loader.commands import base
+from loader.commands import base, parsing
 
 
 class InitPackage(base.Command):
@@ -25,7 +25,7 @@ class InitPackage(base.Command):
         parser.add_argument("name", metavar="<name>", help="Name, such as org.example.wiki.")
         parser.add_argument(
             "--directory",
-            type=pathlib.Path,
+            type=parsing.path,
             metavar="<directory>",
             help='A new or empty directory for the package (default: its name). In "dev", the '
             "package has no version, since each release sets it.",

@@ -47,7 +47,9 @@ class PublishPackages(base.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("paths", nargs="+", metavar="<path>", help="What to publish.")
+        parser.add_argument(
+            "paths", nargs="+", type=parsing.place, metavar="<path>", help="What to publish."
+        )
         visibility = parser.add_mutually_exclusive_group()
         visibility.add_argument(
             "--public",
@@ -81,7 +83,7 @@ class PublishPackages(base.Lister):
         parser.add_argument(
             "--with-requirements",
             metavar="<directory>",
-            type=pathlib.Path,
+            type=parsing.path,
             help="Publish required packages from this directory as well, if they are missing.",
         )
         parser.add_argument(
@@ -112,7 +114,7 @@ class PublishPackages(base.Lister):
         packages = local_packages.read_all(paths, folder, arguments.as_version)
         for package in packages:
             for warning in package.contents.manifest.warnings:
-                self.app.stderr.write(f"{package.place}: {warning}\n")
+                self.note(f"{package.place}: {warning}")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []
         packages += requirements.find(

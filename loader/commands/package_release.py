@@ -11,7 +11,7 @@ from typing import Any
 from osc_lib.cli import format_columns
 
 from loader.authoring import releasing
-from loader.commands import base, output, parsing
+from loader.commands import base, parsing
 from loader.commands.package_publish import PublishPackages
 
 
@@ -31,7 +31,7 @@ class ReleasePackage(base.ShowOne):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             "tree",
-            type=pathlib.Path,
+            type=parsing.path,
             metavar="<tree>",
             help='Directory with "dev" and a directory for each version.',
         )
@@ -74,7 +74,7 @@ class ReleasePackage(base.ShowOne):
             )
             if release.comparison is not None:
                 for change in release.comparison.changes:
-                    self.app.stderr.write(f"{change.part}: {output.escaped(str(change))}\n")
+                    self.note(f"{change.part}: {change}")
             if not parsed_args.force:
                 releasing.check_version(release)
             if not parsed_args.dry_run:

@@ -26,7 +26,7 @@ class SavePackage(base.Command):
         parsing.add_package(parser)
         parser.add_argument(
             "--file",
-            type=pathlib.Path,
+            type=parsing.path,
             metavar="<path>",
             help="The ZIP file, or the directory of the bundle; by default NAME.VERSION.zip or "
             "NAME.VERSION in the current directory.",

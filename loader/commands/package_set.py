@@ -180,7 +180,5 @@ class DeletePackages(base.Command):
         for package in packages:
             requirers = dependents.find(self.repository, package)
             names = ", ".join(sorted({str(requirer) for requirer in requirers})) or "no package"
-            self.app.stderr.write(
-                f"{package} ({package.status}, {package.visibility}): required by {names}\n"
-            )
+            self.note(f"{package} ({package.status}, {package.visibility}): required by {names}")
         self.confirm(f"Delete {len(packages)} package(s)?")

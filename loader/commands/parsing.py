@@ -73,6 +73,21 @@ def _as_argument_error() -> Iterator[None]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def place(text: str) -> str:
+    """Read a path or a URL; an empty path would be the current directory.
+
+    It may be a variable of a script that was not set.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; the current directory is .")
+    return text
+
+
+def path(text: str) -> pathlib.Path:
+    """Read a path, which is not empty."""
+    return pathlib.Path(place(text))
+
+
 @_as_argument_error()
 def reference(text: str) -> PackageReference:
     """Read a reference to a package, with the parser's own error."""

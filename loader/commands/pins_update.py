@@ -113,11 +113,11 @@ class UpdatePins(_EnvironmentCommand):
         session = self._pins.move(self._table)
         self._pins.deploy(session)
         if not arguments.wait:
-            self.app.stderr.write(f"The deployment of the session {session} has begun.\n")
+            self.note(f"The deployment of the session {session} has begun.")
             return
-        self.app.stderr.write(
+        self.note(
             f"Waiting for the deployment of the session {session}, {arguments.timeout:g} seconds "
-            f"at most.\n"
+            f"at most."
         )
         self.app.stderr.flush()
         self._pins.wait(arguments.timeout)

@@ -10,6 +10,8 @@ from typing import TextIO
 import rich.console
 import rich.progress
 
+from loader.commands import output
+
 Report = Callable[[str, int, int], None]
 
 
@@ -34,7 +36,7 @@ def _lines(action: str, stream: TextIO) -> Report:
     def report(name: str, count: int, total: int) -> None:
         if count >= total and name not in done:
             done.add(name)
-            stream.write(f"{action} {name}\n")
+            stream.write(f"{action} {output.escaped(name)}\n")
 
     return report
 
@@ -55,7 +57,7 @@ def _bars(stream: TextIO) -> Iterator[Report]:
         def report(name: str, count: int, total: int) -> None:
             with guard:
                 if name not in tasks:
-                    tasks[name] = bars.add_task(name, total=total)
+                    tasks[name] = bars.add_task(output.escaped(name), total=total)
             bars.update(tasks[name], completed=count)
 
         yield report

@@ -6,11 +6,15 @@ Names and ranges are input: each form escapes them by its own rules.
 """
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from loader.repository.dependency_graph import Requirement, by_requirer
 
 _REPEATED = " (*)"
+# The line before a package, and before the lines below it.
+_INNER = ("├── ", "│   ")
+_LAST = ("└── ", "    ")
+_ASCII = str.maketrans("├─└│", "|-`|")
 
 # In pixels.
 _WIDTH = 260
@@ -21,24 +25,29 @@ _GAP = 60
 def tree(graph: Sequence[Requirement]) -> str:
     """Draw a tree of text; the requirements of a package are shown once, and then ``(*)``."""
     edges, shown = by_requirer(graph), set[str]()
+    lines: list[str] = []
+    # A chain of requirements may be longer than Python allows calls.
+    waiting = [(edge, "", "", "") for edge in reversed(edges.get("", ()))]
+    while waiting:
+        edge, indent, branch, more = waiting.pop()
+        label = f"{edge.package}  [{edge.range}]" if edge.range else edge.package
+        is_repeated = edge.package in shown and edge.package in edges
+        lines.append(f"{indent}{branch}{label}{_REPEATED if is_repeated else ''}")
+        if edge.passed_over:
+            lines.append(f"{indent}{more}passed over: {edge.passed_over}")
+        if edge.package not in shown:
+            shown.add(edge.package)
+            below = list(reversed(edges.get(edge.package, ())))
+            waiting += [
+                (each, indent + more, *(_INNER if number else _LAST))
+                for number, each in enumerate(below)
+            ]
+    return "\n".join(lines)
 
-    def lines(package: str, indent: str) -> Iterator[str]:
-        below = edges.get(package, ())
-        for edge in below:
-            is_last = edge is below[-1]
-            branch, more = ("└── ", "    ") if is_last else ("├── ", "│   ")
-            if not package:
-                branch = more = ""
-            label = f"{edge.package}  [{edge.range}]" if edge.range else edge.package
-            is_repeated = edge.package in shown and edge.package in edges
-            yield f"{indent}{branch}{label}{_REPEATED if is_repeated else ''}"
-            if edge.passed_over:
-                yield f"{indent}{more}passed over: {edge.passed_over}"
-            if edge.package not in shown:
-                shown.add(edge.package)
-                yield from lines(edge.package, indent + more)
 
-    return "\n".join(lines("", ""))
+def in_ascii(text: str) -> str:
+    """Return a tree with lines of ASCII characters, for terminals without others."""
+    return text.translate(_ASCII)
 
 
 def dot(graph: Sequence[Requirement]) -> str:

@@ -45,7 +45,7 @@ class Search:
         name, spec = split_range(self.pattern)
         if not _PATTERN.match(name or "*"):
             raise InvalidName(f"{quoted(name)} is not a name, or a part of one with *")
-        defining = repository.subclasses(self.subclass_of) if self.subclass_of else None
+        defining = None if self.subclass_of is None else repository.subclasses(self.subclass_of)
         is_filtered = spec is not None or defining is not None
         selection = self._selection(name, newest=not (self.all_versions or is_filtered))
         found = (

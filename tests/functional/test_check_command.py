@@ -2,14 +2,18 @@
 
 """``openstack murano package init``, ``check`` and ``build``: before packages are published."""
 
+import errno
 import hashlib
 import json
+import os
 import pathlib
 import shlex
+import subprocess
 
 import pytest
 import yaml
 
+from loader.authoring import local_packages
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -182,3 +186,50 @@ def test_a_draft_is_no_release_to_compare_with(
     compared = openstack.json("package", "compare", name, place)
     assert "class-removed" in [row["Rule"] for row in compared]
     assert f"-FullName: {name}" not in openstack.ok("package", "diff", name, place).out
+
+
+def test_files_and_directories_that_are_hard_to_name_are_shown(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path
+) -> None:
+    odd = tmp_path / os.fsdecode(b"odd\xff%")
+    files = packages.files(packages.manifest(name))
+    del files["Classes/Thing.yaml"]
+    packages.write(odd, files)
+    for form in ("text", "github"):
+        shown = openstack.run("package", "check", odd, "--format", form)
+        assert (shown.code, "class-file" in shown.out) == (1, True)
+    sarif = openstack.run("package", "check", odd, "--format", "sarif").json()
+    (result,) = sarif["runs"][0]["results"]
+    location = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert location["uri"].endswith("/odd%FF%25/manifest.yaml")
+
+
+def test_directories_of_any_depth_are_searched(tmp_path: pathlib.Path) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("a", dir_fd=directory)
+        inner = os.open("a", os.O_RDONLY, dir_fd=directory)
+        os.close(directory)
+        directory = inner
+    os.close(directory)
+    try:
+        assert list(local_packages.find(tmp_path)) == []
+    finally:
+        # Python's own functions cannot remove it.
+        subprocess.run(["rm", "-r", tmp_path / "a"], check=True)
+
+
+def test_a_package_that_cannot_be_begun_leaves_nothing(
+    openstack: OpenStack, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = tmp_path / "new"
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", fail)
+        result = openstack.run("package", "init", "org.test.full", "--directory", folder)
+    assert result.code == 1
+    assert "No space left on device" in result.err
+    assert list(folder.iterdir()) == []
+    openstack.ok("package", "init", "org.test.full", "--directory", folder)

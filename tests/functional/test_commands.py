@@ -4,10 +4,12 @@
 
 import pathlib
 import socket
+import subprocess
 import uuid
 from collections.abc import Callable
 
 import pytest
+import yaml
 
 from tests import packages, processes
 from tests.functional.client import Client
@@ -151,3 +153,45 @@ def test_a_server_that_does_not_listen_is_named_once(tmp_path: pathlib.Path, gla
     assert result.code == 4
     # After five seconds of attempts, a line says so.
     assert result.err.splitlines()[-1] == f"Glare at {url} did not answer: Connection refused"
+
+
+def test_a_shell_reads_values_and_runs_none_of_them(
+    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    """Descriptions are text of whoever published a package."""
+    found = glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    text = f'a $(touch {tmp_path}/1) `touch {tmp_path}/2` $HOME \\ "; touch {tmp_path}/3; "\nb'
+    assert glare.set(found["id"], "description", text).status_code == 200
+    shown = openstack.ok("package", "show", name, "-f", "shell").out
+    script = f'{shown}\nprintf "%s" "$description"'
+    run = subprocess.run(["sh", "-c", script], capture_output=True, check=True, text=True)
+    assert run.stdout == text
+    assert list(tmp_path.glob("[0-9]")) == []
+    assert glare.set(found["id"], "description", "\x1b[2J").status_code == 200
+    assert "\\x1b[2J" in openstack.ok("package", "show", name, "-f", "shell").out
+
+
+def test_an_empty_path_is_not_the_current_directory(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages.write(tmp_path / "here", packages.files(packages.manifest(name)))
+    monkeypatch.chdir(tmp_path / "here")
+    for command in ("publish", "check", "build", "release"):
+        result = openstack.run("package", command, "")
+        assert result.code == 2
+        assert "the path is empty" in result.err
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"auth": {"endpoint": "http://127.0.0.1"}}, {"api_timeout": "long"}]
+)
+def test_a_cloud_with_wrong_values_is_a_misuse(
+    openstack: OpenStack, tmp_path: pathlib.Path, wrong: dict[str, object]
+) -> None:
+    file = tmp_path / "clouds.yaml"
+    clouds = yaml.safe_load(file.read_text())
+    clouds["clouds"]["test"] |= wrong
+    file.write_text(yaml.safe_dump(clouds))
+    result = openstack.run("package", "list")
+    assert result.code == 2
+    assert "the cloud test cannot be used as configured" in result.err

@@ -191,3 +191,25 @@ def test_debug_shows_a_traceback(openstack: OpenStack, name: str) -> None:
     assert shown.returncode == 3
     assert "Traceback" in shown.stderr
     assert line.err.splitlines()[-1] in shown.stderr
+
+
+def test_a_locale_without_utf_8_and_a_closed_standard_input(
+    openstack: OpenStack, glare: Client, name: str
+) -> None:
+    library = f"{name}.library"
+    glare.publish(library, "1.0.0", packages.package(library, "1.0.0", Name="Bücherei"))
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0", Require={library: "1"}))
+    environment = {**os.environ, **openstack.environment, "PYTHONIOENCODING": "ascii"}
+    script = 'o="$0"; "$o" murano package tree $1; "$o" murano package show $1.library -f value'
+    shown = subprocess.run(
+        ["sh", "-c", f'{script}; "$o" murano package delete $1 <&-', PROGRAM, name],
+        capture_output=True,
+        env=environment,
+        cwd=processes.ROOT,
+        text=True,
+        check=False,
+    )
+    assert f"`-- {library} 1.0.0  [1]" in shown.stdout.splitlines()
+    assert "B\\xfccherei" in shown.stdout.splitlines()
+    assert "there is no terminal to ask on; add --yes" in shown.stderr
+    assert shown.returncode == 1

@@ -70,3 +70,18 @@ def test_paths_to_a_package_leave_out_all_others() -> None:
     assert [edge.fqn for edge in paths] == ["org.wiki", "org.blog", "org.db", "org.db"]
     with pytest.raises(errors.NotFound, match=r"org\.none is not required"):
         dependency_graph.paths_to(GRAPH, "org.none")
+
+
+def test_a_long_chain_is_drawn() -> None:
+    graph = [Requirement("org.p0", "1.0.0", "", "")]
+    graph += [
+        Requirement(f"org.p{number}", "1.0.0", "1", f"org.p{number - 1} 1.0.0")
+        for number in range(1, 1500)
+    ]
+    assert len(drawings.tree(graph).splitlines()) == 1500
+
+
+def test_a_terminal_without_other_characters_gets_ascii() -> None:
+    drawn = drawings.in_ascii(drawings.tree(GRAPH))
+    assert drawn.isascii()
+    assert len(drawn) == len(drawings.tree(GRAPH))
