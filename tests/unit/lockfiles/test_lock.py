@@ -356,7 +356,7 @@ def test_a_directory_is_not_a_lock_file(tmp_path: pathlib.Path) -> None:
 
     with pytest.raises(loader.LockError, match=f"{tmp_path}: Is a directory; name a readable file"):
         loader.Lock.load(tmp_path)
-    with pytest.raises(loader.LockError, match=f"{tmp_path}: Is a directory; name a file in a"):
+    with pytest.raises(loader.LockError, match="exists, and is not a file; name a file in a"):
         lock.save(tmp_path)
 
 
