@@ -85,7 +85,7 @@ class ShowCached(base.ShowOne):
 class PruneCache(base.Lister):
     """Remove the least recently used packages from a cache, until the others fit.
 
-    Packages in use stay, even if they do not fit. What is needed later is fetched again.
+    Packages in use stay, even if they do not fit. Removed packages are fetched again on demand.
     For example::
 
         $ openstack murano cache prune --max-size 10G

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in Glare, for their publishers: search, change, and draw their requirements."""
+"""The packages in Glare or Glance, for publishers: search, change, and draw requirements."""

@@ -32,8 +32,8 @@ def import_archive(
 ) -> Mapping[str, Any]:
     """Stage an archive and import it, unless an earlier attempt has done so already.
 
-    What an earlier attempt has staged is imported first. If it is refused, since it is only a
-    part of an archive, the given archive follows.
+    The staged data of an earlier attempt is imported first. If the service refuses the data,
+    which may be a part of an archive, the given archive follows.
 
     :param archive: the ZIP file, which can be read again from its beginning.
     :param size: its size in bytes.

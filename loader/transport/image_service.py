@@ -41,8 +41,8 @@ _UNREADABLE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class _Answer:
-    """What the library reads of an answer, beside its body."""
+class _Response:
+    """The status and the headers of a response, for the library."""
 
     status_code: int = 200
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -176,36 +176,42 @@ class _Requests:
         self._adapter = adapter
         self._label = label
 
-    def get(self, url: str, headers: Mapping[str, str | None] | None = None) -> tuple[_Answer, Any]:
+    def get(
+        self, url: str, headers: Mapping[str, str | None] | None = None
+    ) -> tuple[_Response, Any]:
         if not url.startswith(_API):
             # The next page of a list: the token would be sent anywhere.
             raise errors.CatalogError(
                 f"{self._adapter.name} refers to {url[:80]!r}, which is not a path of its API"
             )
         if url.endswith(_DATA):
-            return _Answer(), self._adapter.download(url, self._label)
+            return _Response(), self._adapter.download(url, self._label)
         answer, body = self._send("GET", url, headers)
         if isinstance(body, dict) and not body.get("images", True):
             # An empty page is the last one.
             body.pop("next", None)
         return answer, body
 
-    def put(self, url: str, headers: Mapping[str, str], data: IO[bytes]) -> tuple[_Answer, Any]:
+    def put(self, url: str, headers: Mapping[str, str], data: IO[bytes]) -> tuple[_Response, Any]:
         size = int(headers[_SIZE])
-        return _Answer(), self._adapter.upload(url, data, size, self._label)
+        return _Response(), self._adapter.upload(url, data, size, self._label)
 
-    def post(self, url: str, headers: _Headers = None, data: object = None) -> tuple[_Answer, Any]:
+    def post(
+        self, url: str, headers: _Headers = None, data: object = None
+    ) -> tuple[_Response, Any]:
         return self._send("POST", url, headers, **({} if data is None else {"json": data}))
 
-    def patch(self, url: str, headers: _Headers = None, data: object = None) -> tuple[_Answer, Any]:
+    def patch(
+        self, url: str, headers: _Headers = None, data: object = None
+    ) -> tuple[_Response, Any]:
         return self._send("PATCH", url, headers, data=data)
 
-    def delete(self, url: str) -> tuple[_Answer, Any]:
+    def delete(self, url: str) -> tuple[_Response, Any]:
         return self._send("DELETE", url, None)
 
     def _send(
         self, method: str, url: str, headers: _Headers, **content: Any
-    ) -> tuple[_Answer, Any]:
+    ) -> tuple[_Response, Any]:
         # The library passes the id of an earlier request, which may be None.
         sent = {name: value for name, value in (headers or {}).items() if value}
-        return _Answer(), self._adapter.document(method, url, headers=sent, **content)
+        return _Response(), self._adapter.document(method, url, headers=sent, **content)
