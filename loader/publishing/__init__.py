@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bring packages into Glare: from this host, a bundle, another Glare or Murano; and save them."""
+"""Publish packages: of this host, a bundle, another cloud or Murano; and save packages."""
