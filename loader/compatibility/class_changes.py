@@ -134,6 +134,8 @@ class _ClassPair:
             return False
         if old is not None and new is None and old.owner.name not in self._new_lineage.names:
             return True  # as a lost base class
+        if old and new and old.owner.name == new.owner.name and old.owner.name in self._own_bases:
+            return True
         for base in self._own_bases:
             before, after = self._visible(kind, base)
             if _is_same(before.get(name), old) and _is_same(after.get(name), new):

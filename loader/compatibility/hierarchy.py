@@ -94,6 +94,7 @@ class Hierarchy:
         self._required = required
         self._lineages: dict[str, Lineage] = {}
         self._members: dict[tuple[str, Kind], Mapping[str, Member]] = {}
+        self._own_members: dict[tuple[str, Kind], Mapping[str, Member]] = {}
 
     def find(self, name: str) -> "tuple[Class, Hierarchy] | None":
         """Find a class in the package or in its requirements."""
@@ -139,10 +140,19 @@ class Hierarchy:
         if (name, kind) not in self._members:
             found: dict[str, Member] = {}
             for each, hierarchy in self.lineage(name).classes:
-                for member, declared in getattr(each, kind).items():
-                    found.setdefault(member, Member(declared, each, hierarchy))
+                declared = hierarchy._declared(each, kind)
+                found |= {key: declared[key] for key in declared if key not in found}
             self._members[name, kind] = found
         return self._members[name, kind]
+
+    def _declared(self, owner: Class, kind: Kind) -> Mapping[str, Member]:
+        """Return the members that a class of this package declares; subclasses share them."""
+        if (owner.name, kind) not in self._own_members:
+            self._own_members[owner.name, kind] = {
+                name: Member(declared, owner, self)
+                for name, declared in getattr(owner, kind).items()
+            }
+        return self._own_members[owner.name, kind]
 
     def _find_lineage(self, name: str) -> Lineage:
         queue = [(self.interface.classes[name], self)]

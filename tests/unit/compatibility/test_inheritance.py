@@ -8,6 +8,8 @@ import pathlib
 from glare_murano.package import Archive, VersionSpec
 from loader import DirectoryCatalog, PackageLoader
 from loader.compatibility import Comparison, Requirements, Rule, compare
+from loader.compatibility.hierarchy import Hierarchy, RequiredPackages
+from loader.compatibility.interface import read_interface
 from tests.unit.compatibility.packages import package
 
 BASE = {"FullName": "org.b"}
@@ -202,6 +204,23 @@ def test_classes_that_extend_each_other_in_a_circle_are_compared() -> None:
     classes = "Extends: Other\n---\nName: Other\nExtends: Thing\nMethods: {m: {}}"
 
     assert compare(package(classes), package(classes)).changes == ()
+
+
+def test_a_long_chain_of_classes_takes_little_memory_for_each_member() -> None:
+    classes = "\n---\n".join(
+        f"Name: C{number}\nExtends: C{max(number - 1, 0)}\nMethods: {{m{number}: {{}}}}"
+        for number in range(50)
+    )
+    hierarchy = Hierarchy(read_interface(package(classes)), RequiredPackages(None))
+
+    seen = {
+        id(member)
+        for number in range(50)
+        for member in hierarchy.members(f"org.a.C{number}", "methods").values()
+    }
+
+    assert len(hierarchy.members("org.a.C49", "methods")) == 50
+    assert len(seen) == 50
 
 
 def test_the_loader_finds_the_required_packages(tmp_path: pathlib.Path) -> None:
