@@ -22,6 +22,7 @@ from glare_murano.package import (
     VersionSpec,
 )
 from glare_murano.package.manifest import CORE_LIBRARY
+from glare_murano.resolver import PackageVersion
 from loader import errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
@@ -133,7 +134,8 @@ def read(
     :raises CatalogUnavailable: if Murano does not answer.
     :raises OSError: if an archive cannot be written.
     """
-    entries = [Migration(package) for package in packages]
+    # The pages of a list that changes meanwhile may have a package twice.
+    entries = [Migration(package) for package in {each.id: each for each in packages}.values()]
 
     def download(number: int) -> None:
         entry = entries[number]
@@ -153,9 +155,12 @@ def read(
             entry.end(Result.REFUSED, error)
         else:
             entry.archive = archive
+            if archive.fqn != package.fqn:
+                entry.end(Result.REFUSED, f"its archive contains {archive}")
             report(str(package), archive.size, archive.size)
 
     list(concurrency.results(download, range(len(entries))))
+    _refuse_repeated(entries)
     return entries
 
 
@@ -284,6 +289,20 @@ def migrate(
             _end(group, Result.REFUSED, error)
         else:
             _end(group, Result.MIGRATED)
+
+
+def _refuse_repeated(entries: Iterable[Migration]) -> None:
+    """Refuse packages of a name and version of which the project has another one."""
+    seen: dict[tuple[str, PackageVersion], str] = {}
+    for entry in _ready(entries):
+        key = entry.package.owner, _archive(entry).key
+        first = seen.setdefault(key, entry.package.id)
+        if first != entry.package.id:
+            entry.end(
+                Result.REFUSED,
+                f"the project has {_archive(entry)} twice in Murano, as {first} and "
+                f"{entry.package.id}; delete one of them there",
+            )
 
 
 def _package(item: Any) -> SourcePackage:
