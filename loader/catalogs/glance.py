@@ -8,6 +8,8 @@ publish, are used only if that is configured. An administrator's token shows the
 every project: what the project itself would not see is left out.
 """
 
+import functools
+import importlib.util
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +70,12 @@ class GlanceCatalog(PlanningCatalog):
         """
         super().__init__(session, **others)
         self._community = community
-        self._service = image_service(self._client)
+        check_client()
+
+    @functools.cached_property
+    def _service(self) -> "ImageService":
+        # Its import takes longer than a warm load, which the filter can do without it.
+        return image_service(self._client)
 
     def releases(self, fqn: str) -> Iterable[Release]:
         return base.newest_first(self.known([fqn]))
@@ -142,18 +149,22 @@ class GlanceCatalog(PlanningCatalog):
         )
 
 
-def image_service(adapter: ServiceAdapter) -> "ImageService":
-    """Return a client of images.
+def check_client() -> None:
+    """Check that python-glanceclient is installed, without the time of its import.
 
-    :raises CatalogError: if python-glanceclient is not installed.
+    :raises CatalogError: if it is not.
     """
-    try:
-        from loader.transport.image_service import ImageService
-    except ImportError as error:
+    if importlib.util.find_spec("glanceclient") is None:
         raise errors.CatalogError(
-            f"the catalogue glance needs python-glanceclient ({error}); install "
-            f"glare-murano[engine] or glare-murano[cli]"
-        ) from error
+            "packages in Glance need python-glanceclient; install glare-murano[engine] or "
+            "glare-murano[cli]"
+        )
+
+
+def image_service(adapter: ServiceAdapter) -> "ImageService":
+    """Return a client of images."""
+    from loader.transport.image_service import ImageService
+
     return ImageService(adapter)
 
 

@@ -18,7 +18,7 @@ from keystoneauth1 import session as ksa_session
 from glare_murano import images, wire
 from glare_murano.package import GlareMuranoError, Version, parse_version
 from loader import errors
-from loader.catalogs.glance import MAX_NAME, SEPARATOR, image_service
+from loader.catalogs.glance import MAX_NAME, SEPARATOR, check_client, image_service
 from loader.catalogs.name_lists import name_lists
 from loader.repository import image_import
 from loader.repository.client import EVERY, Repository
@@ -43,6 +43,7 @@ class GlanceRepository(Repository):
         :raises CatalogError: if python-glanceclient is not installed.
         """
         super().__init__(session, **others)
+        check_client()
         self._service = image_service(self._client)
 
     def packages(

@@ -3,6 +3,8 @@
 """Answers of a Glance, some of them invalid, and the errors of the catalogue."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -93,3 +95,18 @@ def test_an_empty_page_is_the_last_one(server: Faulty, catalog: GlanceCatalog) -
 
     assert list(catalog.releases(FQN)) == []
     assert not server.faults
+
+
+def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    with pytest.raises(loader.CatalogError, match="install glare-murano"):
+        GlanceCatalog(ksa_session.Session())
+
+
+def test_the_library_is_imported_for_lists_and_downloads_alone() -> None:
+    code = (
+        "import sys; from keystoneauth1.session import Session; from loader import GlanceCatalog; "
+        "GlanceCatalog(Session()); sys.exit('glanceclient' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
