@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The same packages in Glance and in Glare give the same closures."""
+"""The same packages in Glance, in Glare and in a directory give the same closures."""
 
 import itertools
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import hypothesis
 from hypothesis import strategies as st
 
 from benchmarks import catalogue
-from glare_murano.package import Version, VersionSpec
+from glare_murano.package import Archive, Contents, Version, VersionSpec, read_contents
 from glare_murano.wire import Query
 from loader import resolution
+from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
-from tests import effort
+from tests import effort, packages
 from tests.functional.client import Client
 from tests.functional.glance import stored
 from tests.functional.glance.conftest import Catalogs
@@ -42,6 +43,18 @@ def _shown(resolved: resolution.Resolution) -> object:
     )
 
 
+def _written(folder: pathlib.Path, found: published.Packages) -> Iterator[Contents]:
+    """Write packages into a directory, and yield their contents."""
+    # The engine's own, which all others require. Glare has an older one for everybody.
+    for fqn, versions in {**found, "io.murano": {"0.5.0": {}}}.items():
+        for version, requirements in versions.items():
+            keys = {"Require": dict(requirements), "Tags": ["made"]}
+            manifest = packages.manifest(fqn, version, **keys)
+            place = packages.write(folder / fqn / version, packages.files(manifest))
+            with Archive.open(place) as archive:
+                yield read_contents(archive)
+
+
 @hypothesis.settings(
     max_examples=effort.CLOSURES,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
@@ -55,11 +68,12 @@ def _shown(resolved: resolution.Resolution) -> object:
     pins=published.pins(),
     prereleases=st.booleans(),
 )
-def test_glance_and_glare_give_the_same_closures(
+def test_glance_glare_and_a_directory_give_the_same_closures(
     glance: Glance,
     catalog_of: Catalogs,
     as_user: Callable[[str], Client],
     state_dir: pathlib.Path,
+    tmp_path: pathlib.Path,
     found: published.Packages,
     roots: Mapping[str, str],
     classes: Mapping[str, str],
@@ -67,19 +81,17 @@ def test_glance_and_glare_give_the_same_closures(
     prereleases: bool,
 ) -> None:
     project = f"same{next(_counter)}"
-    contents = [
-        catalogue.contents(fqn, version, requirements)
-        for fqn, versions in found.items()
-        for version, requirements in versions.items()
-    ]
+    folder = tmp_path / project
+    contents = list(_written(folder, found))
     stored.store(glance, [stored.Package(each, project) for each in contents])
     artifacts = [catalogue.Artifact(each, project, "private") for each in contents]
     catalogue.load(state_dir / "glare.sqlite", artifacts)
     client = as_user(project)
+    in_directory = DirectoryCatalog(folder)
     in_glare = GlareCatalog(client.session(), project_id=project, endpoint=client.url)
     query = Query(
         tuple(published.ranges(roots).items()),
-        tuple((f"{fqn}.Main", VersionSpec.of(text)) for fqn, text in classes.items()),
+        tuple((f"{fqn}.Thing", VersionSpec.of(text)) for fqn, text in classes.items()),
         {fqn: [Version(text) for text in texts] for fqn, texts in pins.items()},
         prereleases=prereleases,
         why=True,
@@ -87,6 +99,7 @@ def test_glance_and_glare_give_the_same_closures(
 
     expected = _shown(resolution.resolve([in_glare], query))
 
+    assert _shown(resolution.resolve([in_directory], query)) == expected
     assert _shown(resolution.by_level([catalog_of(project)], query)) == expected
     catalog = catalog_of(project)
     assert _shown(resolution.resolve([catalog], query)) == expected
