@@ -71,10 +71,8 @@ class GlanceDatabase:
 
         A package that its owner has opened to the community is found as ``package`` alone.
         """
-        statement = _usable(column, self.viewer.is_admin, self.viewer.project_id is not None)
-        rows = self._look_up(
-            statement, values, package=package, project=self.viewer.project_id or ""
-        )
+        project = self.viewer.project_id or ""
+        rows = self._look_up(self._usable(column), values, package=package, project=project)
         for record in self._records(rows):
             if record.status == images.ACTIVE or record.id == package:
                 yield record
@@ -121,18 +119,14 @@ class GlanceDatabase:
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Find the packages that define classes."""
         wanted = set(class_names)
-        statement = _listing(
-            images.CLASSES, self.viewer.is_admin, self.viewer.project_id is not None
-        )
-        for record, classes in self._listed(statement, wanted):
+        for record, classes in self._listed(images.CLASSES, wanted, self._usable("id")):
             for name in wanted.intersection(classes):
                 yield name, record.id
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
         """Find packages with direct subclasses of classes."""
         wanted = set(base_names)
-        statement = self._listing(INHERITS)
-        for record, inherits in self._listed(statement, wanted):
+        for record, inherits in self._listed(INHERITS, wanted, self._usable("id")):
             for base in wanted.intersection(inherits):
                 yield ExtendingRecord(base, record.id, record.key, inherits[base].split(","))
 
@@ -140,7 +134,7 @@ class GlanceDatabase:
         """Find the ranges in which other packages require a package."""
         requiring = self._requiring[name] = [
             (record, requirements[name])
-            for record, requirements in self._listed(_REQUIRING, {name})
+            for record, requirements in self._listed(images.REQUIREMENTS, {name}, _BY_ID)
             if name in requirements and record.name != name and owner in (None, record.owner)
         ]
         yield from {
@@ -159,8 +153,8 @@ class GlanceDatabase:
         )
         return (key for key, _ in zip(keys, range(limit), strict=False))
 
-    def _listing(self, name: str) -> Any:
-        return _listing(name, self.viewer.is_admin, self.viewer.project_id is not None)
+    def _usable(self, column: str) -> Any:
+        return _usable(column, self.viewer.is_admin, self.viewer.project_id is not None)
 
     def _look_up(
         self, statement: Any, values: Iterable[str], **parameters: str | None
@@ -176,19 +170,26 @@ class GlanceDatabase:
         rows = self._look_up(_VALUES, ids, property=name)
         return {row.image_id: row.value for row in rows}
 
-    def _listed(self, statement: Any, names: set[str]) -> Iterator[tuple[PackageRecord, Any]]:
-        """Yield active packages, each with a list or mapping that may contain a name."""
-        if not names:
+    def _listed(
+        self, name: str, wanted: set[str], statement: Any
+    ) -> Iterator[tuple[PackageRecord, Any]]:
+        """Yield active packages with a property, a list or mapping, that may have a wanted name.
+
+        :param statement: finds the packages by their ids.
+        """
+        if not wanted:
             return
-        if len(names) <= _MAX_NAMES:
-            statement = statement.where(
-                sa.or_(*(_listed.c.value.contains(f'"{name}"', autoescape=True) for name in names))
-            )
-        rows = self._connection.execute(statement, {"project": self.viewer.project_id or ""}).all()
-        values = {row.id: row.listed for row in rows}
+        # Text is compared first, since few packages match.
+        matching = _LISTS
+        if len(wanted) <= _MAX_NAMES:
+            has_name = (_properties.c.value.contains(f'"{n}"', autoescape=True) for n in wanted)
+            matching = matching.where(sa.or_(*has_name))
+        found = self._connection.execute(matching, {"property": name}).all()
+        values = {row.image_id: row.value for row in found}
+        rows = self._look_up(statement, values, package=None, project=self.viewer.project_id or "")
         for record in self._records(rows):
             if record.status == images.ACTIVE:
-                yield record, images.decode(values[record.id], "a list")
+                yield record, images.decode(values[record.id], name)
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
         """Yield the valid packages among rows."""
@@ -250,7 +251,6 @@ def _property(name: str, alias: str) -> tuple[Any, Any]:
 
 _version_table, _has_version = _property(images.VERSION, "version")
 _published_table, _has_published = _property(images.PUBLISHED, "published")
-_listed = _properties.alias("listed")
 
 _COLUMNS = (
     _images.c.id,
@@ -316,28 +316,21 @@ def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
     return _PACKAGES.where(_among(_images.c[column]), sa.or_(is_listed, is_package))
 
 
-@functools.lru_cache
-def _listing(name: str, is_admin: bool, has_project: bool) -> Any:
-    """Return a statement for active packages with a property, if visible to a viewer."""
-    return _of_property(name).where(_visible(is_admin, has_project))
-
-
-def _of_property(name: str) -> Any:
-    is_listed = sa.and_(
-        _listed.c.image_id == _images.c.id,
-        _listed.c.name == name,
-        _listed.c.deleted == sa.false(),
-    )
-    return _PACKAGES.add_columns(_listed.c.value.label("listed")).where(
-        is_listed, _images.c.status == images.ACTIVE, _published_table.c.value.is_not(None)
-    )
-
-
 _CANDIDATES = _PACKAGES.where(_among(_images.c.name), _images.c.status == images.ACTIVE)
 
 _PUBLIC = _PACKAGES.where(_among(_images.c.name), _images.c.visibility == "public")
 
-_REQUIRING = _of_property(images.REQUIREMENTS)
+_BY_ID = _PACKAGES.where(_among(_images.c.id))
+
+# A property of all imported packages.
+_LISTS = sa.select(_properties.c.image_id, _properties.c.value).where(
+    _properties.c.image_id == _images.c.id,
+    _properties.c.name == sa.bindparam("property"),
+    _properties.c.deleted == sa.false(),
+    _images.c.container_format == images.CONTAINER_FORMAT,
+    _images.c.status == images.ACTIVE,
+    _images.c.deleted == sa.false(),
+)
 
 _VALUES = sa.select(_properties.c.image_id, _properties.c.value).where(
     _among(_properties.c.image_id),
