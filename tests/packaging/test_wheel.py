@@ -27,6 +27,7 @@ SAMPLES = {
     "glare-murano-sweep.timer",
     "glance-api-paste.ini",
     "glance-image-import.conf",
+    "glance-indexes.sql",
     "glance-murano.conf",
     "glance-policy.yaml",
     "glare.conf",

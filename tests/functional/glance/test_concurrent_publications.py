@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import requests
+import sqlalchemy
 
 from glare_murano import images as form
 from tests import packages
@@ -27,8 +28,12 @@ _counter = itertools.count()
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[service.Glance]:
-    """Two processes over one database."""
+    """Two processes over one database, with the index for large clouds."""
     with service.running(tmp_path_factory.mktemp("site"), request.param, count=2) as running:
+        engine = sqlalchemy.create_engine(running.database, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql((service.ETC / "glance-indexes.sql").read_text())
+        engine.dispose()
         core = packages.package("io.murano", "0.0.0")
         stored.store(running, [stored.package(core, "core", "public")])
         yield running

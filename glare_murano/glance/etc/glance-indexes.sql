@@ -1,0 +1,1 @@
+CREATE INDEX murano_images ON images (container_format, name);
