@@ -31,6 +31,7 @@ LOG = logging.getLogger(__name__)
 
 _Key = tuple[str, Version]
 _ACTIVE = "active"
+_DRAFTED = "drafted"
 # Fields that no package contradicts, so that a request less is needed.
 _OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
 # In seconds, before further attempts to upload a package after a conflict.
@@ -277,7 +278,10 @@ def _stored(
     project = repository.project()
     found: dict[_Key, list[StoredPackage]] = {}
     for stored in usable(repository, {package.fqn for package in packages}):
-        found.setdefault((stored.fqn, stored.version), []).append(stored)
+        # Of another project, only what every project can use takes the place of an own package.
+        is_public = stored.visibility == "public" and stored.status != _DRAFTED
+        if is_public or project in (None, stored.owner):
+            found.setdefault((stored.fqn, stored.version), []).append(stored)
     for same in found.values():
         same.sort(key=lambda stored: stored.owner != project)
     return found
@@ -293,8 +297,9 @@ def usable(
     project = repository.project()
     for stored in repository.named(fqns, selection):
         # An administrator also sees the private packages of other projects. The project is
-        # unknown if the token is used as it is.
-        if project in (None, stored.owner) or stored.visibility == "public":
+        # unknown if the token is used as it is. Others see a shared package if they have
+        # accepted it.
+        if project in (None, stored.owner) or stored.visibility in ("public", "shared"):
             yield stored
 
 
@@ -306,10 +311,15 @@ def _step(
     problems: list[str],
 ) -> Step:
     for found in stored:
-        if found.status == "drafted" and found.digest != package.digest:
-            return Step(package, State.MISSING, found)
-        if found.status == "drafted":
-            return Step(package, State.UPLOADED, found)
+        if found.status == _DRAFTED:
+            state = _draft_state(repository, package, found)
+            if state is None:
+                problems.append(
+                    f"{package.place}: {repository.name} has a draft of {package} with other files "
+                    f"({found.id}), which it never replaces; publish these files as another version"
+                )
+                continue
+            return Step(package, state, found)
         if found.status != _ACTIVE:
             problems.append(
                 f"{package.place}: {package} is {found.status} in {repository.name}; reactivate "
@@ -328,6 +338,17 @@ def _step(
         is_public = found.visibility == "public" or visibility == "private"
         return Step(package, State.PUBLISHED if is_public else State.PRIVATE, found)
     return Step(package, State.MISSING)
+
+
+def _draft_state(
+    repository: Repository, package: LocalPackage, draft: StoredPackage
+) -> State | None:
+    """Return the state of a draft; None if it has other files, which cannot be replaced."""
+    if draft.digest == package.digest:
+        return State.UPLOADED
+    if not draft.digest or repository.replaces_archives:
+        return State.MISSING
+    return State.UPLOADED if _is_same(repository, package, draft) else None
 
 
 def _is_same(repository: Repository, package: LocalPackage, stored: StoredPackage) -> bool:

@@ -42,12 +42,14 @@ class Repository(abc.ABC):
 
     :cvar title: the service's name in messages.
     :cvar service_type: the service's type in Keystone's catalogue.
+    :cvar replaces_archives: whether the archive of a draft can be uploaded again.
     :cvar filter_place: the file in which its operator adds the filter of this project.
     """
 
     title: ClassVar[str]
     service_type: ClassVar[str]
     filter_place: ClassVar[str]
+    replaces_archives: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class GlanceRepository(Repository):
     title = "Glance"
     service_type = "image"
     filter_place = "glance-api-paste.ini"
+    replaces_archives = False
 
     def __init__(self, session: ksa_session.Session, **others: Any) -> None:
         """Make a repository; no request is sent.

@@ -97,11 +97,10 @@ def test_a_refused_publication_publishes_nothing(
 
 
 def test_a_yanked_version_is_chosen_no_more(
-    command: OpenStack, tmp_path: pathlib.Path, fqn: str
+    command: OpenStack, glance: Glance, glance_project: str, fqn: str
 ) -> None:
-    for version in ("1.0.0", "1.1.0"):
-        files = packages.files(packages.manifest(fqn, version))
-        command.ok("package", "publish", packages.write(tmp_path / version, files))
+    archives = [packages.package(fqn, version) for version in ("1.0.0", "1.1.0")]
+    stored.store(glance, [stored.package(archive, glance_project) for archive in archives])
 
     command.ok("package", "yank", f"{fqn}@1.1.0", "--reason", "loses data")
     assert command.json("package", "list", fqn)[0]["Version"] == "1.0.0"
@@ -115,7 +114,8 @@ def test_a_yanked_version_is_chosen_no_more(
 
 def test_packages_are_copied_between_glance_and_glare(
     command: OpenStack,
-    tmp_path: pathlib.Path,
+    glance: Glance,
+    glance_project: str,
     glare: Client,
     fqn: str,
     project: str,
@@ -136,8 +136,54 @@ def test_packages_are_copied_between_glance_and_glare(
     assert (shown["sha256"], shown["yanked"]) == (published["archive"]["sha256"], "loses data")
     assert shown["tags"] == ["fast"]
 
-    files = packages.files(packages.manifest(f"{fqn}.db", "1.0.0"))
-    command.ok("package", "publish", packages.write(tmp_path / "db", files))
+    db = packages.package(f"{fqn}.db", "1.0.0")
+    stored.store(glance, [stored.package(db, glance_project)])
     command.ok("package", "set", f"{fqn}.db", "--category", "Web")
     assert copy("test", f"{fqn}.db", "--to-cloud", "glare") == ["copied"]
     assert glare.names(owner=project, categories="Web") == [(f"{fqn}.db", "1.0.0")]
+
+
+def test_a_draft_with_other_files_is_refused_before_any_upload(
+    command: OpenStack, folder: pathlib.Path, fqn: str, images: ImageClient
+) -> None:
+    required = {"Require": {f"{fqn}.db": "1"}}
+    images.publish_draft(fqn, "1.0.0", packages.package(fqn, "1.0.0", Author="B", **required))
+
+    refused = command.run("package", "publish", folder)
+
+    assert refused.code == 1
+    assert f"has a draft of {fqn} 1.0.0 with other files" in refused.err
+    assert command.json("package", "list", f"{fqn}*", "--status", "drafted") != []
+    assert command.run("package", "versions", f"{fqn}.db").code == 3
+
+
+def test_a_draft_with_the_same_files_is_published(
+    command: OpenStack, folder: pathlib.Path, fqn: str, images: ImageClient
+) -> None:
+    manifest = packages.manifest(fqn, "1.0.0", Require={f"{fqn}.db": "1"})
+    images.publish_draft(fqn, "1.0.0", packages.zipped(packages.files(manifest)))
+
+    results = {row["Result"] for row in command.json("package", "publish", folder)}
+
+    assert results == {"published", "published, was uploaded before"}
+
+
+def test_a_shared_package_satisfies_requirements_once_it_is_accepted(
+    command: OpenStack, glance: Glance, glance_project: str, fqn: str, tmp_path: pathlib.Path
+) -> None:
+    archive = packages.package(f"{fqn}.db", "1.0.0")
+    accepted = {glance_project: "accepted"}
+    stored.store(glance, [stored.package(archive, "another", "shared", members=accepted)])
+    files = packages.files(packages.manifest(fqn, "1.0.0", Require={f"{fqn}.db": "1"}))
+
+    command.ok("package", "publish", packages.write(tmp_path / "wiki", files))
+    assert f"{fqn}.db 1.0.0" in command.ok("package", "tree", fqn).out
+
+
+def test_classes_are_listed(command: OpenStack, folder: pathlib.Path, fqn: str) -> None:
+    command.ok("package", "publish", folder)
+
+    listed = command.json("class", "list", f"{fqn}*")
+    assert {row["Class"] for row in listed} == {f"{fqn}.Thing", f"{fqn}.db.Thing"}
+    assert command.json("class", "show", f"{fqn}.Thing")[0]["Package"] == fqn
+    assert command.json("class", "list", "--subclass-of", f"{fqn}.Thing") == []
