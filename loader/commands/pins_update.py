@@ -52,7 +52,8 @@ class UpdatePins(_EnvironmentCommand):
         $ openstack murano environment pins update production org.example.db@1.2.0
     """
 
-    nothing = "No package changes."
+    # Said after the table, in every format.
+    nothing = ""
 
     _pins: EnvironmentPins
     _table: Table

@@ -7,10 +7,11 @@ deployment, the session is discarded and nothing has changed. The rules are in
 ``pin_moves``. Nothing is downloaded, and Murano is not imported.
 """
 
+import contextlib
 import dataclasses
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keystoneauth1 import adapter as ksa_adapter
@@ -22,7 +23,7 @@ from loader import errors, resolution, version_changes
 from loader.catalogs.base import Catalog
 from loader.environments import object_model, pin_moves
 from loader.environments.pins import Pins
-from loader.transport import failures
+from loader.transport import failures, sessions
 from loader.version_changes import VersionChange
 
 # FQN -> a version, several versions, or None for the newest in range.
@@ -106,7 +107,9 @@ class EnvironmentPins:
         :raises InvalidPins: if the table is not valid; nothing has changed then.
         """
         pin_moves.read_moves(table, Pins())
-        session = str(self._request("POST", "configure")["id"])
+        configured = self._request("POST", "configure")
+        with _known_form():
+            session = str(configured["id"])
         # A package that is left out keeps its pins.
         patch = [{"op": "add", "path": f"/?/{pin_moves.KEY}", "value": dict(table)}]
         headers = {"X-Configuration-Session": session, "Content-Type": _PATCH}
@@ -128,7 +131,8 @@ class EnvironmentPins:
         while True:
             # Murano refuses requests for a session once it was deployed.
             environment = _request(self.murano, "GET", f"/{_quoted(self.environment_id)}")
-            status = environment["status"]
+            with _known_form():
+                status = environment["status"]
             if status == "deploy failure":
                 raise DeploymentFailed(
                     f"the deployment of the environment {self.environment_id} failed: "
@@ -148,14 +152,21 @@ class EnvironmentPins:
         self._request("DELETE", f"sessions/{session}")
 
     def _objects(self) -> dict[str, Any]:
-        objects: dict[str, Any] = self._request("GET", "model/")
-        return objects
+        objects = self._request("GET", "model/")
+        if object_model.root_header({"Objects": objects}) is None:
+            raise errors.CatalogError("Murano's API sent a model without a header")
+        found: dict[str, Any] = objects
+        return found
 
     def _problems(self) -> str:
         """Return the errors in the report of the last deployment."""
-        last = self._request("GET", "deployments")["deployments"][0]["id"]
-        reports = self._request("GET", f"deployments/{last}")["reports"]
-        texts = (shown(report["text"]) for report in reports if report["level"] == "error")
+        deployments = self._request("GET", "deployments")
+        with _known_form():
+            last = _quoted(str(deployments["deployments"][0]["id"]))
+        deployment = self._request("GET", f"deployments/{last}")
+        with _known_form():
+            reports = [each for each in deployment["reports"] if each["level"] == "error"]
+            texts = [shown(str(each["text"])) for each in reports]
         return "; ".join(texts) or "its report has no error"
 
     def _request(self, method: str, path: str, **arguments: Any) -> Any:
@@ -170,8 +181,9 @@ def find(murano: ksa_adapter.Adapter, reference: str) -> EnvironmentPins:
     :raises NotFound: if there is no such environment.
     :raises CatalogError: if Murano's API fails.
     """
-    listed = _request(murano, "GET", "")["environments"]
-    ids = {item["name"]: item["id"] for item in listed}
+    listed = _request(murano, "GET", "")
+    with _known_form():
+        ids = {str(item["name"]): str(item["id"]) for item in listed["environments"]}
     environment_id = reference if reference in ids.values() else ids.get(reference, reference)
     try:
         _request(murano, "GET", f"/{_quoted(environment_id)}")
@@ -205,11 +217,29 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
 
 
 def _request(murano: ksa_adapter.Adapter, method: str, path: str, **arguments: Any) -> Any:
+    if murano.session.timeout is None:
+        arguments["timeout"] = sessions.DEFAULT_TIMEOUT
     try:
-        response = murano.request(f"/v1/environments{path}", method, **arguments)
+        # keystoneauth would send the token along to any host.
+        response = murano.request(f"/v1/environments{path}", method, redirect=False, **arguments)
+        if response.is_redirect:
+            raise failures.UnusableAnswer(
+                response, f"it redirects to {shown(response.headers['Location'])}"
+            )
         return response.json() if response.content else None
     except failures.FAILURES as error:
         raise failures.catalog_error(error, "Murano's API", None) from error
+
+
+@contextlib.contextmanager
+def _known_form() -> Iterator[None]:
+    """Raise CatalogError for an answer in another form."""
+    try:
+        yield
+    except (IndexError, KeyError, TypeError) as error:
+        raise errors.CatalogError(
+            f"Murano's API sent an answer in an unknown form: {error!r}"
+        ) from error
 
 
 def _quoted(environment_id: str) -> str:
