@@ -243,6 +243,9 @@ def _readable() -> Iterator[None]:
         yield
     except failures.FAILURES:
         raise
+    except UnicodeEncodeError as error:
+        # The error itself shows the token.
+        raise ksa_exceptions.ClientException(failures.WRONG_HEADER) from error
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ksa_exceptions.ClientException(f"the answer cannot be read: {error!r}") from error
 

@@ -18,6 +18,9 @@ from loader import errors
 FAILURES = (ksa_exceptions.ClientException, requests.RequestException)
 
 
+WRONG_HEADER = "a header, probably the token, has characters that HTTP does not allow"
+
+
 class TooSlow(ksa_exceptions.ClientException):
     """A request was not complete at its deadline."""
 
@@ -116,6 +119,8 @@ def catalog_error(
                 f"{name}: cannot make a request{proxy}: its URL is not valid; check http_proxy "
                 f"and https_proxy, with special characters of a password written as %XX"
             )
+        if isinstance(invalid, requests.exceptions.InvalidHeader):
+            invalid = WRONG_HEADER  # The error itself shows the token.
         return errors.CatalogError(
             f"{name}: cannot make a request: {invalid}; check the URL, such as http://host:9494, "
             f"and the credentials"

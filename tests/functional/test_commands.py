@@ -195,3 +195,13 @@ def test_a_cloud_with_wrong_values_is_a_misuse(
     result = openstack.run("package", "list")
     assert result.code == 2
     assert "the cloud test cannot be used as configured" in result.err
+
+
+@pytest.mark.parametrize("end", ["\n", "\u20ac"])
+def test_a_token_that_no_header_can_hold_is_not_shown(
+    tmp_path: pathlib.Path, glare: Client, end: str
+) -> None:
+    result = OpenStack(tmp_path, glare.url, f"user:secret:member{end}x").run("package", "list")
+    assert result.code == 1
+    assert "characters that HTTP does not allow" in result.err
+    assert "secret" not in result.err
