@@ -17,6 +17,9 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.nodes import Entry, entries, frozen, text, values
 
 ROOT_CLASS = "io.murano.Object"
+# Both names of the methods that only the engine calls; of two, the engine takes the last.
+_INITIALIZERS = ("initialize", ".init")
+_DESTRUCTORS = ("destroy", ".destroy")
 _TARGETS = frozenset({"Package", "Type", "Property", "Method", "Argument"})
 _NULL = frozen(yaml.ScalarNode(safe_yaml.NULL, ""))
 
@@ -42,8 +45,9 @@ class _ClassReader:
         """Return the class."""
         keys, definition = self._source.keys, self._source.definition
         methods = entries(keys.get("Methods")) or entries(keys.get("Workflow"))
-        initializer = methods.pop("initialize", None)
-        methods.pop("destroy", None)
+        initializers = [methods.pop(name) for name in list(methods) if name in _INITIALIZERS]
+        for name in _DESTRUCTORS:
+            methods.pop(name, None)
         properties = entries(keys.get("Properties"))
         return Class(
             name=definition.name,
@@ -59,7 +63,7 @@ class _ClassReader:
                 {name: self._method(name, entry) for name, entry in methods.items()}
             ),
             initializer=types.MappingProxyType(
-                self._arguments(initializer[1]) if initializer else {}
+                self._arguments(initializers[-1][1]) if initializers else {}
             ),
             metadata=self._metadata(keys.get("Meta")),
             place=self._place(keys.get("Name") or next(iter(keys.values()), None)),

@@ -188,6 +188,19 @@ CASES = [
         (Rule.ARGUMENT_ADDED,),
     ),
     Case(
+        Rule.ARGUMENT_REQUIRED,
+        "",
+        "Methods: {.init: {Arguments: [a: {Contract: $.notNull()}]}}",
+        "Methods: {.init: {Arguments: [a: {Contract: $}]}, .destroy: {}}",
+        (Rule.ARGUMENT_ADDED,),
+    ),
+    Case(
+        Rule.ARGUMENT_REMOVED,
+        "Methods: {initialize: {Arguments: [a: {Contract: $}]}, destroy: {}}",
+        "Methods: {.init: {}, .destroy: {}}",
+        "Methods: {.init: {Arguments: [a: {Contract: $}]}}",
+    ),
+    Case(
         Rule.ARGUMENT_MOVED,
         _arguments("a", "b"),
         _arguments("b", "a"),
