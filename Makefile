@@ -31,7 +31,7 @@ help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
-	@echo "make devstack  fetch DevStack, whose functions 'make services' then runs the plug-in with"
+	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
@@ -46,7 +46,6 @@ venv: $(READY)
 core-library: $(CORE_READY)
 swift: $(SWIFT_READY)
 glance: $(GLANCE_READY)
-devstack: $(DEVSTACK)
 
 $(READY): constraints.txt requirements.txt test-requirements.txt setup.cfg setup.py pyproject.toml
 	@echo "Building $(VENV), once; it takes a minute or two."
@@ -80,7 +79,7 @@ $(GLANCE_READY): constraints-glance.txt requirements.txt setup.cfg
 	    PyMySQL waitress -e '.[glance]'
 	@touch $@
 
-# DevStack, with whose functions the tests of services run the plug-in, if it is there.
+# DevStack, which is in no package index. Only the tests of "make devstack" need it.
 $(DEVSTACK):
 	@echo "Fetching DevStack, once."
 	@mkdir -p .cache
@@ -98,8 +97,11 @@ test: $(READY) $(CORE_READY) $(GLANCE_READY)
 
 services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
 	$(BIN)/python -m tests.prerequisites
-	$(PYTEST) tests/functional -m services
+	$(PYTEST) tests/functional -m 'services and not devstack'
 	$(PYTEST) tests/integration -m services
+
+devstack: $(READY) $(GLANCE_READY) $(DEVSTACK)
+	$(BIN)/python -m pytest tests/functional -m devstack
 
 murano-tests: $(READY) $(CORE_READY)
 	$(BIN)/python -W ignore -m tests.murano_suite

@@ -54,9 +54,9 @@ def glance() -> pathlib.Path:
 
 
 def devstack() -> pathlib.Path:
-    """Return the directory of DevStack, without which a test is skipped."""
+    """Return the directory of DevStack's repository."""
     if not (DEVSTACK / "stack.sh").is_file():
-        pytest.skip(f"DevStack is not in {DEVSTACK}: run 'make devstack'")
+        _fail(f"DevStack is not in {DEVSTACK}: run 'make devstack'")
     return DEVSTACK
 
 

@@ -2,8 +2,8 @@
 
 """The DevStack plug-in on a host with Glance alone, and the real Glance that it configures.
 
-The functions of DevStack are those of ``devstack_host``, and, with the services, DevStack's
-own: its ``lib/glance`` writes the configuration then.
+The functions of DevStack are those of ``devstack_host``. With the marker ``devstack`` they are
+DevStack's own, whose ``lib/glance`` writes the configuration.
 """
 
 import pathlib
@@ -162,7 +162,10 @@ class TestStack:
 
     @pytest.fixture(
         scope="class",
-        params=["stand-in", pytest.param("devstack", marks=pytest.mark.services)],
+        params=[
+            "stand-in",
+            pytest.param("devstack", marks=[pytest.mark.services, pytest.mark.devstack]),
+        ],
     )
     def host(
         self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
