@@ -27,7 +27,8 @@ from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
 EVERY = Selection()
-_PAGE = 100
+# Packages in one page of a list.
+PAGE = 100
 
 
 class Repository(abc.ABC):
@@ -92,11 +93,17 @@ class Repository(abc.ABC):
 
     @abc.abstractmethod
     def packages(
-        self, selection: Selection = EVERY, sort: str = "name:asc,version:desc"
+        self,
+        selection: Selection = EVERY,
+        sort: str = "name:asc,version:desc",
+        after: str | None = None,
+        page: int | None = None,
     ) -> Iterator[StoredPackage]:
         """Yield the packages that match; pages are requested as needed.
 
         :param sort: keys with directions, as in Glare's API.
+        :param after: the id of a package; only those behind it are listed.
+        :param page: how many packages one request returns at most; by default a hundred.
         :raises CatalogError: if the service refuses a condition, or does not answer.
         """
 
@@ -119,7 +126,7 @@ class Repository(abc.ABC):
 
         :raises CatalogError: if the service refuses the name, or does not answer.
         """
-        query = [("class", class_name), ("limit", str(_PAGE))]
+        query = [("class", class_name), ("limit", str(PAGE))]
         listed = self._client.items(wire.SUBCLASSES_PATH, "subclasses", query, _next_class)
         try:
             return {
@@ -256,11 +263,23 @@ class Repository(abc.ABC):
         :raises CatalogError: if the download fails.
         """
 
+    @abc.abstractmethod
+    def file(self, package: StoredPackage, name: str) -> Iterator[bytes]:
+        """Yield a file of a package, piece by piece.
+
+        :param name: ``logo``, ``supplier_logo`` or ``ui_definition``.
+        :raises NotFound: if the package does not have the file.
+        :raises CatalogError: if the download fails.
+        """
+
     def _without_filter(self) -> errors.CatalogError:
         return errors.CatalogError(
             f"{self.name} lacks the filter of glare-murano; ask its operator to add it to the "
             f"pipeline in {self.filter_place}"
         )
+
+    def _no_file(self, package: StoredPackage, name: str) -> errors.NotFound:
+        return errors.NotFound(f"package {package} in {self.name} has no {name}")
 
     def _not_found(self, package_id: str) -> errors.NotFound:
         return errors.NotFound(

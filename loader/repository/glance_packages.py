@@ -9,14 +9,21 @@ a deleted version cannot be published again.
 
 import fnmatch
 import hashlib
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import IO, Any
 
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
-from glare_murano import images, wire
-from glare_murano.package import GlareMuranoError, Version, parse_version
+from glare_murano import fields, images, wire
+from glare_murano.package import (
+    Archive,
+    GlareMuranoError,
+    Version,
+    parse_version,
+    read_contents,
+)
 from loader import errors
 from loader.catalogs.glance import MAX_NAME, SEPARATOR, check_client, image_service
 from loader.catalogs.name_lists import name_lists
@@ -48,14 +55,20 @@ class GlanceRepository(Repository):
         self._service = image_service(self._client)
 
     def packages(
-        self, selection: Selection = EVERY, sort: str = "name:asc,version:desc"
+        self,
+        selection: Selection = EVERY,
+        sort: str = "name:asc,version:desc",
+        after: str | None = None,
+        page: int | None = None,
     ) -> Iterator[StoredPackage]:
         keys = [_sort_key(key) for key in sort.split(",")]
         is_name = selection.pattern and "*" not in selection.pattern
         found = list(self._listed({"name": selection.pattern} if is_name else {}, selection))
         for key, is_descending in reversed(keys):
             found.sort(key=key, reverse=is_descending)
-        return iter(newest(found) if selection.newest else found)
+        found = newest(found) if selection.newest else found
+        ids = [package.id for package in found]
+        return iter(found[ids.index(after) + 1 :] if after in ids else found)
 
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
         for names in name_lists(fqns, MAX_NAME, SEPARATOR):
@@ -127,6 +140,17 @@ class GlanceRepository(Repository):
 
     def download(self, package: StoredPackage) -> Iterator[bytes]:
         return self._service.data(package.id, f"the archive of {package}")
+
+    def file(self, package: StoredPackage, name: str) -> Iterator[bytes]:
+        # Glance keeps the archive alone.
+        with tempfile.TemporaryFile() as archive:
+            archive.writelines(self.download(package))
+            fill = {blob.name: blob.fill for blob in fields.BLOBS}[name]
+            with Archive.open(archive) as opened:
+                content = fill(read_contents(opened))
+        if content is None:
+            raise self._no_file(package, name)
+        return iter([content])
 
     def _yank(self, package: StoredPackage, reason: str) -> None:
         body = {"id": package.id, "reason": reason}

@@ -11,11 +11,9 @@ from glare_murano.package import GlareMuranoError, Version, parse_version
 from loader import errors
 from loader.catalogs.glare import ARTIFACTS_PATH, next_marker
 from loader.catalogs.name_lists import name_lists
-from loader.repository.client import EVERY, Repository
+from loader.repository.client import EVERY, PAGE, Repository
 from loader.repository.stored_package import Selection, StoredPackage
 from loader.transport.failures import NoSuchPath
-
-_PAGE = 100
 
 
 class GlareRepository(Repository):
@@ -26,9 +24,13 @@ class GlareRepository(Repository):
     filter_place = "glare-paste.ini"
 
     def packages(
-        self, selection: Selection = EVERY, sort: str = "name:asc,version:desc"
+        self,
+        selection: Selection = EVERY,
+        sort: str = "name:asc,version:desc",
+        after: str | None = None,
+        page: int | None = None,
     ) -> Iterator[StoredPackage]:
-        return self._listed(_filters(selection), sort)
+        return self._listed(_filters(selection), sort, after, page)
 
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
         for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
@@ -59,11 +61,21 @@ class GlareRepository(Repository):
         path = f"{_path(package.id)}/{fields.ARCHIVE}"
         return self._client.download(path, f"the archive of {package}")
 
+    def file(self, package: StoredPackage, name: str) -> Iterator[bytes]:
+        if not package.fields.get(name):
+            raise self._no_file(package, name)
+        return self._client.download(f"{_path(package.id)}/{name}", f"the {name} of {package}")
+
     def _listed(
-        self, filters: list[tuple[str, str]], sort: str = "name:asc,version:desc"
+        self,
+        filters: list[tuple[str, str]],
+        sort: str = "name:asc,version:desc",
+        after: str | None = None,
+        page: int | None = None,
     ) -> Iterator[StoredPackage]:
-        query = [*filters, ("sort", sort), ("limit", str(_PAGE))]
-        return map(_stored, self._client.items(ARTIFACTS_PATH, "artifacts", query, next_marker))
+        query = [*filters, ("sort", sort), ("limit", str(page or PAGE))]
+        listed = self._client.items(ARTIFACTS_PATH, "artifacts", query, next_marker, after)
+        return map(_stored, listed)
 
     def _document(self, method: str, artifact_id: str, **arguments: Any) -> Any:
         try:

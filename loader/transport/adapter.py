@@ -95,15 +95,17 @@ class ServiceAdapter(ksa_adapter.Adapter):
         key: str,
         query: Iterable[tuple[str, str]],
         next_marker: Callable[[Mapping[str, Any]], Any],
+        after: str | None = None,
     ) -> Iterator[Any]:
         """Yield the items of a list, page by page.
 
         :param key: the key of the items in an answer.
         :param next_marker: returns the marker of the page after an answer; None at the end.
+        :param after: the marker of the first page; by default the list begins at its beginning.
         :raises CatalogError: if the service fails, or does not send a list.
         """
         filters = urllib.parse.urlencode(list(query))
-        marker = ""
+        marker = "" if after is None else _marker(after)
         for _ in range(_MAX_PAGES):
             answer = self.document("GET", f"{path}?{filters}{marker}")
             if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
@@ -114,7 +116,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
             last = next_marker(answer)
             if last is None or not answer[key]:
                 return
-            marker = f"&marker={urllib.parse.quote(str(last), safe='')}"
+            marker = _marker(last)
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
 
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
@@ -234,6 +236,10 @@ class ServiceAdapter(ksa_adapter.Adapter):
                 f"not followed, since the token would be sent along; configure the final URL",
             )
         return response
+
+
+def _marker(marker: Any) -> str:
+    return f"&marker={urllib.parse.quote(str(marker), safe='')}"
 
 
 @contextlib.contextmanager

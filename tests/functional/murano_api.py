@@ -18,13 +18,17 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = "/v1/catalog/packages"
+PASTE_FILE = ROOT / "loader/engine/etc/murano-paste.ini"
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path) -> Iterator[str]:
-    """Run murano-api with its database in a directory; yields its URL."""
+def running(folder: pathlib.Path, *options: str) -> Iterator[str]:
+    """Run murano-api with its database in a directory; yields its URL.
+
+    :param options: ``--glare URL`` or ``--glance URL`` for the filter of this project.
+    """
     log = folder / "murano-api.log"
-    command = [sys.executable, "-W", "ignore", "-m", __name__, str(folder)]
+    command = [sys.executable, "-W", "ignore", "-m", __name__, str(folder), *options]
     with log.open("w") as errors:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True
@@ -61,7 +65,10 @@ def main() -> None:
     """Make the database, and serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
-    folder = parser.parse_args().folder
+    parser.add_argument("--glare")
+    parser.add_argument("--glance")
+    given = parser.parse_args()
+    folder = given.folder
 
     import waitress
     from murano.api.middleware import context, fault
@@ -71,9 +78,15 @@ def main() -> None:
 
     conf = config.CONF
     file = folder / "murano.conf"
+    settings = ""
+    if given.glare:
+        settings = f"[glare]\nurl = {given.glare}\n"
+    if given.glance:
+        settings = f"[glance]\nurl = {given.glance}\n[package_loader]\ncatalogs = glance\n"
     file.write_text(
         f"[DEFAULT]\ntransport_url = fake://\nlog_file = {folder}/murano.log\n"
         f"[database]\nconnection = sqlite:///{folder}/murano.sqlite\n"
+        f"{settings}"
     )
     config.parse_args(["--config-file", str(file)])
     alembic = migration.get_alembic_config()
@@ -81,12 +94,31 @@ def main() -> None:
     migration.upgrade("head", config=alembic)
     request_statistics.init_stats()
     policy.init()
-    application = fault.FaultWrapper(context.ContextMiddleware(router.API.factory({})))
-    server = waitress.create_server(
-        _below_v1(_Trusting(application)), host="127.0.0.1", port=0, threads=4
-    )
+    if settings:
+        application = _by_paste_file(folder)
+    else:
+        application = fault.FaultWrapper(context.ContextMiddleware(router.API.factory({})))
+        application = _below_v1(_Trusting(application))
+    server = waitress.create_server(application, host="127.0.0.1", port=0, threads=4)
     print(f"http://127.0.0.1:{server.effective_port}", flush=True)
     server.run()
+
+
+def trusting(global_conf: dict[str, str], **local_conf: str) -> Callable[[Any], _Trusting]:
+    """Make the filter that takes the place of Keystone's, for ``paste.filter_factory``."""
+    return _Trusting
+
+
+def _by_paste_file(folder: pathlib.Path) -> Any:
+    """Return the application of the paste file that operators install."""
+    from paste import deploy
+
+    keystone = "keystonemiddleware.auth_token:filter_factory"
+    sample = PASTE_FILE.read_text()
+    assert keystone in sample
+    file = folder / "murano-paste.ini"
+    file.write_text(sample.replace(keystone, f"{__spec__.name}:trusting"))
+    return deploy.loadapp(f"config:{file}", name="murano")
 
 
 def _below_v1(application: Any) -> Any:

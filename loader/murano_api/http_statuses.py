@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The HTTP status of each error, as the clients of Murano expect it."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from webob import exc
+
+from glare_murano.package import GlareMuranoError
+from loader import errors
+
+LOG = logging.getLogger(__name__)
+
+_OF_SERVICE: dict[int, type[exc.HTTPError]] = {
+    400: exc.HTTPBadRequest,
+    401: exc.HTTPUnauthorized,
+    403: exc.HTTPForbidden,
+    404: exc.HTTPNotFound,
+    409: exc.HTTPConflict,
+    413: exc.HTTPRequestEntityTooLarge,
+}
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """Raise an error of the loader as one of ``webob``.
+
+    What the service refuses keeps its status. A service that fails is 503.
+    """
+    try:
+        yield
+    except errors.NotFound as error:
+        raise exc.HTTPNotFound(explanation=str(error)) from error
+    except errors.CatalogError as error:
+        cause = error.__cause__
+        status = cause.http_status if isinstance(cause, ksa_exceptions.HttpError) else 0
+        answer = _OF_SERVICE.get(status, exc.HTTPServiceUnavailable)
+        if answer is exc.HTTPServiceUnavailable:
+            LOG.error("The catalogue of packages failed: %s", error)
+        raise answer(explanation=str(error)) from error
+    except GlareMuranoError as error:
+        raise exc.HTTPBadRequest(explanation=str(error)) from error

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The filter ``murano-packages`` of murano-api's pipeline.
+
+It stands behind ``authtoken`` and ``context``, and answers every call below ``/v1/catalog``
+itself. All other calls go on to Murano.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import routes
+from murano.api.v1 import catalog
+from murano.common import wsgi
+from oslo_config import cfg
+
+from loader.murano_api.packages import CatalogController
+from loader.murano_api.request_repository import RequestRepositories
+
+_PACKAGE = "/v1/catalog/packages/{package_id}"
+_CATEGORY = "/v1/catalog/categories/{category_id}"
+_ROUTES = (
+    ("GET", "/v1/catalog/packages", "search"),
+    ("POST", "/v1/catalog/packages", "upload"),
+    ("GET", _PACKAGE, "get"),
+    ("PATCH", _PACKAGE, "update"),
+    ("DELETE", _PACKAGE, "delete"),
+    ("GET", f"{_PACKAGE}/ui", "get_ui"),
+    ("GET", f"{_PACKAGE}/logo", "get_logo"),
+    ("GET", f"{_PACKAGE}/supplier_logo", "get_supplier_logo"),
+    ("GET", f"{_PACKAGE}/download", "download"),
+    ("GET", "/v1/catalog/categories", "list_categories"),
+    ("POST", "/v1/catalog/categories", "add_category"),
+    ("GET", _CATEGORY, "get_category"),
+    ("DELETE", _CATEGORY, "delete_category"),
+)
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class CatalogFilter:
+    """The WSGI application that answers the calls of the catalogue."""
+
+    def __init__(self, application: Application, controller: CatalogController) -> None:
+        """Make a filter.
+
+        :param application: the rest of Murano's pipeline.
+        """
+        self._application = application
+        # The content types are Murano's own.
+        resource = catalog.create_resource()
+        resource.controller = controller
+        self._mapper = routes.Mapper()
+        for method, path, action in _ROUTES:
+            conditions = {"method": [method]}
+            self._mapper.connect(path, controller=resource, action=action, conditions=conditions)
+
+    def __call__(  # noqa: D102
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        path = environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]
+        found = self._mapper.match(path.rstrip("/"), environ)
+        if not found:
+            return self._application(environ, start_response)
+        environ["wsgiorg.routing_args"] = ((), found)
+        resource: wsgi.Resource = found["controller"]
+        answer: Iterable[bytes] = resource(environ, start_response)
+        return answer
+
+
+def filter_factory(
+    global_conf: dict[str, str], **local_conf: str
+) -> Callable[[Application], CatalogFilter]:
+    """Make the filter, for ``paste.filter_factory``.
+
+    :raises CatalogError: if an option of the loader is invalid.
+    """
+    controller = CatalogController(RequestRepositories(cfg.CONF))
+    return lambda application: CatalogFilter(application, controller)

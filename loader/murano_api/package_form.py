@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The form of a package in the answers of Murano's API.
+
+It is the form of ``murano.db.models.Package.to_dict``, with the version, which a package of
+Murano's own database does not have.
+"""
+
+from typing import Any
+
+from loader.repository.stored_package import StoredPackage
+
+ACTIVE = "active"
+_DRAFTED = "drafted"
+# 2026-01-31T23:59:59
+_TIME_LENGTH = 19
+
+
+def is_shown(package: StoredPackage) -> bool:
+    """Return whether Murano's API shows a package; it has no drafts."""
+    return package.status != _DRAFTED
+
+
+def is_enabled(package: StoredPackage) -> bool:
+    """Return whether new deployments may use a package."""
+    return package.status == ACTIVE and not package.yanked
+
+
+def to_json(package: StoredPackage) -> dict[str, Any]:
+    """Return a package in Murano's form."""
+    stored = package.fields
+    return {
+        "id": package.id,
+        "fully_qualified_name": package.fqn,
+        "version": str(package.version),
+        "name": display_name(package),
+        "type": stored.get("type") or "",
+        "author": stored.get("author") or "",
+        "supplier": dict(stored.get("supplier") or {}),
+        "description": stored.get("description") or "",
+        "enabled": is_enabled(package),
+        "is_public": package.visibility == "public",
+        "owner_id": package.owner,
+        "tags": list(stored.get("tags") or []),
+        "categories": categories(package),
+        "class_definitions": list(stored.get("class_definitions") or []),
+        "created": _time(stored.get("created_at")),
+        "updated": _time(stored.get("updated_at")),
+    }
+
+
+def display_name(package: StoredPackage) -> str:
+    """Return the name of a package for users."""
+    return package.fields.get("display_name") or package.fqn
+
+
+def categories(package: StoredPackage) -> list[str]:
+    """Return the categories of a package."""
+    return list(package.fields.get("categories") or [])
+
+
+def _time(value: Any) -> str | None:
+    return str(value)[:_TIME_LENGTH] if value else None

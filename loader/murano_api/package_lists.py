@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Lists of packages in Murano's API: the parameters of a request, and the packages for them.
+
+By default a list has the newest version of each package. The parameter ``version`` is an
+addition to Murano's: a version, or a range of which it lists every version.
+"""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from glare_murano.package import InvalidVersion, VersionSpec, parse_version
+from glare_murano.package.errors import quoted
+from loader import errors
+from loader.murano_api import package_form
+from loader.repository.client import Repository
+from loader.repository.stored_package import Selection, StoredPackage, newest
+
+_BY_NAME = "name:{direction},version:desc"
+_ID = re.compile(r"[0-9A-Fa-f-]{32,36}")
+_ORDERS: Mapping[str, Callable[[StoredPackage], Any]] = {
+    "fqn": lambda package: package.fqn,
+    "name": lambda package: package_form.display_name(package).casefold(),
+    "created": lambda package: package.fields.get("created_at") or "",
+}
+# Of the fields, the most important first, as in Murano.
+_SEARCHED: tuple[Callable[[StoredPackage], Iterable[str]], ...] = (
+    lambda package: [package_form.display_name(package)],
+    lambda package: [package.fqn],
+    lambda package: [package.fields.get("description") or ""],
+    package_form.categories,
+    lambda package: package.fields.get("tags") or [],
+    lambda package: package.fields.get("class_definitions") or [],
+    lambda package: [package.fields.get("author") or ""],
+)
+_ONE_OF = {"category": "categories", "tag": "tags"}
+_EQUAL = {"class_name": "class_definitions", "name": "display_name"}
+
+
+@dataclasses.dataclass(frozen=True)
+class PackageList:
+    """A request for a list.
+
+    :param filters: the parameters, as Murano's API reads them.
+    :param project: the project of the caller.
+    :param is_admin: whether the caller sees the packages of all projects.
+    :param is_catalog: whether only packages are listed that the project can deploy.
+    :param is_public_shown: whether public packages of other projects are listed.
+    :param version: a version or a range; None for the newest version of each package.
+    """
+
+    filters: Mapping[str, Any]
+    project: str
+    is_admin: bool = False
+    is_catalog: bool = False
+    is_public_shown: bool = True
+    version: VersionSpec | None = None
+
+    def page(self, repository: Repository, limit: int) -> list[StoredPackage]:
+        """Return the packages of one page.
+
+        :raises NotFound: if the package that the parameter ``marker`` names is missing.
+        :raises CatalogError: if the service refuses a condition, or does not answer.
+        """
+        marker = self.filters.get("marker")
+        after = None if marker is None else find(repository, marker)
+        if self._is_paged:
+            return list(itertools.islice(self._paged(repository, after, limit), limit))
+        found = self.everything(repository)
+        ids = [package.id for package in found]
+        begin = ids.index(after.id) + 1 if after and after.id in ids else 0
+        return found[begin : begin + limit]
+
+    @property
+    def _is_paged(self) -> bool:
+        """Whether the service can choose, sort and divide the list by itself.
+
+        What an administrator sees of other projects must not hide the project's own.
+        """
+        chosen = self.filters
+        return not (
+            self.is_admin
+            or self.version
+            or self._is_with_disabled
+            or chosen.get("search")
+            or "id" in chosen
+            or chosen.get("order_by", ["fqn"]) != ["fqn"]
+            or any(len(chosen.get(name, [])) > 1 for name in _ONE_OF)
+        )
+
+    @property
+    def _is_with_disabled(self) -> bool:
+        return str(self.filters.get("include_disabled", "")).lower() == "true"
+
+    @property
+    def _is_descending(self) -> bool:
+        return self.filters.get("sort_dir") == "desc"
+
+    def _paged(
+        self, repository: Repository, after: StoredPackage | None, limit: int
+    ) -> Iterator[StoredPackage]:
+        """Yield the newest version of each package, page by page."""
+        sort = _BY_NAME.format(direction="desc" if self._is_descending else "asc")
+        # One more shows that no other package of the last name follows.
+        listed = repository.packages(
+            self._selection(newest=True), sort, after.id if after else None, limit + 1
+        )
+        for fqn, same in itertools.groupby(filter(self._matches, listed), lambda each: each.fqn):
+            chosen = min(same, key=self._is_foreign)
+            if after is None or fqn != after.fqn:
+                yield chosen
+
+    def everything(self, repository: Repository) -> list[StoredPackage]:
+        """Return all packages of the list, in its order.
+
+        :raises CatalogError: if the service refuses a condition, or does not answer.
+        """
+        if "id" in self.filters:
+            listed: Iterable[StoredPackage] = _existing(repository, self.filters["id"])
+        else:
+            listed = repository.packages(self._selection(newest=False))
+        found = sorted(filter(self._matches, listed), key=self._is_foreign)
+        if self.version:
+            found = list({package.key: package for package in reversed(found)}.values())
+        elif "id" not in self.filters:
+            found = newest(found)
+        return self._sorted(found)
+
+    def _sorted(self, found: list[StoredPackage]) -> list[StoredPackage]:
+        found.sort(key=lambda package: package.version.precedence_key, reverse=True)
+        found.sort(key=lambda package: package.fqn)
+        for key in reversed(self.filters.get("order_by") or ["fqn"]):
+            found.sort(key=_ORDERS[key], reverse=self._is_descending)
+        if words := self._words:
+            found.sort(key=lambda package: _place(package, words) or 0)
+        return found
+
+    @property
+    def _words(self) -> list[str]:
+        words = re.split("[;,]", self.filters.get("search") or "")
+        return [word.casefold() for word in words if word]
+
+    def _selection(self, *, newest: bool) -> Selection:
+        """Return the conditions that the service checks."""
+        chosen = self.filters
+        values = {field: chosen[name] for name, field in _EQUAL.items() if name in chosen}
+        for name, field in _ONE_OF.items():
+            if len(chosen.get(name, [])) == 1:
+                values[field] = chosen[name][0]
+        if "type" in chosen:
+            values["type"] = chosen["type"].title()
+        if self._is_owned:
+            values["owner"] = self.project
+        # In a pattern * is any string, and no name has it.
+        name = chosen.get("fqn", "").replace("*", "")
+        if self._is_with_disabled:
+            return Selection(name, values)
+        values["status"] = package_form.ACTIVE
+        return Selection(name, values, yanked=False, newest=newest)
+
+    @property
+    def _is_owned(self) -> bool:
+        return str(self.filters.get("owned", "")).lower() == "true"
+
+    def _is_foreign(self, package: StoredPackage) -> bool:
+        return package.owner != self.project
+
+    def _matches(self, package: StoredPackage) -> bool:
+        """Check the conditions, also those that the service has checked, which cost little."""
+        chosen = self.filters
+        return (
+            package_form.is_shown(package)
+            and self._is_visible(package)
+            and (self._is_with_disabled or package_form.is_enabled(package))
+            and chosen.get("fqn", package.fqn) == package.fqn
+            and (self.version is None or self.version.match(package.version))
+            and all(
+                not set(chosen[name]).isdisjoint(package.fields.get(field) or [])
+                for name, field in _ONE_OF.items()
+                if name in chosen
+            )
+            and (not self._words or _place(package, self._words) is not None)
+        )
+
+    def _is_visible(self, package: StoredPackage) -> bool:
+        if not self._is_foreign(package):
+            return True
+        if self._is_owned:
+            return False
+        if package.visibility == "public":
+            return self.is_catalog or self.is_admin or self.is_public_shown
+        # Others see no private packages, and can deploy those that Glance shares with them.
+        return not (self.is_admin and self.is_catalog)
+
+
+def find(repository: Repository, package_id: str) -> StoredPackage:
+    """Return a package by its id, of any version.
+
+    :raises NotFound: if it is missing, a draft, or private to another project.
+    :raises CatalogError: if the service does not answer.
+    """
+    if not _ID.fullmatch(package_id):
+        raise errors.NotFound(f"{quoted(package_id)} is not the id of a package")
+    package = repository.get(package_id)
+    if not package_form.is_shown(package):
+        raise errors.NotFound(f"package {package_id} is not published")
+    return package
+
+
+def range_of(text: str) -> VersionSpec:
+    """Read the parameter ``version``: a version as a manifest has it, else a range.
+
+    :raises InvalidRange: if it is neither.
+    """
+    try:
+        return VersionSpec.exactly(parse_version(text))
+    except InvalidVersion:
+        return VersionSpec.of(text)
+
+
+def _existing(repository: Repository, ids: Iterable[str]) -> Iterator[StoredPackage]:
+    for package_id in dict.fromkeys(ids):
+        try:
+            yield find(repository, package_id)
+        except errors.NotFound:
+            continue
+
+
+def _place(package: StoredPackage, words: list[str]) -> int | None:
+    """Return the number of the first field that has one of the words; None without any."""
+    for number, values in enumerate(_SEARCHED):
+        if any(word in value.casefold() for value in values(package) for word in words):
+            return number
+    return None

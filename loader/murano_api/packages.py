@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Murano's controller of the application catalogue, with the packages of Glare or Glance.
+
+The policies are Murano's own, and the service decides with the caller's token as well.
+"""
+
+import datetime
+import itertools
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import webob
+from murano.api.v1 import catalog
+from murano.common import policy
+from murano.db.catalog import api as murano_categories
+from oslo_config import cfg
+from webob import exc
+
+from loader.murano_api import package_form
+from loader.murano_api.http_statuses import reported
+from loader.murano_api.package_lists import PackageList, find, range_of
+from loader.murano_api.request_repository import RequestRepositories
+from loader.repository.client import Repository
+from loader.repository.stored_package import StoredPackage
+
+CONF = cfg.CONF
+
+# The ids of categories that only packages have follow from their names.
+_CATEGORIES = uuid.UUID("7e2b2f53-9a3f-4c0e-8f5a-6c1d5f0c9a41")
+
+_NOT_HERE = (
+    "packages are published, changed and deleted by the commands of openstack murano package"
+)
+
+
+class CatalogController(catalog.Controller):  # type: ignore[misc]
+    """The calls below ``/v1/catalog``."""
+
+    def __init__(self, repositories: RequestRepositories) -> None:
+        """Make a controller; no request is sent."""
+        self._repositories = repositories
+
+    def search(self, req: webob.Request) -> dict[str, Any]:
+        """List packages."""
+        policy.check("get_package", req.context)
+        with reported():
+            filters = catalog._get_filters(req.GET.items())
+            limit = self._validate_limit(filters.get("limit")) or CONF.murano.limit_param_default
+            limit = min(CONF.murano.api_limit_max, limit)
+            version = req.GET.get("version")
+            wanted = PackageList(
+                filters,
+                req.context.project_id,
+                is_admin=req.context.is_admin,
+                is_catalog=req.GET.get("catalog", "").lower() == "true",
+                is_public_shown=_is_allowed(req, "manage_public_package"),
+                version=range_of(version) if version else None,
+            )
+            found = wanted.page(self._repository(req), limit)
+        answer: dict[str, Any] = {"packages": [package_form.to_json(each) for each in found]}
+        if len(found) == limit:
+            answer["next_marker"] = found[-1].id
+        return answer
+
+    def get(self, req: webob.Request, package_id: str) -> dict[str, Any]:
+        """Show a package, of any version."""
+        policy.check("get_package", req.context, {"package_id": package_id})
+        with reported():
+            return package_form.to_json(find(self._repository(req), package_id))
+
+    def get_ui(self, req: webob.Request, package_id: str) -> webob.Response:
+        """Return the form of a package; 404 without one, so that clients use the schema."""
+        policy.check("get_package", req.context, {"package_id": package_id})
+        return self._file(req, package_id, "ui_definition", "text/plain")
+
+    def get_logo(self, req: webob.Request, package_id: str) -> webob.Response:
+        """Return the logo of a package; 404 without one."""
+        policy.check("get_package", req.context, {"package_id": package_id})
+        return self._file(req, package_id, "logo")
+
+    def get_supplier_logo(self, req: webob.Request, package_id: str) -> webob.Response:
+        """Return the logo of a supplier; 404 without one."""
+        policy.check("get_package", req.context, {"package_id": package_id})
+        return self._file(req, package_id, "supplier_logo")
+
+    def download(self, req: webob.Request, package_id: str) -> webob.Response:
+        """Return the archive of a package."""
+        policy.check("download_package", req.context, {"package_id": package_id})
+        with reported():
+            repository = self._repository(req)
+            package = find(repository, package_id)
+            return _streamed(repository.download(package), "application/octet-stream", package.size)
+
+    def upload(self, req: webob.Request, body: Any = None) -> None:
+        """Refuse: packages are published in the service."""
+        raise exc.HTTPForbidden(explanation=_NOT_HERE)
+
+    def update(self, req: webob.Request, body: Any, package_id: str) -> None:
+        """Refuse: packages are changed in the service."""
+        raise exc.HTTPForbidden(explanation=_NOT_HERE)
+
+    def delete(self, req: webob.Request, package_id: str) -> None:
+        """Refuse: packages are deleted in the service."""
+        raise exc.HTTPForbidden(explanation=_NOT_HERE)
+
+    def list_categories(self, req: webob.Request) -> dict[str, Any]:
+        """List the categories of Murano's database, and others of packages."""
+        # It checks the policy and the parameters.
+        super().list_categories(req)
+        rows = [_with_count(row, found) for row, found in self._categories(req)]
+        return _category_page(rows, req.GET, self._validate_limit(req.GET.get("limit")))
+
+    def get_category(self, req: webob.Request, category_id: str) -> dict[str, Any]:
+        """Show a category with its packages."""
+        policy.check("get_category", req.context)
+        for row, found in self._categories(req):
+            if row["id"] == category_id:
+                packages = [
+                    {
+                        "id": package.id,
+                        "name": package_form.display_name(package),
+                        "fully_qualified_name": package.fqn,
+                    }
+                    for package in found
+                ]
+                return {**_with_count(row, found), "packages": packages}
+        raise exc.HTTPNotFound(explanation=f"Category id '{category_id}' not found")
+
+    def delete_category(self, req: webob.Request, category_id: str) -> None:
+        """Delete a category that no package has."""
+        policy.check("delete_category", req.context, {"category_id": category_id})
+        if self.get_category(req, category_id)["packages"]:
+            raise exc.HTTPForbidden(
+                explanation="It's impossible to delete categories assigned to the package, "
+                "uploaded to the catalog"
+            )
+        murano_categories.category_delete(category_id)
+
+    def _categories(
+        self, req: webob.Request
+    ) -> Iterator[tuple[dict[str, Any], list[StoredPackage]]]:
+        """Yield each category with the packages that have it and that the caller can see."""
+        packages: dict[str, list[StoredPackage]] = defaultdict(list)
+        with reported():
+            wanted = PackageList(
+                {"include_disabled": "true"}, req.context.project_id, is_admin=req.context.is_admin
+            )
+            for package in wanted.everything(self._repository(req)):
+                for name in package_form.categories(package):
+                    packages[name].append(package)
+        for category in murano_categories.categories_list({}):
+            row = category.to_dict()
+            yield row, packages.pop(row["name"], [])
+        for name, found in packages.items():
+            times = [str(package.fields.get("created_at") or "")[:19] for package in found]
+            row = {"id": str(uuid.uuid5(_CATEGORIES, name)), "name": name}
+            yield {**row, "created": min(times), "updated": max(times)}, found
+
+    def _repository(self, req: webob.Request) -> Repository:
+        return self._repositories.of_request(req.context)
+
+    def _file(
+        self,
+        req: webob.Request,
+        package_id: str,
+        name: str,
+        content_type: str = "application/octet-stream",
+    ) -> webob.Response:
+        with reported():
+            repository = self._repository(req)
+            package = find(repository, package_id)
+            return _streamed(repository.file(package, name), content_type)
+
+
+def _is_allowed(req: webob.Request, rule: str) -> bool:
+    try:
+        policy.check(rule, req.context)
+    except exc.HTTPForbidden:
+        return False
+    return True
+
+
+def _streamed(
+    pieces: Iterator[bytes], content_type: str, size: int | None = None
+) -> webob.Response:
+    """Answer with a file, piece by piece, after the first piece has come."""
+    first = next(pieces, b"")
+    response = webob.Response(content_type=content_type)
+    response.app_iter = itertools.chain([first], pieces)
+    if size is not None:
+        response.content_length = size
+    return response
+
+
+def _with_count(row: Mapping[str, Any], packages: Sequence[StoredPackage]) -> dict[str, Any]:
+    return {**row, "package_count": len(packages)}
+
+
+def _category_page(
+    rows: list[dict[str, Any]], parameters: Mapping[str, str], limit: int | None
+) -> dict[str, Any]:
+    """Return one page of categories, sorted as the parameters say."""
+    keys = [key.strip() for key in parameters.get("sort_keys", "name").split(",")]
+    is_descending = parameters.get("sort_dir") == "desc"
+    rows.sort(key=lambda row: [_sortable(row[key]) for key in keys], reverse=is_descending)
+    ids = [row["id"] for row in rows]
+    marker = parameters.get("marker")
+    if marker is not None and marker not in ids:
+        raise exc.HTTPNotFound(explanation=f"Category id '{marker}' not found")
+    rows = rows[ids.index(marker) + 1 :] if marker is not None else rows
+    answer: dict[str, Any] = {"categories": rows[:limit]}
+    if limit is not None and len(rows) > limit:
+        answer["next_marker"] = rows[limit - 1]["id"]
+    return answer
+
+
+def _sortable(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime.datetime) else value

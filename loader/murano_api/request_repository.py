@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The repository of a request to murano-api, with the caller's token."""
+
+import copy
+from typing import Any
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+from keystoneauth1.access import service_catalog
+from oslo_config import cfg
+
+from loader import config, errors
+from loader.catalogs import options
+from loader.repository.client import Repository
+from loader.repository.package_service import SERVICES
+from loader.transport import sessions
+
+
+class RequestRepositories:
+    """Makes the repository of each request from Murano's configuration."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        """Choose the service; no request is sent.
+
+        :param conf: Murano's configuration, which is read already.
+        :raises CatalogError: if ``[package_loader] catalogs`` names no service, or an option is
+            invalid.
+        """
+        options.register(conf, config.OPTIONS)
+        named = conf[options.GROUP].catalogs
+        service = next((SERVICES[name] for name in named if name in SERVICES), None)
+        if service is None:
+            raise errors.CatalogError(
+                f"[package_loader] catalogs = {', '.join(named)}: murano-api needs a service that "
+                f"keeps the packages; add {' or '.join(SERVICES)}"
+            )
+        options.register(conf, service.catalog_class.service_options())
+        self._conf, self._service = conf, service
+        # One pool of connections for all requests.
+        self._session = sessions.configured(conf, service.catalog_class.group, None)
+
+    def of_request(self, context: Any) -> Repository:
+        """Return the repository of a request.
+
+        :param context: Murano's context of the request.
+        :raises CatalogError: if Keystone's catalogue does not have the service.
+        """
+        url = self._url(context)
+        session: ksa_session.Session = copy.copy(self._session)
+        session.auth = token_endpoint.Token(url, context.auth_token)
+        return self._service.repository_class(session, project_id=context.project_id, endpoint=url)
+
+    def _url(self, context: Any) -> str:
+        service = self._service
+        chosen = self._conf[service.catalog_class.group]
+        if chosen.url:
+            return str(chosen.url)
+        known = service_catalog.ServiceCatalogV2(context.service_catalog or [])
+        try:
+            return str(
+                known.url_for(
+                    service_type=service.service_type,
+                    interface=chosen.endpoint_type,
+                    region_name=self._conf.home_region,
+                )
+            )
+        except ksa_exceptions.CatalogException as error:
+            raise errors.CatalogError(
+                f"Keystone's catalogue has no {chosen.endpoint_type} of the type "
+                f"{service.service_type}; set [{service.catalog_class.group}] url"
+            ) from error

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The real murano-api with the filter of this project, over the real Glance."""
+
+import pathlib
+
+import pytest
+from muranoclient.common import exceptions
+from muranoclient.v1.client import Client as MuranoClient
+
+from tests import packages
+from tests.functional import murano_api
+from tests.functional.glance import stored
+from tests.functional.glance.service import Glance
+
+_PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+
+
+@pytest.mark.usefixtures("core_library")
+def test_packages_of_glance_are_read(
+    glance: Glance, glance_project: str, tmp_path: pathlib.Path
+) -> None:
+    name = f"org.{glance_project}.db"
+    with_files = packages.files(packages.manifest(name, "1.10.0")) | {
+        "UI/ui.yaml": b"Version: 2\n",
+        "logo.png": _PNG,
+    }
+    archives = [packages.package(name, "1.9.0"), packages.zipped(with_files)]
+    stored.store(glance, [stored.package(each, glance_project) for each in archives])
+    with murano_api.running(tmp_path, "--glance", glance.url) as url:
+        token = f"user:{glance_project}:member,reader"
+        murano = MuranoClient(url, token=token, timeout=60)
+
+        (found,) = murano.packages.filter(owned=True, limit=1)
+        assert (found.fully_qualified_name, found.version) == (name, "1.10.0")
+        new, old = [package.id for package in murano.packages.filter(fqn=name, version="*")]
+        assert new == found.id
+        assert murano.packages.get(old).class_definitions == [f"{name}.Thing"]
+        assert murano.packages.get_ui(new) == {"Version": 2}
+        assert murano.packages.get_logo(new) == _PNG
+        assert murano.packages.download(old) == archives[0]
+        with pytest.raises(exceptions.HTTPNotFound):
+            murano.packages.get_ui(old)

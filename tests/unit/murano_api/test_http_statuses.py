@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The HTTP status of each error of the loader."""
+
+import pytest
+from keystoneauth1 import exceptions as ksa_exceptions
+from webob import exc
+
+from glare_murano.package import InvalidRange
+from loader import errors
+from loader.murano_api.http_statuses import reported
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "status"),
+    [
+        (errors.NotFound("x"), None, exc.HTTPNotFound),
+        (InvalidRange("x"), None, exc.HTTPBadRequest),
+        (errors.CatalogUnavailable("x"), None, exc.HTTPServiceUnavailable),
+        (errors.CatalogError("x"), ksa_exceptions.Unauthorized(), exc.HTTPUnauthorized),
+        (errors.CatalogError("x"), ksa_exceptions.Forbidden(), exc.HTTPForbidden),
+        (errors.CatalogError("x"), ksa_exceptions.Conflict(), exc.HTTPConflict),
+        (errors.CatalogError("x"), ksa_exceptions.BadGateway(), exc.HTTPServiceUnavailable),
+    ],
+)
+def test_an_error_has_its_status(
+    error: Exception, cause: Exception | None, status: type[Exception]
+) -> None:
+    with pytest.raises(status, match="x"), reported():
+        raise error from cause
