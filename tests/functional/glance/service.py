@@ -78,10 +78,18 @@ config_file = {folder}/{paste}
 {keystone}
 """
 
-# It takes the command line for its own.
+# The application takes the command line for its own.
+# A transaction in SQLite fails at once if it reads, and then writes while another one does:
+# Glance's import is lost so, with no word in its log. If each locks the database as it
+# begins, one waits for the other.
 _SERVER = """\
 import sys
+import sqlalchemy
 import waitress
+from sqlalchemy import event
+@event.listens_for(sqlalchemy.engine.Engine, "before_cursor_execute", retval=True)
+def lock_at_once(connection, cursor, statement, parameters, context, many):
+    return "BEGIN IMMEDIATE" if statement == "BEGIN" else statement, parameters
 port = sys.argv.pop()
 from glance.wsgi.api import application
 waitress.serve(application, host="127.0.0.1", port=port, threads=8)
