@@ -13,6 +13,9 @@ SWIFT := .cache/swift
 SWIFT_READY := $(SWIFT)/.ready
 GLANCE := .cache/glance
 GLANCE_READY := $(GLANCE)/.ready
+# The release of Glance before the newest one.
+FORMER := .cache/glance-2025.2
+FORMER_READY := $(FORMER)/.ready
 DEVSTACK := .cache/devstack
 DEVSTACK_SOURCE := https://opendev.org/openstack/devstack
 
@@ -24,7 +27,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance devstack demo test services murano-tests bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift glance devstack demo test services murano-tests glance-tests bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +36,7 @@ help:
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
+	@echo "make glance-tests  run Glance's own tests of images without and with packages"
 	@echo "make bench     measure, and compare with the goals"
 	@echo "make style     check formatting, types, imports and shell scripts"
 	@echo "make docs      build the documentation and the release notes"
@@ -75,8 +79,13 @@ $(SWIFT_READY): tests/functional/swift.txt
 # Glance, with this project's part for it, and a Keystone of its own.
 $(GLANCE_READY): constraints-glance.txt requirements.txt setup.cfg
 	@echo "Building $(GLANCE), once; it takes a minute or two."
-	@.ci/environment $(PYTHON) $(GLANCE) -c constraints-glance.txt keystone psycopg2-binary \
-	    PyMySQL waitress -e '.[glance]'
+	@.ci/environment $(PYTHON) $(GLANCE) -c constraints-glance.txt fixtures keystone \
+	    psycopg2-binary PyMySQL testtools waitress -e '.[glance]'
+	@touch $@
+
+$(FORMER_READY): tests/functional/glance/glance-2025.2.txt requirements.txt setup.cfg
+	@echo "Building $(FORMER), once; it takes a minute or two."
+	@.ci/environment $(PYTHON) $(FORMER) -c $< psycopg2-binary PyMySQL waitress -e '.[glance]'
 	@touch $@
 
 # DevStack, which is in no package index. Only the tests of "make devstack" need it.
@@ -95,9 +104,10 @@ test: $(READY) $(CORE_READY) $(GLANCE_READY)
 	$(PYTEST) tests/unit tests/hostile tests/functional -m 'not services'
 	$(PYTEST) tests/integration -m 'not services'
 
-services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
+services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY)
 	$(BIN)/python -m tests.prerequisites
 	$(PYTEST) tests/functional -m 'services and not devstack'
+	GLANCE_BIN=$(FORMER)/bin $(PYTEST) tests/functional/glance/test_workers.py
 	$(PYTEST) tests/integration -m services
 
 devstack: $(READY) $(GLANCE_READY) $(DEVSTACK)
@@ -105,6 +115,9 @@ devstack: $(READY) $(GLANCE_READY) $(DEVSTACK)
 
 murano-tests: $(READY) $(CORE_READY)
 	$(BIN)/python -W ignore -m tests.murano_suite
+
+glance-tests: $(READY) $(GLANCE_READY)
+	$(BIN)/python -W ignore -m tests.glance_suite
 
 bench: $(READY) $(CORE_READY) $(SWIFT_READY)
 	$(BIN)/python -W ignore -m benchmarks

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from xml.etree import ElementTree
 
-from tests import prerequisites
+from tests import prerequisites, suites
 
 # Those of the API, of its database and of the checker of Murano's own code are left out.
 _PARTS = ("common", "core_library", "dsl", "engine", "packages", "policy", "services")
@@ -28,10 +28,6 @@ _FEWEST = 700
 
 # The plug-in of pytest that installs the patches.
 PATCHED = "tests.murano_patched"
-
-
-class SuiteError(Exception):
-    """The tests did not run, or a test fails with the patches; the message names it."""
 
 
 def start(folder: pathlib.Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -54,27 +50,17 @@ def start(folder: pathlib.Path, *arguments: str) -> subprocess.Popen[bytes]:
 def passed(folder: pathlib.Path, process: subprocess.Popen[bytes]) -> set[str]:
     """Wait for the tests, and return the names of those that pass.
 
-    :raises SuiteError: if not all tests could be run.
+    :raises tests.suites.SuiteError: if not all tests could be run.
     """
-    # 1: some tests have failed.
-    if process.wait() not in (0, 1):
-        output = (folder / "output").read_text(errors="replace")
-        raise SuiteError(f"Murano's tests did not run:\n{output[-4000:]}")
+    process.wait()
+    suites.wait(process, (folder / "output").read_text(errors="replace"), may_fail=True)
     cases = ElementTree.parse(folder / "results.xml").iter("testcase")
     return {f"{case.get('classname')}.{case.get('name')}" for case in cases if not len(case)}
 
 
 def compare(without: set[str], patched: set[str]) -> str:
-    """Return the counts of the tests that pass.
-
-    :raises SuiteError: if a test passes only without the patches, or too few pass.
-    """
-    if len(without) < _FEWEST:
-        raise SuiteError(f"only {len(without)} of Murano's tests pass, expected {_FEWEST} or more")
-    broken = sorted(without - patched)
-    if broken:
-        raise SuiteError("pass without the patches, but not with them:\n" + "\n".join(broken))
-    return f"{len(without)} of Murano's tests pass without the patches, {len(patched)} with them"
+    """Return the counts of the tests that pass; see ``suites.compare``."""
+    return suites.compare(_FEWEST, "Murano", "the patches", without, patched)
 
 
 def main() -> int:
@@ -86,7 +72,7 @@ def main() -> int:
         processes = [start(folders[0]), start(folders[1], "-p", PATCHED)]
         try:
             print(compare(*map(passed, folders, processes)))
-        except SuiteError as error:
+        except suites.SuiteError as error:
             print(f"murano-tests: {error}", file=sys.stderr)
             return 1
         finally:

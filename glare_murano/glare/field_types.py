@@ -16,9 +16,7 @@ from oslo_versionedobjects import fields as ovo_fields
 
 from glare_murano import fields as table
 from glare_murano import package
-from glare_murano.glare import list_filters
 from glare_murano.package.errors import quoted
-from glare_murano.service import http_requests
 
 # Characters of a version, for the name of Glare's lock; see ``fields.MAX_NAME``.
 _MAX_VERSION = 60
@@ -97,7 +95,7 @@ def declare(field: table.Field) -> Any:
         return _strict(wrappers.Field.init(ovo_fields.StringField, **common))
     if field.kind == "string":
         return wrappers.Field.init(ovo_fields.StringField, validators=[length], **common)
-    common.update(max_size=list_filters.MAX_ELEMENTS, element_validators=[length])
+    common.update(max_size=table.MAX_ELEMENTS, element_validators=[length])
     if field.kind == "list":
         return _filtered(wrappers.ListField.init(_Element, validators=[_Distinct()], **common))
     return _filtered(wrappers.DictField.init(_Element, **common))
@@ -168,7 +166,7 @@ def check_characters(value: Any) -> None:
     :raises glare.common.exception.BadRequest: naming the first such character.
     """
     if isinstance(value, str):
-        if found := http_requests.UNSTORABLE.search(value):
+        if found := table.UNSTORABLE.search(value):
             raise exception.BadRequest(f"Glare cannot store the character U+{ord(found[0]):04X}")
     elif isinstance(value, Mapping):
         check_characters([*value, *value.values()])

@@ -25,9 +25,6 @@ from glare_murano.glare.db import queries
 _MAX_JOINS = 20
 # SQLite allows a thousand terms in an expression.
 _MAX_TERMS = 300
-# The largest number of elements in a list, and of tags.
-MAX_ELEMENTS = 4096
-_MAX_TAGS = 255
 
 _STABLE = ("version", "stable")
 _STRINGS = frozenset(field.name for field in fields.FIELDS if field.kind == "string")
@@ -65,8 +62,8 @@ class _Filter(NamedTuple):
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":
-            return 1 if self.combiner == "and" else int(_MAX_TAGS**self.terms)
-        return MAX_ELEMENTS if self.operator == "neq" else self.terms
+            return 1 if self.combiner == "and" else int(fields.MAX_TAGS**self.terms)
+        return fields.MAX_ELEMENTS if self.operator == "neq" else self.terms
 
 
 def parse(
@@ -109,8 +106,8 @@ def _check(filters: Sequence[_Filter]) -> None:
         raise exception.BadRequest(
             f"more than {_MAX_JOINS} filters by tags, lists and dicts; send fewer at once"
         )
-    alternatives = MAX_ELEMENTS if any(each.is_alternative for each in joined) else 1
-    if alternatives * math.prod(each.max_rows for each in joined) > MAX_ELEMENTS:
+    alternatives = fields.MAX_ELEMENTS if any(each.is_alternative for each in joined) else 1
+    if alternatives * math.prod(each.max_rows for each in joined) > fields.MAX_ELEMENTS:
         raise exception.BadRequest(
             "the filters by tags, lists and dicts have too many combinations; use fewer "
             "of them that have several values, neq: or or:"

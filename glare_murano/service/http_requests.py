@@ -22,10 +22,7 @@ MAX_BODY = 1024 * 1024
 MAX_QUERY = 8192
 MAX_DEPTH = 20
 
-# PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
-# of surrogate pairs.
-UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
-_FORBIDDEN_IN_NAMES = re.compile(f"{UNSTORABLE.pattern}|{fields.CONTROL_CHARACTERS}")
+_FORBIDDEN_IN_NAMES = re.compile(f"{fields.UNSTORABLE.pattern}|{fields.CONTROL_CHARACTERS}")
 
 JSON = "application/json"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/")
@@ -140,7 +137,7 @@ def _check_strings(value: Any, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
         raise _too_deep()
     if isinstance(value, str):
-        _check_characters(value, UNSTORABLE)
+        _check_characters(value, fields.UNSTORABLE)
     elif isinstance(value, list):
         for item in value:
             _check_strings(item, depth + 1)

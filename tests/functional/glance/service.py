@@ -28,8 +28,7 @@ _PASTE = "glance-api-paste.ini"
 _KEYSTONE_FILTER = "keystonemiddleware.auth_token:filter_factory"
 _TRUSTING_FILTER = "tests.functional.glance.trusted_tokens:filter_factory"
 
-# Where a request goes on to that another process has staged the image for.
-_NO_KEYSTONE = "auth_type = password\nauth_url = http://127.0.0.1:9/v3"
+_NO_KEYSTONE = "auth_type = password"
 
 _CONF = """\
 [DEFAULT]
@@ -38,7 +37,7 @@ enabled_backends = files:file,web:http
 show_multiple_locations = True
 limit_param_default = 100
 property_protection_file = {etc}/property-protections.conf
-worker_self_reference_url = http://127.0.0.1:{port}
+worker_self_reference_url = http://127.0.0.1:{own}
 {options}
 
 [database]
@@ -57,6 +56,9 @@ allowed_ports = []
 
 [files]
 filesystem_store_datadir = {folder}/images
+
+[oslo_concurrency]
+lock_path = {folder}
 
 [os_glance_staging_store]
 filesystem_store_datadir = {folder}/staging
@@ -166,6 +168,7 @@ def running(
     identity: keystone.Keystone | None = None,
     count: int = 1,
     options: str = "",
+    shares_url: bool = False,
     change: Callable[[pathlib.Path], object] = lambda _: None,
 ) -> Iterator[Glance]:
     """Run it, with all that it keeps in a folder.
@@ -173,6 +176,7 @@ def running(
     :param identity: the Keystone that authenticates; by default each token is trusted.
     :param count: how many processes share database, store and staging area.
     :param options: of the group ``[DEFAULT]``, beside those of the tests.
+    :param shares_url: whether all processes have the same URL for requests to one another.
     :param change: changes the configuration files in a folder before a process starts.
     """
     prerequisites.glance()
@@ -183,7 +187,8 @@ def running(
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(database(folder))
         for port in ports:
-            _configure(folder / f"etc-{port}", folder, port, url, identity, options)
+            own = ports[0] if shares_url else port
+            _configure(folder / f"etc-{port}", folder, (port, own), url, identity, options)
             change(folder / f"etc-{port}")
         manage(folder / f"etc-{ports[0]}", "db", "sync")
         started = tuple(
@@ -198,12 +203,15 @@ def running(
 def _configure(
     etc: pathlib.Path,
     folder: pathlib.Path,
-    port: int,
+    ports: tuple[int, int],
     database: str,
     identity: keystone.Keystone | None,
     options: str,
 ) -> None:
-    """Write the configuration of a process, as the documentation describes."""
+    """Write the configuration of a process, as the documentation describes.
+
+    :param ports: its port, and that of its URL for other processes.
+    """
     etc.mkdir()
     for name in _FILES:
         shutil.copy(ETC / name, etc)
@@ -211,7 +219,8 @@ def _configure(
         etc=etc,
         import_timeout=IMPORT_TIMEOUT,
         folder=folder,
-        port=port,
+        port=ports[0],
+        own=ports[1],
         database=database,
         paste=_PASTE,
         formats=CONTAINER_FORMATS,

@@ -68,21 +68,6 @@ def store(glance: Glance, packages: Iterable[Package]) -> None:
     engine.dispose()
 
 
-def write_property(glance: Glance, image_id: str, name: str, value: str) -> None:
-    """Write a property of an image, whoever may not write it."""
-    times = {"created_at": _NOW, "updated_at": _NOW, "deleted": False}
-    engine = sqlalchemy.create_engine(glance.database)
-    metadata = sqlalchemy.MetaData()
-    with engine.begin() as connection:
-        metadata.reflect(connection, only=["image_properties"])
-        table = metadata.tables["image_properties"]
-        is_this = sqlalchemy.and_(table.c.image_id == image_id, table.c.name == name)
-        connection.execute(table.delete().where(is_this))
-        row = {"image_id": image_id, "name": name, "value": value, **times}
-        connection.execute(table.insert().values(row))
-    engine.dispose()
-
-
 def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]]:
     times = {"created_at": _NOW, "updated_at": _NOW, "deleted": False}
     digest = hashlib.sha256(package.archive or package.id.encode()).hexdigest()

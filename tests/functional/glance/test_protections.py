@@ -56,9 +56,9 @@ def other(images: ImageClient) -> str:
 @pytest.fixture
 def release(images: ImageClient, glance: service.Glance) -> dict[str, Any]:
     """A published package."""
-    image_id = images.publish_draft(NAME, "1.0.0", DATA)["id"]
-    stored.write_property(glance, image_id, form.PUBLISHED, "2026-01-01T00:00:00Z")
-    found = images.show(image_id)
+    package = stored.package(DATA, images.project)
+    stored.store(glance, [package])
+    found = images.show(package.id)
     assert form.is_release(found)
     return found
 

@@ -16,8 +16,11 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
     """Return the filter, for Paste."""
-    # A process reads it before it passes a request on to another. Keystone's filter has it.
-    cfg.CONF.register_opt(cfg.StrOpt("auth_url"), "keystone_authtoken")
+    # A process reads one of them before it passes a request on to another; which, depends on
+    # the release. Keystone's filter has it.
+    for name in ("auth_url", "identity_uri"):
+        option = cfg.StrOpt(name, default="http://127.0.0.1:9/v3")
+        cfg.CONF.register_opt(option, "keystone_authtoken")
     return lambda application: lambda environ, start: application(_trusting(environ), start)
 
 
