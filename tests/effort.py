@@ -29,6 +29,9 @@ EDIT_PROPERTIES = choose(10, 100)
 # Random catalogues to compare planning with its rule.
 CATALOGUES = choose(150, 10_000)
 
+# Random contracts and inputs of real classes, each with values to compare with its schema.
+CONTRACTS = choose(150, 5000)
+
 # Examples of requests to a running Glare, and of closures of packages in one.
 REQUESTS = choose(50, 1500)
 CLOSURES = choose(10, 200)

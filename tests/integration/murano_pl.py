@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from murano.common import engine as murano_engine
+from murano.dsl import dsl, helpers, schema_generator, serializer
 from murano.dsl import executor as murano_executor
-from murano.dsl import helpers, schema_generator, serializer
 from murano.engine import package_loader
+from yaql.language import utils
 
+from loader.engine import contract_schemas
 from tests.integration import tasks
 
 
@@ -52,11 +54,43 @@ class Engine:
         """Return an object's properties as the model has them."""
         return serializer.serialize(murano_object, self._executor)
 
-    def schemas(self, class_name: str, methods: Any = None) -> Any:
-        """Return the schemas of a class and of its model builders."""
+    def schemas(self, class_name: str, methods: Any = None, package_name: str | None = None) -> Any:
+        """Return the schemas of a class and of its model builders, or of requested methods."""
         return schema_generator.generate_schema(
-            self._loader, murano_engine.ContextManager(), class_name, methods, class_version="*"
+            self._loader,
+            murano_engine.ContextManager(),
+            class_name,
+            methods,
+            class_version="*",
+            package_name=package_name,
         )
+
+    def classes(self, package_name: str) -> Iterator[tuple[str, Any]]:
+        """Yield the names and the classes of a package."""
+        package = self._loader.load_package(package_name, helpers.parse_version_spec("*"))
+        for name in sorted(package.classes):
+            yield name, package.find_class(name, search_requirements=False)
+
+    def translate(self, declared: Any) -> Any:
+        """Return the JSON schema of a property's contract."""
+        cls = declared.declaring_type
+        with helpers.with_object_store(self._executor.object_store):
+            context = self._executor.create_object_context(cls)
+            version = cls.package.runtime_version
+            return contract_schemas.translate(declared.contract.spec, context, version)
+
+    def take(self, declared: Any, value: Any = dsl.NO_VALUE) -> Any:
+        """Return what becomes of a value by the contract of a property or of an argument.
+
+        :param value: without it, the default is taken.
+        """
+        method = getattr(declared, "murano_method", declared)
+        cls = method.declaring_type
+        with helpers.with_object_store(self._executor.object_store):
+            context = self._executor.create_object_context(cls)
+            given = utils.convert_input_data(value)
+            taken = declared.contract.transform(given, context, None, None, declared.default, cls)
+        return serializer.serialize(taken, self._executor)
 
 
 @contextlib.contextmanager

@@ -410,15 +410,27 @@ def test_a_schema_has_what_the_metadata_of_a_class_says(services: cloud.Cloud, s
             "exclusiveMinimum": True,
             "maximum": 65536,
             "exclusiveMaximum": True,
+            "title": "port",
             "formSection": "network",
             # Behind the inherited property of the same index.
             "formIndex": 6,
         },
-        "kind": {"type": "string", "enum": ["static", "dynamic"], "formSection": "general"},
-        "aliases": {"type": "array", "items": {"type": "string"}},
-        "secret": {"type": ["string", "null"], "visible": False},
-        "parent": {"type": ["muranoObject", "null"], "muranoType": site},
+        "kind": {
+            "type": "string",
+            "enum": ["static", "dynamic"],
+            "title": "kind",
+            "formSection": "general",
+        },
+        "aliases": {"type": "array", "items": {"type": "string"}, "title": "aliases"},
+        "secret": {"type": ["string", "null"], "title": "secret", "visible": False},
+        "parent": {
+            "type": ["muranoObject", "null"],
+            "muranoType": site,
+            "version": "==1",
+            "title": "parent",
+        },
     }
+    assert schema["required"] == ["address", "kind"]
 
 
 def test_a_model_builder_has_a_schema_and_can_be_called(services: cloud.Cloud, site: str) -> None:
@@ -429,11 +441,14 @@ def test_a_model_builder_has_a_schema_and_can_be_called(services: cloud.Cloud, s
 
     assert schemas["mirror"]["title"] == "A mirror of a site"
     assert schemas["mirror"]["formSections"] == {"origin": {"title": "Origin"}}
-    assert schemas["mirror"]["properties"]["origin"] == {
-        "type": "string",
-        "title": "Mirrored site",
-        "formSection": "origin",
-        "formIndex": 3,
+    # Without the model.
+    assert schemas["mirror"]["properties"] == {
+        "origin": {
+            "type": "string",
+            "title": "Mirrored site",
+            "formSection": "origin",
+            "formIndex": 3,
+        },
     }
     assert built.json() == {**model, "address": "example.com"}
 

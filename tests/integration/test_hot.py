@@ -416,12 +416,12 @@ def test_a_pattern_is_in_the_schema(sides: Sides) -> None:
 
     parameters = ours.schema()[""]["properties"]["templateParameters"]["properties"]
 
-    assert parameters["device"] == {"type": ["string", "null"], "pattern": "/dev/[a-z]+"}
+    assert parameters["device"] == {"type": "string", "pattern": "/dev/[a-z]+"}
     assert parameters["optional-number"] == {
         "type": ["integer", "null"],
         "minimum": 1,
         "exclusiveMinimum": False,
-        "enum": [1, 2],
+        "enum": [1, 2, None],
     }
 
 

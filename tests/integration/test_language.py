@@ -811,23 +811,160 @@ def test_messages_are_logged_in_every_level(
 # Schemas
 
 
-def test_a_schema_has_the_conditions_of_contracts(engine: murano_pl.Engine) -> None:
-    """The specification "MuranoPL forms": what is not translated is left out."""
-    properties = engine.schemas(f"{LANGUAGE}.schemas.Application")[""]["properties"]
-    number = {"minimum": 0, "exclusiveMinimum": True}
+APPLICATION = f"{LANGUAGE}.schemas.Application"
 
-    assert properties["port"].items() >= {**number, "maximum": 65535, "default": 80}.items()
-    assert properties["between"] == {
-        "type": ["integer", "null"], **number, "maximum": 100, "exclusiveMaximum": True,
-    }  # fmt: skip
-    assert properties["name"] == {"type": "string", "minLength": 3, "maxLength": 8}
-    assert properties["exact"] == {"type": ["string", "null"], "minLength": 4, "maxLength": 4}
-    assert properties["kind"]["enum"] == ["small", "large"]
-    assert properties["code"]["pattern"] == "^[a-z]+$"
-    assert properties["otherCheck"] == {"type": ["string", "null"]}
-    assert (properties["part"]["owned"], properties["host"]["owned"]) == (True, False)
+
+def _without_hints(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+# Property -> its schema without the title. What is not translated is left out.
+TRANSLATED: dict[str, dict[str, Any]] = {
+    "between": {
+        "type": "integer",
+        "minimum": 0, "exclusiveMinimum": True, "maximum": 100, "exclusiveMaximum": True,
+    },
+    "percent": {
+        "type": "integer",
+        "minimum": 0, "exclusiveMinimum": False, "maximum": 100, "exclusiveMaximum": True,
+    },
+    "three": {
+        "type": "integer",
+        "minimum": 0, "exclusiveMinimum": True, "maximum": 10, "exclusiveMaximum": False,
+        "enum": [1, 2, 20],
+    },
+    "twice": {
+        "type": "integer",
+        "minimum": 1, "exclusiveMinimum": False,
+        "allOf": [{"minimum": 5, "exclusiveMinimum": False}],
+    },
+    "number": {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+    "name": {"type": "string", "minLength": 3, "maxLength": 8},
+    "exact": {"type": "string", "minLength": 4, "maxLength": 4},
+    "measured": {
+        "type": ["string", "array", "object"], "minLength": 3, "minItems": 3, "minProperties": 3,
+    },
+    "kind": {"type": "string", "enum": ["small", "large"]},
+    "code": {"type": "string", "pattern": "^[a-z]+$"},
+    "otherCheck": {"type": ["string", "null"]},
+    "list": {"type": "array", "items": {"type": ["integer", "null"]}},
+    "twoToFive": {
+        "type": "array", "items": {"type": ["integer", "null"]}, "minItems": 2, "maxItems": 5,
+    },
+    "twoOrMore": {
+        "type": "array",
+        "items": [{"type": ["integer", "null"]}, {"type": ["string", "null"]}],
+        "additionalItems": {"type": ["string", "null"]},
+        "minItems": 2,
+    },
+    "record": {
+        "type": "object",
+        "properties": {"A": {"type": ["integer", "null"]}},
+        "additionalProperties": {"type": ["boolean", "null"]},
+    },
+    "mandatoryRecord": {
+        "type": "object",
+        "properties": {
+            "A": {"type": "integer"},
+            "B": {"type": "array", "items": {"type": ["string", "null"]}},
+        },
+        "additionalProperties": False,
+        "required": ["A"],
+    },
+    "namedValues": {
+        "type": "object",
+        "properties": {},
+        "patternProperties": {"^[a-z]+$": {"type": ["integer", "null"]}},
+        "additionalProperties": False,
+    },
+    "stringMap": {
+        "type": "object",
+        "properties": {"A": {"enum": ["StringMap"]}},
+        "additionalProperties": False,
+        "required": ["A"],
+    },
+    "anyDictionary": {"type": "object"},
+    "part": {
+        "type": "muranoObject", "muranoType": f"{LANGUAGE}.schemas.Part",
+        "version": "==1", "owned": True,
+    },
+    "host": {
+        "type": ["muranoObject", "null"], "muranoType": HOST, "version": ">=1,<2", "owned": False,
+    },
+    "template": {
+        "type": ["muranoObject", "null"], "muranoType": HOST, "version": ">=1,<2", "owned": True,
+    },
+    "ranged": {"type": ["muranoObject", "null"], "muranoType": HOST, "version": ">=1.1"},
+    "bigHost": {
+        "type": ["muranoObject", "null"],
+        "muranoType": HOST,
+        "version": ">=1,<2",
+        "context": {
+            "properties": {
+                "ram": {"type": ["number", "null"], "minimum": 2, "exclusiveMinimum": False},
+                "place": {"properties": {"zone": {"enum": ["north", "south"]}}},
+            },
+        },
+    },
+    "copied": {"type": ["integer", "null"]},
+    "constant": {"type": "string"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def schema(engine: murano_pl.Engine) -> dict[str, Any]:
+    return dict(engine.schemas(APPLICATION)[""])
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_a_contract_is_translated(schema: dict[str, Any], name: str) -> None:
+    assert _without_hints(schema["properties"][name]) == TRANSLATED[name]
+
+
+def test_a_schema_has_titles_and_hints(schema: dict[str, Any]) -> None:
+    """The specification "MuranoPL forms", section "UI hints"."""
+    properties = schema["properties"]
+
+    assert schema["title"] == "The application"
+    assert properties["port"].items() >= {
+        "title": "Port", "description": "Where the application listens",
+        "helpText": "Not below 1024", "formSection": "general", "default": 80,
+    }.items()  # fmt: skip
+    assert properties["withoutTitle"]["title"] == "withoutTitle"
     assert properties["hidden"]["visible"] is False
+    assert schema["formSections"] == {"general": {"title": "General", "index": 0}}
     assert "output" not in properties
+
+
+def test_a_schema_names_the_required_properties(schema: dict[str, Any]) -> None:
+    required = {"between", "code", "constant", "exact", "kind", "mandatoryRecord", "measured"}
+    required |= {"name", "number", "part", "percent", "stringMap", "three", "twice"}
+
+    assert set(schema["required"]) == required | {"twoOrMore", "twoToFive"}
+
+
+def test_a_model_builder_has_no_model_in_its_schema(engine: murano_pl.Engine) -> None:
+    schemas = engine.schemas(APPLICATION)
+
+    assert schemas.keys() == {"", "build"}
+    assert schemas["build"]["title"] == "Build"
+    assert schemas["build"]["properties"] == {
+        "port": {"type": ["integer", "null"], "title": "port"}
+    }
+
+
+def test_actions_have_schemas_on_request(engine: murano_pl.Engine) -> None:
+    schemas = engine.schemas(APPLICATION, ["", "action", "restart"])
+
+    assert schemas.keys() == {"", "action", "restart"}
+    assert schemas["action"]["properties"].keys() == {"argument"}
+    assert schemas["restart"]["properties"].keys() == {"seconds", "force"}
+    assert schemas["restart"]["required"] == ["seconds"]
+    assert schemas["restart"]["title"] == "Restart"
+    assert engine.schemas(APPLICATION, "").keys() == {""}
+    for method in ("missing", "internal"):
+        with pytest.raises(dsl_exceptions.NoMethodFound, match=method):
+            engine.schemas(APPLICATION, [method])
 
 
 # What is refused in a class

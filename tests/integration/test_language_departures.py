@@ -204,35 +204,6 @@ def test_a_logger_has_a_prefix(engine: murano_pl.Engine, caplog: pytest.LogCaptu
 
 # Schemas
 
-APPLICATION = f"{LANGUAGE}.schemas.Application"
-
-
-@shows("Model builder", "``Title``", "``muranoObject``", "``{ }`` in a schema")
-def test_a_schema_lacks_what_the_forms_specification_has(engine: murano_pl.Engine) -> None:
-    schemas = engine.schemas(APPLICATION)
-    properties = schemas[""]["properties"]
-
-    assert properties["port"]["title"] == "Port"
-    assert "title" not in properties["withoutTitle"]
-    assert properties["host"] == {
-        "type": ["muranoObject", "null"],
-        "muranoType": f"{LANGUAGE}.contracts.Host",
-        "owned": False,
-    }
-    assert schemas["build"]["properties"]["model"] == {
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
-
-
-@shows("Schemas of methods")
-def test_actions_have_no_schema(engine: murano_pl.Engine) -> None:
-    assert engine.schemas(APPLICATION, ["build", "action"]).keys() == {"build"}
-    # Of the class alone: an empty name in a list.
-    assert engine.schemas(APPLICATION, "").keys() == {"", "build"}
-    assert engine.schemas(APPLICATION, [""]).keys() == {""}
-
 
 @shows("``io.murano.metadata.Position``")
 def test_a_position_is_a_class_of_another_namespace(engine: murano_pl.Engine) -> None:

@@ -13,6 +13,7 @@ from loader.engine.patches import (
     loader_choice,
     models,
     schema_conditions,
+    schema_generator,
     task_execution,
     version_ranges,
 )
@@ -25,6 +26,12 @@ def install() -> None:
     language.read_text_resources()
     version_ranges.replace_range_parser()
     version_ranges.cache_package_ranges()
+    schema_generator.describe_requested_methods()
+    schema_generator.include_constants()
+    schema_generator.translate_contracts()
+    schema_generator.name_titles()
+    schema_generator.describe_entities()
+    schema_generator.name_versions_of_objects()
     version_ranges.take_newest_without_version()
     models.plan_whole_models()
     task_execution.interrupt_tasks()
@@ -40,3 +47,5 @@ def install() -> None:
     language.write_inherited_properties()
     task_execution.return_objects_from_actions()
     schema_conditions.translate_every_condition()
+    schema_conditions.keep_conditions()
+    schema_conditions.keep_null_of_optional_checks()

@@ -2,54 +2,279 @@
 
 """Translate the conditions of contracts into schemas."""
 
-import collections
-from collections.abc import Mapping
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from murano.dsl.contracts import check
-from yaql.language import expressions
+from murano.dsl.contracts import basic, check, contracts, instances
+from yaql.language import expressions, specs, yaqltypes
+
+from loader.engine import contract_schemas
+
+Schema = dict[str, Any]
+
+# Comparison -> the same with both sides exchanged.
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "=": "="}
+
+# JSON type -> the suffix of the keywords for its length.
+_MEASURED_TYPES = {"string": "Length", "array": "Items", "object": "Properties"}
+
+# Groups and anchors that Python knows and JavaScript does not.
+_PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]")
 
 
 def translate_every_condition() -> None:
-    """Translate all conditions that ``and`` joins, and the length of strings, into schemas.
+    """Translate all conditions of a ``check()`` into the schema.
 
     The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ...
-    and EXPRN``, and compares ``len($)``. Murano 16 translates the last one of three, and
-    no length.
+    and EXPRN``, and translates comparisons of numbers and of ``len($)``, ``in``, and regular
+    expressions. For an object it has the conditions of inner properties in ``context``.
+    Murano 16 translates the last one of three conditions and no length; it reads ``0 < $`` as
+    ``$ >= 0``; of two conditions with the same keyword it keeps one; and its schema accepts
+    null where a condition refuses it. What is not translated is left out.
     """
-    extract = check.extract_pattern
 
-    def extract_each(condition: Any, yaql_engine: Any, context: Any) -> Any:
-        if not isinstance(condition, expressions.BinaryOperator):
-            return extract(condition, yaql_engine, context)
-        if condition.operator == "and":
-            found = [extract_each(part, yaql_engine, context) for part in condition.args]
-            return dict(collections.ChainMap(*filter(None, found)))
-        compared = [_measured(part) or part for part in condition.args]
-        if compared == list(condition.args):
-            return extract(condition, yaql_engine, context)
-        lengths = {}
-        for sign in (">=", "<=") if condition.operator == "=" else (condition.operator,):
-            bounds = expressions.BinaryOperator(sign, *compared, None)
-            lengths.update(_length_bounds(extract(bounds, yaql_engine, context) or {}))
-        return lengths
+    def generate_schema(contract: Any) -> Schema:
+        for condition in _split(contract.predicate):
+            _add(contract.value, condition, contract)
+        return dict(contract.value)
 
-    check.extract_pattern = extract_each
+    check.Check.generate_schema = generate_schema
 
 
-def _measured(expression: Any) -> Any:
-    """Return ``$`` for ``len($)``, and None for any other expression."""
-    is_length = isinstance(expression, expressions.Function) and expression.name == "len"
-    if is_length and len(expression.args) == 1 and check.is_dollar(expression.args[0]):
-        return expression.args[0]
-    return None
+def keep_conditions() -> None:
+    """Keep the conditions in front of a type, as in ``$.check($ > 0).int()``.
+
+    The specification "MuranoPL forms", section "Schema generation", runs the whole contract.
+    In Murano 16 a type replaces all before it, and a ``notNull()`` without a type is lost.
+    """
+
+    def keep(generate_schema: Callable[[Any], Schema]) -> Callable[[Any], Schema]:
+        def generate(contract: Any) -> Schema:
+            kept = {key: value for key, value in contract.value.items() if key != "not"}
+            return kept | generate_schema(contract)
+
+        return generate
+
+    for kind in (basic.String, basic.Bool, basic.Int, instances.Class, instances.Template):
+        kind.generate_schema = keep(kind.generate_schema)
+    not_null = basic.NotNull.generate_schema
+
+    def refuse_null(contract: Any) -> Schema:
+        schema: Schema = not_null(contract)
+        return schema if "type" in schema else schema | {"not": {"type": "null"}}
+
+    basic.NotNull.generate_schema = refuse_null
 
 
-def _length_bounds(bounds: Mapping[str, Any]) -> dict[str, int]:
-    """Translate the bounds of a number into those of a string's length, which are inclusive."""
-    found = {}
-    if "minimum" in bounds:
-        found["minLength"] = bounds["minimum"] + bounds["exclusiveMinimum"]
-    if "maximum" in bounds:
-        found["maxLength"] = bounds["maximum"] - bounds["exclusiveMaximum"]
+def keep_null_of_optional_checks() -> None:
+    """Keep null in the schema of ``$.string()?.check(...)``, whose check null skips.
+
+    The contracts of the optional parameters of a HOT template are written so. YAQL's operator
+    finds no null in a schema. One of the same name runs the checks, and accepts null again.
+    """
+    prepare = contracts.Contract._prepare_schema_generation_context
+
+    def skip_null(operator: Any, receiver: Schema, expr: Any) -> Any:
+        is_nullable = "_notNull" not in receiver
+        found = operator(receiver, expr)
+        return _accept_null(found) if is_nullable else found
+
+    for describe in (
+        specs.parameter("expr", yaqltypes.YaqlExpression()),
+        specs.inject("operator", yaqltypes.Delegate("#operator_.")),
+        specs.name("#operator_?."),
+    ):
+        describe(skip_null)
+
+    @functools.cache
+    def prepare_context(runtime_version: Any) -> Any:
+        context = prepare(runtime_version).create_child_context()
+        context.register_function(skip_null)
+        return context
+
+    contracts.Contract._prepare_schema_generation_context = staticmethod(prepare_context)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Subject:
+    """What a condition is about: the value, an inner property of it, or the length of either.
+
+    :param path: the names of the inner properties.
+    """
+
+    path: tuple[str, ...]
+    is_length: bool = False
+
+
+def _split(condition: Any) -> Iterator[Any]:
+    """Yield the conditions that ``and`` joins."""
+    if isinstance(condition, expressions.BinaryOperator) and condition.operator == "and":
+        for part in condition.args:
+            yield from _split(part)
+    else:
+        yield condition
+
+
+def _add(schema: Schema, condition: Any, contract: Any) -> None:
+    """Add a condition to the schema of a value, if it can be translated."""
+    if (found := _parse(condition, contract)) is None:
+        return
+    subject, operator, constant = found
+    is_object = "muranoType" in schema
+    if bool(subject.path) != is_object:
+        return
+    types = None if is_object else schema.get("type")
+    if (translated := _translate(types, subject, operator, constant)) is None:
+        return
+    if is_object:
+        schema = schema.setdefault("context", {})
+        for name in subject.path:
+            schema = schema.setdefault("properties", {}).setdefault(name, {})
+    _restrict(schema, *translated)
+    # An inner property may be left out.
+    if not is_object and not _holds_for_null(operator, constant, subject):
+        _refuse_null(schema)
+
+
+def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
+    """Return a condition's subject, operator and constant; None for any other expression."""
+    if not isinstance(condition, expressions.BinaryOperator):
+        return None
+    operator, (left, right) = condition.operator, condition.args
+    if operator == ".":
+        is_match = isinstance(right, expressions.Function) and right.name == "matches"
+        if not is_match or len(right.args) != 1:
+            return None
+        operator, right = "=~", right.args[0]
+    elif operator in _MIRRORED and _subject(left) is None:
+        operator, left, right = _MIRRORED[operator], right, left
+    elif operator not in (*_MIRRORED, "in", "=~"):
+        return None
+    if (subject := _subject(left)) is None:
+        return None
+    constant = _evaluate(right, contract)
+    return None if constant is None else (subject, operator, constant)
+
+
+def _evaluate(expression: Any, contract: Any) -> Any:
+    """Return the value of an expression without ``$``; None if it has no value that is known."""
+    try:
+        constant = check.evaluate_constant(expression, contract.engine, contract.root_context)
+    except Exception:
+        # It may call whatever the class has, which expects an object.
+        return None
+    return constant if contract_schemas.is_json(constant) else None
+
+
+def _subject(expression: Any) -> _Subject | None:
+    if isinstance(expression, expressions.BinaryOperator) and expression.operator == ".":
+        outer, inner = expression.args
+        subject = _subject(outer)
+        if subject is None or subject.is_length:
+            return None
+        if isinstance(inner, expressions.KeywordConstant):
+            return _Subject((*subject.path, inner.value))
+        is_length = isinstance(inner, expressions.Function) and inner.name == "len"
+        return _Subject(subject.path, True) if is_length and not inner.args else None
+    if isinstance(expression, expressions.Function) and expression.name == "len":
+        subject = _subject(expression.args[0]) if len(expression.args) == 1 else None
+        return _Subject(subject.path, True) if subject and not subject.is_length else None
+    return _Subject(()) if check.is_dollar(expression) else None
+
+
+def _translate(
+    written: str | list[str] | None, subject: _Subject, operator: str, constant: Any
+) -> tuple[Schema, list[str]] | None:
+    """Return keywords, and the types of the values that the condition can accept.
+
+    :param written: the types of the value, if the contract has them.
+    :returns: no types for any type; None if the condition cannot be translated.
+    """
+    is_number = isinstance(constant, int | float) and not isinstance(constant, bool)
+    if subject.is_length:
+        types = list(_MEASURED_TYPES)
+        measured = [kind for kind in types if kind in (written or types)]
+        if not isinstance(constant, int) or operator not in _MIRRORED:
+            return None
+        return _length_bounds(measured, operator, constant), types
+    if operator == "=~":
+        return ({"pattern": constant}, ["string"]) if _is_pattern(constant) else None
+    if operator in ("in", "="):
+        values = list(constant) if operator == "in" and isinstance(constant, tuple) else [constant]
+        unique = list({json.dumps(value): value for value in values}.values())
+        is_translated = unique and (operator == "=" or isinstance(constant, tuple))
+        return ({"enum": unique}, []) if is_translated else None
+    return (_bounds(operator, constant), ["number"]) if is_number else None
+
+
+def _bounds(operator: str, constant: float) -> Schema:
+    keyword, exclusive = (
+        ("minimum", "exclusiveMinimum") if ">" in operator else ("maximum", "exclusiveMaximum")
+    )
+    return {keyword: constant, exclusive: "=" not in operator}
+
+
+def _length_bounds(types: list[str], operator: str, constant: int) -> Schema:
+    """Return the bounds of a length, which are inclusive, and at least 0."""
+    bounds: Schema = {}
+    for kind in types:
+        suffix = _MEASURED_TYPES[kind]
+        if ">" in operator or operator == "=":
+            bounds[f"min{suffix}"] = max(0, constant + (operator == ">"))
+        if "<" in operator or operator == "=":
+            bounds[f"max{suffix}"] = max(0, constant - (operator == "<"))
+    return bounds
+
+
+def _is_pattern(constant: object) -> bool:
+    if not isinstance(constant, str) or _PYTHON_ONLY.search(constant):
+        return False
+    try:
+        re.compile(constant)
+    except re.error:
+        return False
+    return True
+
+
+def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
+    """Return whether null satisfies the condition: YAQL takes it as less than all numbers."""
+    if operator == "in":
+        return None in constant
+    return "<" in operator and not subject.is_length
+
+
+def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
+    """Add the keywords of a condition; of a value without a type, also its types."""
+    if "type" not in schema and types:
+        nullable = [] if "_notNull" in schema else ["null"]
+        schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]
+        schema.pop("not", None)
+    if any(schema.get(key, value) != value for key, value in condition.items()):
+        schema.setdefault("allOf", []).append(condition)
+    else:
+        schema.update(condition)
+
+
+def _refuse_null(schema: Schema) -> None:
+    schema["_notNull"] = True
+    types = schema.get("type")
+    if isinstance(types, list) and "null" in types:
+        left = [kind for kind in types if kind != "null"]
+        schema["type"] = left[0] if len(left) == 1 else left
+
+
+def _accept_null(schema: Schema) -> Schema:
+    """Accept null beside the values of a schema."""
+    found = {key: value for key, value in schema.items() if key not in ("_notNull", "not")}
+    types = found.get("type", "null")
+    if "null" not in (kinds := [types] if isinstance(types, str) else types):
+        found["type"] = [*kinds, "null"]
+    if None not in found.get("enum", [None]):
+        found["enum"] = [*found["enum"], None]
+    if "allOf" in found:
+        found["allOf"] = list(map(_accept_null, found["allOf"]))
     return found
