@@ -453,6 +453,55 @@ def test_a_model_builder_has_a_schema_and_can_be_called(services: cloud.Cloud, s
     assert built.json() == {**model, "address": "example.com"}
 
 
+@pytest.mark.parametrize(
+    ("path", "query", "status", "reason"),
+    [
+        ("{}.Missing", {}, 404, "Missing"),
+        ("{}.Site", {"classVersion": "7"}, 404, "2.0.0"),
+        ("{}.Site", {"packageName": "org.test.missing"}, 404, "org.test.missing"),
+        ("{}.Missing", {"packageName": "{}"}, 404, "Missing"),
+        ("{}.Site/missing", {"classVersion": "1"}, 404, "missing"),
+        ("{}.Site/mirror,missing", {"classVersion": "1"}, 404, "missing"),
+        ("{}..Site", {}, 400, "not a valid name"),
+        ("{}.Site", {"packageName": "../x"}, 400, "not a valid name"),
+        ("{}.Site", {"classVersion": "newest"}, 400, "not a valid range"),
+    ],
+)
+def test_a_schema_that_is_missing_is_404_and_an_invalid_request_is_400(
+    services: cloud.Cloud, site: str, path: str, query: dict[str, str], status: int, reason: str
+) -> None:
+    package = site.removesuffix(".Site")
+    params = {key: value.format(package) for key, value in query.items()}
+    answer = services.project.murano.get(
+        f"/v1/schemas/{path.format(package)}", params=params, raise_exc=False
+    )
+
+    assert answer.status_code == status, answer.text
+    assert reason in answer.text
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"className": "a..b"}, "not a valid name"),
+        ({"className": ["a"]}, "not a valid name"),
+        ({"packageName": "../x"}, "not a valid name"),
+        ({"classVersion": "newest"}, "not a valid range"),
+        ({"methodName": 5}, "wrong type"),
+        ({"parameters": "x"}, "wrong type"),
+    ],
+)
+def test_an_invalid_static_action_is_a_bad_request(
+    services: cloud.Cloud, body: dict[str, Any], reason: str
+) -> None:
+    request = {"className": f"{DATABASE}.Database", "methodName": "version", **body}
+    answer = services.project.murano.post("/v1/actions", json=request, raise_exc=False)
+
+    assert answer.status_code == 400, answer.text
+    assert reason in answer.text
+
+
 def test_schemas_are_of_the_requested_methods_package_and_version(
     services: cloud.Cloud, site: str, name: str
 ) -> None:
@@ -462,7 +511,8 @@ def test_schemas_are_of_the_requested_methods_package_and_version(
     assert get_schemas(services, site).keys() == {""}
     assert get_schemas(services, site, **one).keys() == {"", "mirror"}
     assert get_schemas(services, f"{site}/mirror", **one).keys() == {"mirror"}
-    assert get_schemas(services, f"{site}/version", **one) == {}
+    # An action, with an empty name for the class.
+    assert get_schemas(services, f"{site}/,version", **one).keys() == {"", "version"}
     assert f"{name} 2.0.0, {name} 1.0.0" in get_schemas(services, site, classVersion="7")
     assert "package org.test.missing" in get_schemas(services, site, packageName="org.test.missing")
 

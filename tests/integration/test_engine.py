@@ -176,6 +176,19 @@ def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path
     assert tasks.call_static(f"{name}.Thing", "read", "1", name) == "one\ntwo\n"
 
 
+@pytest.mark.parametrize(
+    ("class_name", "version"), [("org..wiki", None), ("org.example.wiki.Wiki", "newest")]
+)
+def test_an_invalid_request_for_a_schema_is_refused(
+    conf: Any, class_name: str, version: str | None
+) -> None:
+    with pytest.raises(ValueError, match="is not a valid") as refused:
+        tasks.schemas(class_name, version)
+
+    # A class of Python reaches murano-api as it is, and becomes 400.
+    assert refused.type is ValueError
+
+
 def test_a_schema_is_generated(conf: Any) -> None:
     schemas = tasks.schemas("org.example.wiki.Wiki", "1")
 

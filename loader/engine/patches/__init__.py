@@ -8,6 +8,7 @@ classes put in place are in ``adapter``.
 
 from loader.engine.patches import (
     class_errors,
+    endpoints,
     inheritance,
     language,
     loader_choice,
@@ -49,3 +50,4 @@ def install() -> None:
     schema_conditions.translate_every_condition()
     schema_conditions.keep_conditions()
     schema_conditions.keep_null_of_optional_checks()
+    endpoints.refuse_invalid_requests()

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answer requests for schemas and static actions with the right status."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from murano.common import engine
+from murano.dsl import exceptions
+
+from glare_murano.package import GlareMuranoError, VersionSpec
+from glare_murano.package.manifest import check_full_name, check_required_name
+
+
+def refuse_invalid_requests() -> None:
+    """Answer an invalid request with 400, and one for a missing method with 404.
+
+    The specification "MuranoPL forms", section "REST API impact": 400 for a bad request, 404 for
+    what does not exist. murano-api takes the status from the error of the engine: it knows
+    ``ValueError`` and ``LookupError`` of Python for schemas, and ``ContractViolationException``
+    for static actions. Murano 16 answers a name or a version that is not valid with 500, for a
+    static action with 503, and an unknown method with an empty schema.
+    """
+    generate_schema = engine.SchemaEndpoint.generate_schema
+    call_static_action = engine.StaticActionEndpoint.call_static_action
+
+    def generate(
+        context: Any,
+        class_name: str,
+        method_names: Any = None,
+        class_version: str | None = None,
+        package_name: str | None = None,
+    ) -> Any:
+        try:
+            _check(class_name, class_version, package_name)
+        except GlareMuranoError as error:
+            raise ValueError(str(error)) from error
+        try:
+            return generate_schema(
+                context,
+                class_name,
+                method_names,
+                class_version=class_version,
+                package_name=package_name,
+            )
+        except exceptions.NoMethodFound as error:
+            raise LookupError(f"class {class_name}: {error}") from error
+
+    def call(context: Any, task: Mapping[str, Any]) -> Any:
+        action = task["action"]
+        try:
+            _check(action["class_name"], action["class_version"], action["pkg_name"])
+        except GlareMuranoError as error:
+            raise exceptions.ContractViolationException(str(error)) from error
+        for key, kind in (("method", str), ("args", Mapping)):
+            if not isinstance(action[key], kind):
+                found = type(action[key]).__name__
+                raise exceptions.ContractViolationException(f"{key} is of the wrong type {found}")
+        return call_static_action(context, task)
+
+    engine.SchemaEndpoint.generate_schema = staticmethod(generate)
+    engine.StaticActionEndpoint.call_static_action = staticmethod(call)
+
+
+def _check(class_name: str, class_version: str | None, package_name: str | None) -> None:
+    """Check the names and the range of a request.
+
+    :raises InvalidName: if a name is not valid.
+    :raises InvalidRange: if the range is not valid.
+    """
+    check_full_name(class_name)
+    VersionSpec.of(class_version)
+    if package_name is not None:
+        check_required_name(package_name)
