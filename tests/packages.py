@@ -12,6 +12,13 @@ import yaml
 
 CLASS = "Name: {name}\nMethods:\n  version:\n    Body:\n      Return: {version}\n"
 
+FORM = b"""Version: 2.3
+Application:
+  ?:
+    type: org.example.Thing
+Forms: []
+"""
+
 
 def manifest(name: str, version: str | None = "1.0.0", **keys: Any) -> dict[str, Any]:
     """A manifest with one class, ``NAME.Thing``; keys replace or add."""

@@ -184,11 +184,11 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     settings = options.group()
     sandbox = archive_settings.sandbox(settings, internals.python())
     with Archive.open(archive, archive_settings.limits(settings)) as opened:
-        contents = read_contents(opened, sandbox.describe)
+        contents = read_contents(opened, sandbox.describe, archive_settings.form_check(settings))
         # A damaged file is refused here, rather than by every engine.
         opened.verify()
-    for warning in contents.manifest.warnings:
-        LOG.warning("The manifest of image %s: %s", image.id, warning)
+    for warning in contents.warnings:
+        LOG.warning("The package of image %s: %s", image.id, warning)
     problems = [*_find_mismatches(contents, image), *_find_excess(contents)]
     properties = images.properties(contents, sha256)
     problems = problems or [

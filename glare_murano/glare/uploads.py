@@ -108,9 +108,9 @@ class Upload:
         self._archive = _spool(_RenewingFile(body, self._lease))
         try:
             with Archive.open(self._archive, limits()) as archive:
-                self._contents = contents = read_contents(
-                    archive, archive_settings.sandbox(_options()).describe
-                )
+                describe = archive_settings.sandbox(_options()).describe
+                form_check = archive_settings.form_check(_options())
+                self._contents = contents = read_contents(archive, describe, form_check)
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
                 consistency.check_upload(artifact, contents)
@@ -129,8 +129,8 @@ class Upload:
             self._extracted[blob.name] = (
                 None if data is None else blobs.save(context, data, blob.content_type(data))
             )
-        for warning in contents.manifest.warnings:
-            LOG.warning("The manifest of %s %s: %s", artifact.name, artifact.version, warning)
+        for warning in contents.warnings:
+            LOG.warning("The package %s %s: %s", artifact.name, artifact.version, warning)
         self._archive.seek(0)
         return _RenewingFile(self._archive, self._lease)
 

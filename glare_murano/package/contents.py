@@ -30,6 +30,7 @@ from glare_murano.package.package_types import Describe, Description
 from glare_murano.package.rules import Rule
 from glare_murano.package.safe_yaml import MAX_EXPANDED, MAX_SIZE
 from glare_murano.package.sandbox import describe_trusted
+from glare_murano.package.ui_form import FormCheck, check_form
 from glare_murano.package.versions import VersionSpec
 
 CLASSES_DIRECTORY = "Classes"
@@ -55,7 +56,9 @@ class Contents:
     :param requirements: FQN -> range, with those that the package type adds.
     :param logo: the bytes of the logo, if any.
     :param supplier_logo: the bytes of the supplier's logo, if any.
-    :param ui: the bytes of the form definition, if any, or of a generated one; not checked.
+    :param ui: the bytes of the form definition, if any, or of a generated one.
+    :param warnings: mistakes in the manifest and in the form, which are no reason to refuse the
+        package.
     """
 
     manifest: Manifest
@@ -64,6 +67,7 @@ class Contents:
     logo: bytes | None = None
     supplier_logo: bytes | None = None
     ui: bytes | None = None
+    warnings: tuple[Problem, ...] = ()
 
     @property
     def inherits(self) -> Mapping[str, tuple[str, ...]]:
@@ -87,10 +91,15 @@ def read_manifest(archive: Archive) -> Manifest:
     return Manifest.parse(archive.read(MANIFEST_FILE, MAX_SIZE))
 
 
-def read_contents(archive: Archive, describe: Describe = describe_trusted) -> Contents:
+def read_contents(
+    archive: Archive,
+    describe: Describe = describe_trusted,
+    form_check: FormCheck = FormCheck.OFF,
+) -> Contents:
     """Read the manifest, the classes, the logos and the form of a package.
 
     :param describe: returns what a package type other than MuranoPL generates.
+    :param form_check: what is done about the form; an engine does not need it.
     :raises InvalidPackage: with all problems of the manifest, else with all
         problems of its files.
     """
@@ -108,12 +117,18 @@ def read_contents(archive: Archive, describe: Describe = describe_trusted) -> Co
     supplier_logo = _read_image(
         archive, manifest.supplier.get("Logo"), "supplier_logo.png", "Supplier.Logo", problems
     )
+    ui, form = generated, "form"
+    if generated is None:
+        form = f"{FORMS_DIRECTORY}/{manifest.ui}"
+        ui = archive.read(form, MAX_SIZE) if form in archive.paths else None
+    warnings = [*manifest.warnings]
+    if ui is not None and form_check is not FormCheck.OFF:
+        wrong, ignored = check_form(ui, form)
+        (problems if form_check is FormCheck.ENFORCE else warnings).extend(wrong)
+        warnings += ignored
     if problems:
         raise InvalidPackage(problems)
-    form = f"{FORMS_DIRECTORY}/{manifest.ui}"
-    own = archive.read(form, MAX_SIZE) if form in archive.paths else None
-    ui = own if generated is None else generated
-    return Contents(manifest, classes, requirements, logo, supplier_logo, ui)
+    return Contents(manifest, classes, requirements, logo, supplier_logo, ui, tuple(warnings))
 
 
 def image_type(image: bytes) -> str:

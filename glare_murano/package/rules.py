@@ -110,6 +110,24 @@ class Rule(enum.StrEnum):
     CLASS_UNLISTED = "class-unlisted"
     """No installed function finds the classes that the package type generates. List them in
     ``Classes``, or install a plug-in with such a function on the server."""
+    FORM_SECTION = "form-section"
+    """A form is not a mapping, ``Application`` is missing or has no header with a type, or
+    another section is not what the dashboard expects. Correct the section. An unknown section
+    is only logged as a warning."""
+    FORM_VERSION = "form-version"
+    """``Version`` of a form is not from 2.0 to 2.4. Write the version that the form needs."""
+    FORM_PAGE = "form-page"
+    """An entry of ``Forms`` is not a mapping of its name to a mapping with a list ``fields``.
+    Correct the indentation. Other keys are only logged as a warning."""
+    FORM_FIELD = "form-field"
+    """A field of a form has no ``name``, or no ``type``. Add them. Names and types are strings, and
+    a type that the dashboard does not know is the name of a class."""
+    FORM_ATTRIBUTE = "form-attribute"
+    """A field of a form has an attribute that its type does not have, or a value of another kind.
+    Correct the attribute, or remove it."""
+    FORM_VALIDATOR = "form-validator"
+    """A regular expression is not valid, or a validator is malformed. Correct it. Expressions
+    stand without quotes."""
     IMAGE_MISSING = "image-missing"
     """The file of a logo is missing. Add it, or remove the key from the manifest."""
     IMAGE_SIZE = "image-size"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's limits of archives, as options that both services have."""
+"""The operator's limits and checks of archives, as options that both services have."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from oslo_config import cfg
 from glare_murano.package import Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.sandbox import DEFAULT_MEMORY, Sandbox
+from glare_murano.package.ui_form import FormCheck
 
 # Field of Limits -> option, help.
 _LIMITS = {
@@ -44,6 +45,15 @@ OPTIONS = [
         help="The most memory that the package type of an uploaded package may use to read it, "
         "in bytes of address space.",
     ),
+    cfg.StrOpt(
+        "check_forms",
+        choices=[
+            (FormCheck.ENFORCE.value, "Refuse the package."),
+            (FormCheck.WARN.value, "Accept the package and log a warning."),
+        ],
+        default=FormCheck.ENFORCE.value,
+        help="What to do about a package whose form Murano's dashboard cannot show.",
+    ),
 ]
 
 
@@ -53,6 +63,14 @@ def limits(options: Any) -> Limits:
     :param options: the group of ``OPTIONS``.
     """
     return Limits(**{limit: options[name] for limit, (name, _) in _LIMITS.items()})
+
+
+def form_check(options: Any) -> FormCheck:
+    """Return what is done about the form of a package.
+
+    :param options: the group of ``OPTIONS``.
+    """
+    return FormCheck(options["check_forms"])
 
 
 def sandbox(options: Any, python: str = "") -> Sandbox:

@@ -21,6 +21,7 @@ from glare_murano.package.contents import CLASSES_DIRECTORY, FORMS_DIRECTORY, re
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
 from glare_murano.package.safe_yaml import MAX_SIZE, YAQL, compose, line_of
+from glare_murano.package.ui_form import FormCheck
 from loader.authoring import local_packages
 from loader.authoring.check_rules import CheckRule
 from loader.authoring.findings import Finding, Level
@@ -48,17 +49,14 @@ def check(place: pathlib.Path) -> list[Finding]:
     try:
         with Archive.open(place) as archive:
             try:
-                contents = read_contents(archive)
+                contents = read_contents(archive, form_check=FormCheck.ENFORCE)
                 archive.verify()
             except InvalidPackage as error:
                 return [
                     *(_of_problem(place, archive, each) for each in error.problems),
                     *(_of_problem(place, archive, each, Level.WARNING) for each in error.warnings),
                 ]
-            found = [
-                _of_problem(place, archive, each, Level.WARNING)
-                for each in contents.manifest.warnings
-            ]
+            found = [_of_problem(place, archive, each, Level.WARNING) for each in contents.warnings]
             with contextlib.suppress(InvalidPackage):
                 # A node with aliases is found several times.
                 found += dict.fromkeys(_Mistakes(place, archive, contents).findings())

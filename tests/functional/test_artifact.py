@@ -547,7 +547,7 @@ def test_the_operator_sets_the_limits(
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
 GIF = b"GIF89a" + b"\0" * 50
-FORM = b"Version: 2.3\nForms: []\n"
+FORM = packages.FORM
 
 
 def _shown_package(name: str, **files: bytes) -> bytes:
@@ -568,6 +568,34 @@ def test_logos_and_form_are_taken_out_of_the_archive(glare: Client, name: str) -
         answer = glare.request("GET", f"/{artifact['id']}/{blob}")
         assert answer.content == content
         assert answer.headers["Content-Type"].startswith(content_type)
+
+
+@pytest.mark.parametrize("mode", ["enforce", "warn"])
+def test_the_check_of_forms_is_the_operators_choice(
+    glare: Client,
+    name: str,
+    set_option: Callable[[str, object], None],
+    caplog: pytest.LogCaptureFixture,
+    mode: str,
+) -> None:
+    set_option("check_forms", mode)
+    form = FORM + b"Application: {'?': {}}\nTemplate: {}\n"
+    artifact_id = _draft(glare, name)
+
+    answer = glare.upload(artifact_id, _shown_package(name, **{"UI/ui.yaml": form}))
+
+    problem = "UI/ui.yaml, line 6: the header '?' of Application has no 'type'"
+    ignored = "UI/ui.yaml, line 7: the section 'Template' is unknown"
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    if mode == "enforce":
+        assert answer.status_code == 400
+        assert problem in message(answer)
+        assert glare.show(artifact_id)["ui_definition"] is None
+    else:
+        assert answer.status_code == 200
+        assert glare.request("GET", f"/{artifact_id}/ui_definition").content == form
+        assert any(problem in each for each in warnings)
+        assert any(ignored in each for each in warnings)
 
 
 def test_a_package_without_logos_and_form_has_none(glare: Client, name: str) -> None:
@@ -830,7 +858,7 @@ def test_an_archive_that_cannot_be_stored_leaves_nothing(
         return save(blob_id, blob, *args, **kwargs)
 
     monkeypatch.setattr(store_api, "save_blob_to_store", refuse_archives)
-    other = data if again else _shown_package(name, **{"UI/ui.yaml": b"Other: 1\n"})
+    other = data if again else _shown_package(name, **{"UI/ui.yaml": FORM + b"# Other\n"})
     answer = glare.upload(artifact_id, other)
     monkeypatch.undo()
 

@@ -42,7 +42,7 @@ def _archive(contents: Contents) -> bytes:
     for definition in contents.classes:
         text = f"Name: {definition.name}\nExtends: {definition.extends[0]}\n"
         files[f"Classes/{said.classes[definition.name]}"] = text.encode()
-    return packages.zipped({**files, "UI/ui.yaml": b"Version: 2\n"})
+    return packages.zipped({**files, "UI/ui.yaml": packages.FORM})
 
 
 def _rows(owner: str) -> dict[str, list[str]]:

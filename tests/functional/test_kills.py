@@ -38,7 +38,7 @@ def site(
 def _package(name: str) -> bytes:
     content = packages.files(packages.manifest(name))
     noise = random.randbytes(2_000_000)
-    return packages.zipped({**content, "UI/ui.yaml": b"Version: 2", "Resources/noise": noise})
+    return packages.zipped({**content, "UI/ui.yaml": packages.FORM, "Resources/noise": noise})
 
 
 def test_an_upload_that_makes_progress_does_not_expire(site: Site, name: str) -> None:

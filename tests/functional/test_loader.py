@@ -368,7 +368,7 @@ def rich(glare: Client, name: str) -> str:
     needed = f"{name}.needed"
     for fqn, require in ((needed, {}), (name, {needed: "1"})):
         files = packages.files(packages.manifest(fqn, Require=require))
-        files["UI/ui.yaml"] = b"Version: 2\n"
+        files["UI/ui.yaml"] = packages.FORM
         files["logo.png"] = b"\x89PNG\r\n\x1a\n"
         files["Resources/script.sh"] = fqn.encode()
         glare.publish(fqn, "1.0.0", packages.zipped(files))
@@ -389,7 +389,7 @@ def test_nothing_is_unpacked_before_files_are_needed(
     for one in (package, needed):
         assert b"Return: 1.0.0" in one.get_class(f"{one.full_name}.Thing")[0]
         assert (one.ui, one.logo, one.supplier_logo) == (
-            b"Version: 2\n",
+            packages.FORM,
             b"\x89PNG\r\n\x1a\n",
             None,
         )

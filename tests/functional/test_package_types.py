@@ -19,6 +19,8 @@ PLUGIN = """
 import time
 from glare_murano.package import Description
 
+FORM = "Application: {'?': {type: a.B}}"
+
 def describe(manifest, archive):
     names = archive.read("names.txt", 1000).decode().split()
     if "fail" in names:
@@ -27,7 +29,7 @@ def describe(manifest, archive):
         time.sleep(60)
     classes = {f"{manifest.full_name}.{name}": ["io.murano.Application"] for name in names}
     required = {"io.murano": "0.0", **manifest.document.get("Require", {})}
-    return Description(classes, required, ui="Version: 2.4")
+    return Description(classes, required, ui=FORM)
 """
 
 HOT = b"heat_template_version: 2013-05-23\nresources: {}\nparameters: {size: {type: number}}\n"
@@ -53,7 +55,8 @@ def test_what_a_plug_in_generates_is_stored(glare: Client, name: str) -> None:
     # The type's own default for the core library.
     assert artifact["requirements"] == {CORE: "0.0", name: "1"}
     form = glare.request("GET", f"/{artifact['id']}/ui_definition")
-    assert (form.text, form.headers["Content-Type"]) == ("Version: 2.4", "application/x-yaml")
+    content_type = form.headers["Content-Type"]
+    assert (form.text, content_type) == ("Application: {'?': {type: a.B}}", "application/x-yaml")
     assert glare.names(class_definitions=f"{name}.B") == [(name, "1.0.0")]
     (found,) = [
         release
@@ -86,7 +89,7 @@ def test_a_form_of_its_own_is_stored_and_an_invalid_template_refused(
     glare: Client, name: str
 ) -> None:
     keys = {"Format": "Heat.HOT/1.0", "Type": "Application", "Classes": None}
-    files = {**packages.files(packages.manifest(name, **keys)), "UI/ui.yaml": b"Version: 2.1"}
+    files = {**packages.files(packages.manifest(name, **keys)), "UI/ui.yaml": packages.FORM}
     artifact_id = glare.create(name).json()["id"]
 
     wrong = glare.upload(artifact_id, packages.zipped({**files, "template.yaml": b"outputs: {}"}))
@@ -94,7 +97,7 @@ def test_a_form_of_its_own_is_stored_and_an_invalid_template_refused(
 
     assert (wrong.status_code, right.status_code) == (400, 200)
     assert message(wrong).endswith("there is no section 'resources' [template-resources]")
-    assert glare.request("GET", f"/{artifact_id}/ui_definition").text == "Version: 2.1"
+    assert glare.request("GET", f"/{artifact_id}/ui_definition").content == packages.FORM
 
 
 @pytest.mark.usefixtures("plug_in")

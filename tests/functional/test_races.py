@@ -62,7 +62,7 @@ def test_a_deletion_and_another_write_end_in_one_state(
     project = name.rpartition(".")[2]
     one, another = (site.client(project, number) for number in range(2))
     content = packages.files(packages.manifest(name, Tags=["one", "two"]))
-    data = packages.zipped({**content, "UI/ui.yaml": b"Version: 2"})
+    data = packages.zipped({**content, "UI/ui.yaml": packages.FORM})
     answers: Counter[tuple[int, int]] = Counter()
 
     for number in range(effort.RACES):

@@ -13,7 +13,7 @@ from tests.functional.sites import Site
 
 pytestmark = pytest.mark.services
 
-FORM = b"Version: 2\n"
+FORM = packages.FORM
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from murano.dsl import executor, helpers, schema_generator
 from murano.engine import package_loader as murano_package_loader
 
 from glare_murano.package import InvalidPackage
+from glare_murano.package.ui_form import check_form
 from tests import effort, prerequisites
 from tests.integration import publish, tasks
 
@@ -171,6 +172,20 @@ def test_every_package_of_the_source_distribution_is_tried() -> None:
         for path in prerequisites.MURANO.rglob("manifest.yaml")
     }
     assert found == {*LOADED.values(), *INVALID, *REFUSED_BY_GLARE}
+
+
+def test_the_forms_of_the_source_distribution_are_valid() -> None:
+    found = {}
+    for path in prerequisites.MURANO.rglob("UI/*.yaml"):
+        problems, warnings = check_form(path.read_bytes(), path.name)
+        found[str(path.parents[1].relative_to(prerequisites.MURANO))] = [
+            problem.message for problem in (*problems, *warnings)
+        ]
+    # Of a package without a class that its manifest lists.
+    invalid = "murano/tests/unit/packages/mpl_package"
+    assert found.pop(invalid) == ["the section 'Application' is missing"]
+    assert len(found) == 4
+    assert set(map(tuple, found.values())) == {()}
 
 
 @pytest.mark.parametrize("name", LOADED if effort.FULL else sorted(LOADED.keys() - set(_LARGE)))

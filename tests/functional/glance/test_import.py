@@ -56,6 +56,11 @@ def test_a_refused_import_names_the_reason_and_can_be_tried_again(images: ImageC
     tasks = images.request("GET", f"/v2/images/{refused['id']}/tasks").json()["tasks"]
     assert [task["message"] for task in tasks] == [refused[form.REFUSAL]]
 
+    files = packages.files(packages.manifest(NAME))
+    again = images.imported(refused["id"], packages.zipped({**files, "UI/ui.yaml": b"Version: 5"}))
+    assert again["status"] == "queued"
+    assert "UI/ui.yaml, line 1: '5' is not a version from 2.0" in again[form.REFUSAL]
+
     found = images.imported(refused["id"], packages.package(NAME))
     assert found["status"] == "active"
     assert form.REFUSAL not in found

@@ -129,6 +129,18 @@ def test_errors_have_their_file_and_line(tmp_path: pathlib.Path) -> None:
     ]
 
 
+def test_forms_are_checked_as_by_an_upload(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    form = place / "UI/ui.yaml"
+    form.parent.mkdir()
+    form.write_bytes(packages.FORM.replace(b"2.3", b"2.5") + b"Template: {}\n")
+    error = "UI/ui.yaml:1: error: '2.5' is not a version from 2.0 to 2.4 [form-version]"
+    assert _shown(place) == [error]
+    form.write_bytes(packages.FORM + b"Template: {}\n")
+    warning = "UI/ui.yaml:6: warning: the section 'Template' is unknown [form-section]"
+    assert _shown(place) == [warning]
+
+
 def test_a_place_that_cannot_be_read_is_an_error(tmp_path: pathlib.Path) -> None:
     missing = tmp_path / "missing.zip"
     assert [str(each) for each in check(missing)] == [

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The document of a form: its version, its sections and its pages."""
+
+import enum
+import re
+
+import yaml
+
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import InvalidPackage, Problem, quoted
+from glare_murano.package.rules import Rule
+from glare_murano.package.ui_form.form_report import (
+    Entries,
+    FormReport,
+    described,
+    is_expression,
+    is_null,
+    is_string,
+    snake_case,
+)
+from glare_murano.package.ui_form.input_fields import check_field
+
+# The versions of forms that Murano's dashboard knows.
+_MAJOR = 2
+_NEWEST = (2, 4, 0)
+# From this version on, the dashboard adds the name of the object to its header.
+_NAMING = (2, 2, 0)
+_VERSION = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?\Z", re.ASCII)
+_METHOD = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z", re.ASCII)
+_SECTIONS = ("application", "forms", "parameters", "parameters_source", "templates", "version")
+
+
+@enum.unique
+class FormCheck(enum.StrEnum):
+    """What is done about the problems of a form."""
+
+    OFF = "off"
+    """The form is not read."""
+    WARN = "warn"
+    """Problems are warnings."""
+    ENFORCE = "enforce"
+    """A package with problems is refused."""
+
+
+def check_form(data: bytes, file: str) -> tuple[list[Problem], list[Problem]]:
+    """Check a form of any version from 2.0 to 2.4.
+
+    :param data: the form, in YAML with Murano's limits.
+    :param file: the name of its file, for messages.
+    :returns: its problems, and its warnings.
+    """
+    report = FormReport(file)
+    try:
+        document = safe_yaml.compose(data, file)
+    except InvalidPackage as error:
+        return list(error.problems), []
+    if document is None:
+        report.refuse(Rule.FORM_SECTION, None, "the form is empty")
+    elif entries := report.entries(Rule.FORM_SECTION, document, "the form"):
+        _check_sections(report, document, entries)
+    elif not report.problems:
+        report.refuse(Rule.FORM_SECTION, document, "the form is empty")
+    return report.problems, report.warnings
+
+
+def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -> None:
+    sections = {}
+    for key, (node, value) in entries.items():
+        # Of all keys, the dashboard reads this one only as written.
+        if snake_case(key) not in _SECTIONS or (snake_case(key) == "version" and key != "Version"):
+            report.warn(Rule.FORM_SECTION, node, f"the section {quoted(key)} is unknown")
+        else:
+            sections[snake_case(key)] = value
+    version = _check_version(report, sections.get("version"))
+    _check_application(report, document, sections.get("application"), version)
+    for name in ("templates", "parameters"):
+        section = sections.get(name)
+        if section is not None and not is_null(section):
+            report.entries(Rule.FORM_SECTION, section, name.title())
+    source = sections.get("parameters_source")
+    if source is not None and not (is_string(source) and _METHOD.match(str(source.value))):
+        message = f"ParametersSource is {described(source)}; expected the name of a method"
+        report.refuse(Rule.FORM_SECTION, source, message)
+    _check_pages(report, sections.get("forms"))
+
+
+def _check_version(report: FormReport, node: yaml.Node | None) -> tuple[int, int, int]:
+    """Check the version, which is the newest by default."""
+    if node is None:
+        return _NEWEST
+    # The dashboard reads 2.10 as the number 2.1.
+    text = str(safe_yaml.plain(node)) if isinstance(node, yaml.ScalarNode) else ""
+    found = _VERSION.match(text)
+    version = tuple(int(part or 0) for part in found.groups()) if found else ()
+    if len(version) != 3 or version[0] != _MAJOR or version > _NEWEST:
+        message = f"{described(node)} is not a version from 2.0 to 2.4"
+        report.refuse(Rule.FORM_VERSION, node, message)
+        return _NEWEST
+    return version[0], version[1], version[2]
+
+
+def _check_application(
+    report: FormReport,
+    document: yaml.Node,
+    application: yaml.Node | None,
+    version: tuple[int, int, int],
+) -> None:
+    """Check that the object has a header with a type."""
+    if application is None:
+        report.refuse(Rule.FORM_SECTION, document, "the section 'Application' is missing")
+        return
+    if is_expression(application) and version < _NAMING:
+        return
+    entries = report.entries(Rule.FORM_SECTION, application, "Application")
+    if entries is None:
+        return
+    if "?" not in entries:
+        message = "Application has no header: expected '?' with the key 'type'"
+        report.refuse(Rule.FORM_SECTION, application, message)
+        return
+    _, header = entries["?"]
+    if is_expression(header) and version < _NAMING:
+        return
+    keys = report.entries(Rule.FORM_SECTION, header, "the header '?' of Application")
+    if keys is not None and not ("type" in keys and is_string(keys["type"][1])):
+        message = "the header '?' of Application has no 'type', the name of a class"
+        report.refuse(Rule.FORM_SECTION, header, message)
+
+
+def _check_pages(report: FormReport, forms: yaml.Node | None) -> None:
+    if forms is None or is_null(forms):
+        return
+    if not isinstance(forms, yaml.SequenceNode):
+        message = f"Forms is {described(forms)}; expected a list"
+        report.refuse(Rule.FORM_SECTION, forms, message)
+        return
+    names = set()
+    for page in forms.value:
+        entries = report.entries(Rule.FORM_PAGE, page, "a page of Forms")
+        if entries is None:
+            continue
+        if not entries:
+            report.refuse(Rule.FORM_PAGE, page, "a page of Forms is empty; expected a name")
+            continue
+        (name, (_, content)), *others = entries.items()
+        if name in names:
+            report.warn(Rule.FORM_PAGE, page, f"several pages are called {quoted(name)}")
+        names.add(name)
+        for other, (key, _) in others:
+            message = f"{quoted(other)} beside the page {quoted(name)} is ignored; check the indent"
+            report.warn(Rule.FORM_PAGE, key, message)
+        _check_page(report, name, content)
+
+
+def _check_page(report: FormReport, name: str, content: yaml.Node) -> None:
+    entries = report.entries(Rule.FORM_PAGE, content, f"the page {quoted(name)}")
+    if entries is None:
+        return
+    for key, (node, _) in entries.items():
+        if key not in ("fields", "validators", "region"):
+            message = f"{quoted(key)} in the page {quoted(name)} is ignored"
+            report.warn(Rule.FORM_PAGE, node, message)
+    _, fields = entries.get("fields", (None, None))
+    if not isinstance(fields, yaml.SequenceNode):
+        message = f"the page {quoted(name)} has no list 'fields'"
+        report.refuse(Rule.FORM_PAGE, fields or content, message)
+    else:
+        _check_fields(report, name, fields.value)
+    if "validators" in entries:
+        _check_page_validators(report, name, entries["validators"][1])
+
+
+def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> None:
+    names = set()
+    for field in fields:
+        name = check_field(report, field)
+        if name in names:
+            message = f"several fields of the page {quoted(page)} are called {quoted(name)}"
+            report.warn(Rule.FORM_FIELD, field, message)
+        if name is not None:
+            names.add(name)
+
+
+def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
+    """Check validators of several fields, which are expressions and no patterns."""
+    if not isinstance(validators, yaml.SequenceNode):
+        message = f"the validators of the page {quoted(page)} are no list"
+        report.refuse(Rule.FORM_VALIDATOR, validators, message)
+        return
+    for validator in validators.value:
+        entries = report.entries(Rule.FORM_VALIDATOR, validator, "a validator")
+        if entries is not None and not ("expr" in entries and is_expression(entries["expr"][1])):
+            message = (
+                f"a validator of the page {quoted(page)} has no YAQL expression in 'expr'; write "
+                f"the expression without quotes"
+            )
+            report.refuse(Rule.FORM_VALIDATOR, validator, message)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The problems and the warnings of a form, and its nodes as the dashboard reads them."""
+
+import re
+from typing import TypeGuard
+
+import yaml
+
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import Problem, quoted
+from glare_murano.package.rules import Rule
+
+# The dashboard tries to read any other plain string as YAQL.
+_WORDS = re.compile(r"[\s\w.:]*\Z")
+_CAPITAL = re.compile(r"(?<=[^A-Z])(?=[A-Z])")
+
+# Regular expressions beyond this cost are not compiled. All forms of Murano's own applications
+# need less than a hundredth.
+_MAX_PATTERNS = 64 * 1024
+_COST_OF_PATTERN = 64
+
+# Name of a key -> its key and its value.
+Entries = dict[str, tuple[yaml.Node, yaml.Node]]
+
+
+class FormReport:
+    """What is wrong in a file.
+
+    :ivar problems: why the dashboard cannot show the form.
+    :ivar warnings: what the dashboard ignores.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._pattern_cost = 0
+
+    def refuse(self, rule: Rule, node: yaml.Node | None, message: str) -> None:
+        """Add a problem at the line of a node."""
+        self.problems.append(Problem(rule, self.file, message, safe_yaml.line_of(node)))
+
+    def warn(self, rule: Rule, node: yaml.Node | None, message: str) -> None:
+        """Add a warning at the line of a node."""
+        self.warnings.append(Problem(rule, self.file, message, safe_yaml.line_of(node)))
+
+    def may_compile(self, pattern: str) -> bool:
+        """Return whether another regular expression can be compiled in good time."""
+        self._pattern_cost += len(pattern) + _COST_OF_PATTERN
+        return self._pattern_cost <= _MAX_PATTERNS
+
+    def entries(self, rule: Rule, node: yaml.Node, subject: str) -> Entries | None:
+        """Return the entries of a mapping whose keys are strings, else None after a problem.
+
+        :param subject: what the mapping is, for messages.
+        """
+        try:
+            pairs = safe_yaml.merged_pairs(node)
+        except ValueError as error:
+            self.refuse(rule, node, f"{subject}: {error}")
+            return None
+        found: Entries = {}
+        for key, value in pairs:
+            if is_string(key):
+                found[str(key.value)] = (key, value)
+            else:
+                message = f"{subject}: the key {described(key)} is not a string; quote it"
+                self.refuse(rule, key, message)
+        return found
+
+
+def is_string(node: yaml.Node) -> TypeGuard[yaml.ScalarNode]:
+    """Return whether a node is a string, or an expression."""
+    return isinstance(node, yaml.ScalarNode) and node.tag in (safe_yaml.STR, safe_yaml.YAQL)
+
+
+def is_null(node: yaml.Node) -> bool:
+    """Return whether a node is null."""
+    return node.tag == safe_yaml.NULL
+
+
+def is_expression(node: yaml.Node) -> bool:
+    """Return whether the dashboard may read a node as YAQL: a string without quotes, or a tag."""
+    if node.tag == safe_yaml.YAQL:
+        return True
+    return is_string(node) and not node.style and not _WORDS.match(str(node.value))
+
+
+def snake_case(key: str) -> str:
+    """Return a key as the dashboard writes it: ``maxLength`` is ``max_length``."""
+    return _CAPITAL.sub("_", key).lower()
+
+
+def described(node: yaml.Node) -> str:
+    """Describe a value for a message."""
+    if isinstance(node, yaml.ScalarNode) and not is_null(node):
+        return quoted(str(node.value))
+    return safe_yaml.kind(node)

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The fields of a form: their types, attributes and validators.
+
+The dashboard passes attributes on as arguments, so it cannot show a field with an unknown
+one. An attribute whose value is an expression becomes a property, which may have any name.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+import yaml
+
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import quoted
+from glare_murano.package.manifest import check_full_name
+from glare_murano.package.rules import Rule
+from glare_murano.package.ui_form.form_report import (
+    FormReport,
+    described,
+    is_expression,
+    is_null,
+    is_string,
+    snake_case,
+)
+
+_DELIMITED = re.compile(r"/(.*)/([A-Za-z]*)$")
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_DIGITS = re.compile(r"\s*[-+]?[0-9]{1,18}\s*\Z")
+_FLAVOR_LIMITS = {
+    f"{end}_{unit}" for end in ("min", "max") for unit in ("vcpus", "disk", "memory_mb")
+}
+_NETWORK_MODES = ("exclude", "translate")
+
+# Reports what is wrong with the value of an attribute.
+_Check = Callable[[FormReport, str, yaml.Node], None]
+
+
+def check_field(report: FormReport, field: yaml.Node) -> str | None:
+    """Check a field of a form.
+
+    :returns: its name; None after a problem with it.
+    """
+    entries = report.entries(Rule.FORM_FIELD, field, "a field")
+    if entries is None:
+        return None
+    name = _check_name(report, field, entries.pop("name", (None, None))[1])
+    kind = _check_type(report, field, entries.pop("type", (None, None))[1])
+    known = _COMMON if kind is None else {**_COMMON, **_TYPES.get(kind, _OF_CLASS)}
+    for key, (key_node, value) in entries.items():
+        attribute = snake_case(key)
+        _check_keys(report, value)
+        if is_expression(value) and attribute != "regexp_validator":
+            continue
+        if check := known.get(attribute):
+            check(report, key, value)
+        elif kind is not None:
+            message = f"the attribute {quoted(key)} is unknown in a field of the type {kind}"
+            report.refuse(Rule.FORM_ATTRIBUTE, key_node, message)
+    if kind == "password" and "label" not in map(snake_case, entries):
+        message = "a field of the type password needs the attribute 'label'"
+        report.refuse(Rule.FORM_ATTRIBUTE, field, message)
+    return name
+
+
+def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) -> str | None:
+    if name is None:
+        report.refuse(Rule.FORM_FIELD, field, "a field has no 'name'")
+    elif not is_string(name) or not name.value:
+        message = f"the name of a field is {described(name)}; expected a string"
+        report.refuse(Rule.FORM_FIELD, name, message)
+    else:
+        return str(name.value)
+    return None
+
+
+def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None) -> str | None:
+    """Check the type of a field, and return it; of a list of classes, the first."""
+    if written is None:
+        report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
+        return None
+    types = written.value if isinstance(written, yaml.SequenceNode) else [written]
+    for each in types:
+        if is_string(each) and each.value in _TYPES and each is written:
+            break
+        try:
+            check_full_name(str(each.value) if is_string(each) else "")
+        except ValueError:
+            message = f"{described(each)} is neither a type of fields nor the name of a class"
+            report.refuse(Rule.FORM_FIELD, each, message)
+            return None
+        if "." not in each.value:
+            message = f"{quoted(each.value)} is no type of fields, so it is the name of a class"
+            report.warn(Rule.FORM_FIELD, each, message)
+    return str(types[0].value) if types else ""
+
+
+def _check_keys(report: FormReport, node: yaml.Node) -> None:
+    """Refuse keys that are not strings, at any level."""
+    rest = [node]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, yaml.SequenceNode):
+            rest += node.value
+        elif isinstance(node, yaml.MappingNode):
+            entries = report.entries(Rule.FORM_ATTRIBUTE, node, "an attribute") or {}
+            rest += [value for _, value in entries.values()]
+
+
+def _anything(_report: FormReport, _key: str, _value: yaml.Node) -> None:
+    pass
+
+
+def _refuse(report: FormReport, key: str, value: yaml.Node, expected: str) -> None:
+    message = f"{key} is {described(value)}; expected {expected}"
+    report.refuse(Rule.FORM_ATTRIBUTE, value, message)
+
+
+def _truth(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not is_null(value) and not isinstance(safe_yaml.plain(value), bool):
+        message = f"{key} is {described(value)}; expected true or false"
+        report.warn(Rule.FORM_ATTRIBUTE, value, message)
+
+
+def _length(report: FormReport, key: str, value: yaml.Node) -> None:
+    is_written = is_string(value) and _DIGITS.match(str(value.value))
+    if not is_written and not is_null(value) and value.tag not in _NUMBERS:
+        _refuse(report, key, value, "a number")
+
+
+def _number(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not is_null(value) and value.tag not in _NUMBERS:
+        _refuse(report, key, value, "a number")
+
+
+def _mapping(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not isinstance(value, yaml.MappingNode):
+        _refuse(report, key, value, "a mapping")
+
+
+def _mapping_or_null(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not is_null(value):
+        _mapping(report, key, value)
+
+
+def _choices(report: FormReport, key: str, value: yaml.Node) -> None:
+    if isinstance(value, yaml.MappingNode) or is_null(value):
+        return
+    if not isinstance(value, yaml.SequenceNode):
+        _refuse(report, key, value, "a list of pairs, or a mapping")
+        return
+    for choice in value.value:
+        if not isinstance(choice, yaml.SequenceNode) or len(choice.value) != 2:
+            _refuse(report, f"an entry of {key}", choice, "a list of a value and its title")
+
+
+def _requirements(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not isinstance(value, yaml.MappingNode):
+        _refuse(report, key, value, "a mapping")
+        return
+    for name, (node, limit) in (report.entries(Rule.FORM_ATTRIBUTE, value, key) or {}).items():
+        if snake_case(name) not in _FLAVOR_LIMITS:
+            report.warn(Rule.FORM_ATTRIBUTE, node, f"{quoted(name)} in {key} is unknown")
+        elif limit.tag not in _NUMBERS:
+            _refuse(report, name, limit, "a number")
+
+
+def _network_mode(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not is_null(value) and (
+        not is_string(value) or str(value.value).lower() not in ("", *_NETWORK_MODES)
+    ):
+        _refuse(report, key, value, " or ".join(_NETWORK_MODES))
+
+
+def _pattern(report: FormReport, key: str, value: yaml.Node) -> None:
+    """Check a regular expression of Python, which may be written as ``/pattern/flags``."""
+    if not is_string(value):
+        _refuse(report, key, value, "a regular expression")
+        return
+    written = str(value.value)
+    pattern, letters = written, ""
+    if written.startswith("/"):
+        if not (found := _DELIMITED.match(written)):
+            _refuse(report, key, value, "/pattern/ or /pattern/flags after a slash")
+            return
+        pattern, letters = found[1], found[2]
+    if not report.may_compile(pattern):
+        return
+    flags = 0
+    for letter in letters.upper():
+        flags |= getattr(re, letter, 0)
+    try:
+        re.compile(pattern, flags)
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        message = f"{key} {quoted(written)} is not a valid regular expression: {error}"
+        report.refuse(Rule.FORM_VALIDATOR, value, message)
+
+
+def _validators(report: FormReport, key: str, value: yaml.Node) -> None:
+    if not isinstance(value, yaml.SequenceNode):
+        report.refuse(Rule.FORM_VALIDATOR, value, f"{key} is {described(value)}; expected a list")
+        return
+    for validator in value.value:
+        entries = report.entries(Rule.FORM_VALIDATOR, validator, "a validator")
+        if entries is None:
+            continue
+        found = {snake_case(name): each for name, (_, each) in entries.items()}
+        expression = found.get("expr")
+        if isinstance(expression, yaml.MappingNode):
+            inner = report.entries(Rule.FORM_VALIDATOR, expression, "expr") or {}
+            patterns = [v for n, (_, v) in inner.items() if snake_case(n) == "regexp_validator"]
+            for pattern in patterns:
+                _pattern(report, "regexpValidator", pattern)
+            is_used = bool(patterns)
+        else:
+            is_used = expression is not None and is_expression(expression)
+        if not is_used:
+            message = (
+                "a validator without a regexpValidator or a YAQL expression in 'expr' is ignored; "
+                "write the expression without quotes"
+            )
+            report.warn(Rule.FORM_VALIDATOR, validator, message)
+
+
+_COMMON: Mapping[str, _Check] = {
+    "description": _anything,
+    "description_title": _anything,
+    "disabled": _truth,
+    "error_messages": _mapping_or_null,
+    "help_text": _anything,
+    "hidden": _truth,
+    "initial": _anything,
+    "label": _anything,
+    "label_suffix": _anything,
+    "localize": _truth,
+    "regexp_validator": _pattern,
+    "required": _truth,
+    "show_hidden_initial": _truth,
+    "validators": _validators,
+    "widget_attrs": _mapping_or_null,
+    "widget_media": _mapping,
+}
+_STRING: Mapping[str, _Check] = {
+    "empty_value": _anything,
+    "max_length": _length,
+    "min_length": _length,
+    "strip": _truth,
+}
+_CHOICE: Mapping[str, _Check] = {"choices": _choices}
+# A list that has a button to add an item.
+_ADDING: Mapping[str, _Check] = {
+    **_CHOICE,
+    "add_item_link": _anything,
+    "add_item_link_args": _anything,
+}
+_OF_CLASS: Mapping[str, _Check] = {**_ADDING, "empty_value_message": _anything}
+
+# Type -> its attributes beside the common ones; any other type is the name of a class.
+_TYPES: Mapping[str, Mapping[str, _Check]] = {
+    "azone": _CHOICE,
+    "boolean": {},
+    "choice": _CHOICE,
+    "clusterip": {**_STRING, "unpack_ipv4": _truth},
+    "databaselist": _STRING,
+    "domain": _OF_CLASS,
+    "flavor": {**_CHOICE, "requirements": _requirements},
+    "floatingip": {},
+    "image": {**_CHOICE, "image_type": _anything},
+    "integer": {"max_value": _number, "min_value": _number, "step_size": _number},
+    "keypair": _ADDING,
+    "network": {
+        **_CHOICE,
+        "allow_auto": _truth,
+        "filter": _anything,
+        # Of the dashboards that knew version 2.1.
+        "include_subnets": _truth,
+        "murano_networks": _network_mode,
+    },
+    "password": {**_STRING, "confirm_input": _truth},
+    "securitygroup": _ADDING,
+    "string": _STRING,
+    "text": _STRING,
+    "volume": {**_CHOICE, "include_snapshots": _truth, "include_volumes": _truth},
+    "zone": _CHOICE,
+}
