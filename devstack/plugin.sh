@@ -296,14 +296,12 @@ function wait_for_glare_murano {
 # publish_glare_murano_package catalogue programs [version=]directory
 function publish_glare_murano_package {
     local directory=${3#*=}
-    local catalog=() version=()
-    if [[ "$1" == glance ]]; then
-        catalog=(--os-murano-catalog glance)
-    fi
+    local version=()
     if [[ "$3" == *=* ]]; then
         version=(--as-version "${3%%=*}")
     fi
-    "$2/openstack" --os-cloud "$GLARE_MURANO_CLOUD" "${catalog[@]}" \
+    "$2/openstack" --os-cloud "$GLARE_MURANO_CLOUD" \
+        --os-murano-catalog "$1" \
         murano package publish --public "${version[@]}" "$directory" || \
         die $LINENO "$directory was not published in ${1^}"
 }

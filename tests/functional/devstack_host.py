@@ -9,6 +9,7 @@ asked to do.
 import configparser
 import dataclasses
 import getpass
+import json
 import os
 import pathlib
 import subprocess
@@ -231,6 +232,21 @@ class Host:
         assert (done.returncode != 0) == fails, done.stderr
         return done.stdout + done.stderr
 
+    def configure_cloud(self, service_type: str, url: str, token: str) -> None:
+        """Name a service without Keystone as the cloud that packages are published in."""
+        cloud = {
+            "auth_type": "admin_token",
+            "auth": {"endpoint": url, "token": token},
+            f"{service_type}_endpoint_override": url,
+            f"{service_type}_project_id": token.split(":")[1],
+        }
+        (self.top / "clouds.yaml").write_text(json.dumps({"clouds": {"devstack-admin": cloud}}))
+
+    def publish_default(self) -> None:
+        """Publish what ``settings`` names by default, from the directory of Murano."""
+        script = self.top / "stack.sh"
+        script.write_text("unset GLARE_MURANO_PUBLISH\n" + script.read_text())
+
     def conf(self, name: str) -> dict[str, dict[str, str]]:
         ini = configparser.RawConfigParser()
         ini.read_string((self.top / name).read_text())
@@ -271,3 +287,14 @@ def new_host(top: pathlib.Path, functions: str = FUNCTIONS, others: str = OTHER_
         program.write_text(text.format(top=top, python=sys.executable))
         program.chmod(0o755)
     return Host(top)
+
+
+def write_package(folder: pathlib.Path, name: str, version: str) -> str:
+    """Write a package into a new directory, and return its path."""
+    (folder / "Classes").mkdir(parents=True)
+    (folder / "Classes/Thing.yaml").write_text(f"Name: {name}.Thing\n")
+    (folder / "manifest.yaml").write_text(
+        f"Format: 1.4\nType: Library\nFullName: {name}\nVersion: {version}\n"
+        f"Classes:\n  {name}.Thing: Thing.yaml\n"
+    )
+    return str(folder)

@@ -30,6 +30,7 @@ from tests.functional.devstack_host import (
     STOCK_PASTE,
     Host,
     new_host,
+    write_package,
 )
 
 TOKEN = "admin:admin:admin"
@@ -346,34 +347,17 @@ def _found(url: str, name: str) -> list[tuple[str, str, str]]:
     return [(found["version"], found["status"], found["visibility"]) for found in artifacts]
 
 
-def _package(folder: pathlib.Path, name: str, version: str) -> str:
-    (folder / "Classes").mkdir(parents=True)
-    (folder / "Classes/Thing.yaml").write_text(f"Name: {name}.Thing\n")
-    (folder / "manifest.yaml").write_text(
-        f"Format: 1.4\nType: Library\nFullName: {name}\nVersion: {version}\n"
-        f"Classes:\n  {name}.Thing: Thing.yaml\n"
-    )
-    return str(folder)
-
-
 class TestPublishing:
     def stack(self, host: Host, glare: str, folders: str, *, fails: bool = False) -> str:
-        cloud = {
-            "auth_type": "admin_token",
-            "auth": {"endpoint": glare, "token": TOKEN},
-            "artifact_endpoint_override": glare,
-        }
-        (host.top / "clouds.yaml").write_text(json.dumps({"clouds": {"devstack-admin": cloud}}))
+        host.configure_cloud("artifact", glare, TOKEN)
         return host.run(*STACK, fails=fails, GLARE_MURANO_URL=glare, GLARE_MURANO_PUBLISH=folders)
 
     def test_the_core_library_is_published_before_the_engine_starts(
         self, host: Host, glare: str
     ) -> None:
         for name in ("io.murano", "io.murano.applications"):
-            _package(host.top / "murano/meta" / name, name, "0.0.0")
-        # No GLARE_MURANO_PUBLISH: the default of settings.
-        script = host.top / "stack.sh"
-        script.write_text("unset GLARE_MURANO_PUBLISH\n" + script.read_text())
+            write_package(host.top / "murano/meta" / name, name, "0.0.0")
+        host.publish_default()
         self.stack(host, glare, "")
         for name in ("io.murano", "io.murano.applications"):
             assert ("0.16.0", "active", "public") in _found(glare, name)
@@ -390,7 +374,7 @@ class TestPublishing:
         self, host: Host, glare: str
     ) -> None:
         name = "org.core"
-        folder = _package(host.top / "core", name, "0.0.0")
+        folder = write_package(host.top / "core", name, "0.0.0")
         self.stack(host, glare, f"0.15.0={folder},{folder}")
         found = [(version, "active", "public") for version in ("0.0.0", "0.15.0")]
         assert _found(glare, name) == found

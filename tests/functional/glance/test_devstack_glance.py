@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from glare_murano import wire
 from glare_murano.glance.configuration import configure
 from tests import packages, prerequisites, processes
-from tests.functional.devstack_host import FUNCTIONS, PLUGIN, STACK, Host, new_host
+from tests.functional.devstack_host import FUNCTIONS, PLUGIN, STACK, Host, new_host, write_package
 from tests.functional.glance import service
 from tests.functional.glance.image_client import ImageClient
 
@@ -170,8 +171,6 @@ class TestStack:
     def host(
         self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     ) -> Host:
-        if request.param == "devstack":
-            prerequisites.devstack()
         functions = _DEVSTACK if request.param == "devstack" else FUNCTIONS + _GLANCE
         host = _glance_host(tmp_path_factory.mktemp("host"), functions)
         etc = host.top / "etc/glance"
@@ -228,6 +227,23 @@ class TestStack:
         assert image["murano_version"] == "1.0.0"
         assert images.set(image_id, "murano_version", "2.0.0").status_code == 403
         assert images.request("GET", "/murano").status_code == 200
+
+    def test_the_core_library_is_published_for_everybody(self, host: Host, url: str) -> None:
+        for name in ("io.murano", "io.murano.applications"):
+            write_package(host.top / "murano/meta" / name, name, "0.0.0")
+        host.configure_cloud("image", url, "admin:admin:admin,member,reader")
+        host.publish_default()
+        _run(host, "stack install", "stack extra")
+
+        assert f"git_clone https://opendev.org/openstack/murano.git {host.top}/murano 16.0.0" in (
+            host.calls
+        )
+        query = {"requirements": {"io.murano.applications": "0.16"}}
+        found = ImageClient(url, "user:other:member,reader").query(wire.DEPENDENCIES_PATH, **query)
+        assert [(release["name"], release["version"]) for release in found.json()["releases"]] == [
+            ("io.murano", "0.16.0"),
+            ("io.murano.applications", "0.16.0"),
+        ]
 
     def test_the_rules_of_the_operator_are_obeyed(self, url: str) -> None:
         images = ImageClient(url, "user:other:member,reader")
