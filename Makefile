@@ -27,11 +27,12 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance devstack demo test services murano-tests glance-tests bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift glance devstack demo demo-glance test services murano-tests glance-tests bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      publish packages in a real Glare and deploy from it"
+	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
 	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
@@ -97,6 +98,10 @@ $(DEVSTACK):
 # exec, so that what stops make stops the demo, which then cleans up.
 demo: $(READY) $(CORE_READY)
 	@exec $(BIN)/python -W ignore -m examples.demo $(CORE)
+
+# The same with the real Keystone and Glance.
+demo-glance: $(READY) $(CORE_READY) $(GLANCE_READY)
+	@exec $(BIN)/python -W ignore -m examples.demo_glance $(CORE)
 
 # Glare and Murano register options of the same names, and so cannot be in one
 # process: the tests of the engine run in a process of their own.

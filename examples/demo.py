@@ -6,6 +6,7 @@ The demo starts the development server, and publishes Murano's core library and
 the example packages there. Then it deploys environments in the Murano engine,
 which loads every class from Glare. The engine runs in this process as
 ``murano-glare-engine`` runs it for each task, without the message queue.
+``examples.demo_glance`` is the same tour with packages in Glance.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
@@ -35,6 +36,7 @@ from loader import Counters
 from loader.authoring import local_packages
 from loader.engine import adapter, patches
 from loader.publishing import publication
+from loader.repository.client import Repository
 from loader.repository.glare_packages import GlareRepository
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
@@ -49,6 +51,7 @@ PUBLISHER_TOKEN = "admin:admin:admin"
 # A project other than the publisher's deploys.
 PROJECT = "demo"
 USER_TOKEN = f"alice:{PROJECT}:member"
+USER = {"token": USER_TOKEN, "project_id": PROJECT, "user_id": "alice"}
 
 MURANO_CONF = """\
 [DEFAULT]
@@ -61,8 +64,7 @@ packages_service = glare
 packages_cache = {work}/packages-cache
 use_trusts = false
 
-[glare]
-url = {url}
+{options}
 """
 
 APPLICATIONS = {
@@ -75,16 +77,48 @@ class DemoError(Exception):
     """A step with another result than expected."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Catalogue:
+    """A service with packages.
+
+    :param title: its name.
+    :param place: where it is, in a sentence.
+    :param repository: the packages there, by an administrator's rights.
+    :param options: what the engine's configuration says of it.
+    :param user: who deploys: ``token``, ``project_id`` and ``user_id``.
+    """
+
+    title: str
+    place: str
+    repository: Repository
+    options: str
+    user: Mapping[str, str]
+
+
+class Server(Protocol):
+    """What runs a catalogue; ``with`` gives it."""
+
+    def __enter__(self) -> Catalogue:
+        """Start it."""
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
+
+    def stop(self) -> None:
+        """Stop it at once, from a handler of signals as well."""
+
+
 @dataclasses.dataclass
 class Environment:
     """An environment, as Murano's API keeps it between two tasks."""
 
     name: str
     model: dict[str, Any]
+    user: Mapping[str, str]
 
     @classmethod
-    def new(cls, name: str) -> "Environment":
-        """Return an environment with each application, before its deployment."""
+    def new(cls, name: str, user: Mapping[str, str] = USER) -> "Environment":
+        """Return an environment of a user with each application, before its deployment."""
         applications = [
             {
                 "?": {"id": f"{name}-{key}", "type": class_name, "classVersion": "1"},
@@ -98,9 +132,10 @@ class Environment:
             {
                 "Objects": {"?": header, "name": name, "applications": applications},
                 "SystemData": {},
-                "project_id": PROJECT,
-                "user_id": "alice",
+                "project_id": user["project_id"],
+                "user_id": user["user_id"],
             },
+            user,
         )
 
     def run(self, object_id: str, method: str) -> Any:
@@ -112,9 +147,7 @@ class Environment:
             "id": self.name,
             "action": {"object_id": object_id, "method": method, "args": {}},
             "model": copy.deepcopy(self.model),
-            "token": USER_TOKEN,
-            "project_id": PROJECT,
-            "user_id": "alice",
+            **self.user,
         }
         answer = murano_engine.TaskExecutor(task).execute()
         if answer["action"]["isException"]:
@@ -227,41 +260,82 @@ class DevelopmentServer:
             self._server.wait(timeout=30)
 
 
-def configure_engine(work: pathlib.Path, url: str) -> None:
+class GlareServer:
+    """The development server as a catalogue, which trusts each token."""
+
+    def __init__(self, work: pathlib.Path) -> None:
+        self._server = DevelopmentServer(work)
+
+    def __enter__(self) -> Catalogue:
+        url = self._server.__enter__()
+        session = ksa_session.Session(auth=token_endpoint.Token(url, PUBLISHER_TOKEN))
+        return Catalogue(
+            title="Glare",
+            place=f"The development server listens on {url}.",
+            repository=GlareRepository(session, endpoint=url),
+            options=glare_options(url),
+            user=USER,
+        )
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        self._server.stop()
+
+
+def glare_options(url: str) -> str:
+    """Return the engine's options for a Glare without Keystone."""
+    return f"[glare]\nurl = {url}"
+
+
+def configure_engine(work: pathlib.Path, options: str) -> None:
     """Configure the engine by a file, as an operator does."""
     file = work / "murano.conf"
-    file.write_text(MURANO_CONF.format(work=work, url=url))
+    file.write_text(MURANO_CONF.format(work=work, options=options))
     murano_config.parse_args(args=["--config-file", str(file)])
     logging.setup(murano_config.CONF, "murano")
     patches.install()
 
 
 def publish_all(
-    repository: GlareRepository, directories: Iterable[pathlib.Path], work: pathlib.Path
+    repository: Repository, directories: Iterable[pathlib.Path], work: pathlib.Path
 ) -> str:
     """Publish directories for every project, as ``openstack murano package publish`` does."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         packages = local_packages.read_all(directories, pathlib.Path(folder))
         steps = publication.plan(repository, packages, "public")
-        publication.publish(repository, publication.upload(repository, steps), "public")
+        # In turn: SQLite, which has both services' databases here, takes one writer at a time.
+        uploaded = [done for step in steps for done in publication.upload(repository, [step])]
+        publication.publish(repository, uploaded, "public")
     for package in packages:
         print(f"    {package}")
     return f"{len(packages)} published"
 
 
 def main() -> int:
-    """Run the demo."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run the demo with Glare."""
+    return run(GlareServer, __doc__.splitlines()[0])
+
+
+def run(server: Callable[[pathlib.Path], Server], description: str) -> int:
+    """Run the demo with a catalogue.
+
+    :param server: makes it, with its files in a directory.
+    :returns: the exit code.
+    """
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("core_library", type=pathlib.Path, help="Murano's directory 'meta'")
     arguments = parser.parse_args()
     start = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="demo-") as directory:
             work = pathlib.Path(directory)
-            glare = DevelopmentServer(work)
-            end_on_signals(glare, work)
-            with glare as url:
-                demonstrate(arguments.core_library, work, url)
+            made = server(work)
+            end_on_signals(made, work)
+            with made as catalogue:
+                demonstrate(arguments.core_library, work, catalogue)
     except (DemoError, GlareMuranoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -269,7 +343,7 @@ def main() -> int:
     return 0
 
 
-def end_on_signals(glare: DevelopmentServer, work: pathlib.Path) -> None:
+def end_on_signals(server: Server, work: pathlib.Path) -> None:
     """Clean up and exit on a signal, without an exception.
 
     The engine collects garbage often, and Python drops exceptions in a finalizer.
@@ -278,7 +352,7 @@ def end_on_signals(glare: DevelopmentServer, work: pathlib.Path) -> None:
     def end(number: int, _: object) -> None:
         for other in SIGNALS:
             signal.signal(other, signal.SIG_IGN)
-        glare.stop()
+        server.stop()
         shutil.rmtree(work, ignore_errors=True)
         os._exit(128 + number)
 
@@ -286,14 +360,13 @@ def end_on_signals(glare: DevelopmentServer, work: pathlib.Path) -> None:
         signal.signal(number, end)
 
 
-def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> None:
+def demonstrate(core_library: pathlib.Path, work: pathlib.Path, catalogue: Catalogue) -> None:
     """Publish, deploy, publish a newer version, deploy again."""
-    print(f"The development server listens on {url}.")
-    configure_engine(work, url)
-    auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
-    repository = GlareRepository(ksa_session.Session(auth=auth), endpoint=url)
+    print(catalogue.place)
+    configure_engine(work, catalogue.options)
+    repository = catalogue.repository
     steps = Steps()
-    first, second = Environment.new("first"), Environment.new("second")
+    first, second = (Environment.new(name, catalogue.user) for name in ("first", "second"))
 
     print("\nPublishing the core library and the examples:")
     core = sorted(core_library.glob("io.murano*"))
@@ -302,7 +375,10 @@ def demonstrate(core_library: pathlib.Path, work: pathlib.Path, url: str) -> Non
     directories = [path for path in [*core, *sorted(PACKAGES.glob("*/*/"))] if path != NEWER]
     steps.run("publish", lambda: publish_all(repository, directories, work))
 
-    print("\nDeploying the environment 'first', a wiki and a shop, every class from Glare.")
+    print(
+        f"\nDeploying the environment 'first', a wiki and a shop, every class from "
+        f"{catalogue.title}."
+    )
     steps.run("deploy first", lambda: _deploy(first))
     before = first.library_versions()
     status = first.run("first-wiki", "status")

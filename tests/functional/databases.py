@@ -8,6 +8,7 @@ dropped at the end.
 
 import contextlib
 import pathlib
+import sqlite3
 import uuid
 from collections.abc import Iterator
 
@@ -23,6 +24,16 @@ _MARIADB_TABLES = installation.ETC / "mariadb.sql"
 def sqlite(folder: pathlib.Path) -> Iterator[str]:
     """A file, and its SQLAlchemy URL."""
     yield f"sqlite:///{folder / 'glare.sqlite'}?timeout=60"
+
+
+@contextlib.contextmanager
+def sqlite_with_log(folder: pathlib.Path) -> Iterator[str]:
+    """A file with a write-ahead log: a request that reads does not block one that writes."""
+    with sqlite(folder) as url:
+        path = sqlalchemy.engine.make_url(url).database
+        with contextlib.closing(sqlite3.connect(str(path))) as connection:
+            connection.execute("PRAGMA journal_mode = wal")
+        yield url
 
 
 @contextlib.contextmanager

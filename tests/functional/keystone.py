@@ -111,17 +111,29 @@ class Keystone:
         keystone.endpoints.create(service, url, interface="public", region=_REGION)
 
 
+def url_at(port: int) -> str:
+    """Return the URL of a Keystone at a port."""
+    return f"http://127.0.0.1:{port}/v3"
+
+
 @contextlib.contextmanager
-def running(folder: pathlib.Path) -> Iterator[Keystone]:
-    """Run it, with all that it keeps in a folder."""
-    assert BIN.is_dir(), f"Keystone is not in {BIN}; 'make services' installs it"
+def running(
+    folder: pathlib.Path, programs: pathlib.Path = BIN, port: int | None = None
+) -> Iterator[Keystone]:
+    """Run it, with all that it keeps in a folder.
+
+    :param programs: the directory of Keystone's programs; an environment with Glance has
+        them as well.
+    :param port: a free port; by default any.
+    """
+    assert programs.is_dir(), f"Keystone is not in {programs}; 'make services' installs it"
     for repository in ("tokens", "receipts", "credentials"):
         (folder / repository).mkdir(mode=0o700)
     conf = folder / "keystone.conf"
     conf.write_text(_CONF.format(folder=folder))
-    port = processes.free_port()
-    url = f"http://127.0.0.1:{port}/v3"
-    manage = ("keystone-manage", "--config-file", conf)
+    port = port or processes.free_port()
+    url = url_at(port)
+    manage = (programs / "keystone-manage", "--config-file", conf)
     user = getpass.getuser()
     run(*manage, "db_sync")
     run(*manage, "fernet_setup", "--keystone-user", user, "--keystone-group", user)
@@ -130,14 +142,14 @@ def running(folder: pathlib.Path) -> Iterator[Keystone]:
         *("--bootstrap-public-url", url, "--bootstrap-internal-url", url),
         *("--bootstrap-region-id", _REGION),
     )
-    command = (BIN / "python", "-W", "ignore", "-c", _SERVER, port)
+    command = (programs / "python", "-W", "ignore", "-c", _SERVER, port)
     environment = {"OS_KEYSTONE_CONFIG_FILES": str(conf)}
     with processes.listening(command, port, folder / "keystone.out", environment):
         yield Keystone(url)
 
 
-def run(name: str, *arguments: object) -> None:
-    """Run a command of that environment to its end."""
-    command = [str(BIN / name), *map(str, arguments)]
+def run(program: pathlib.Path, *arguments: object) -> None:
+    """Run a command to its end."""
+    command = [str(program), *map(str, arguments)]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, f"{command}: {finished.stdout}{finished.stderr}"

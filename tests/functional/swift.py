@@ -18,6 +18,7 @@ from tests import prerequisites, processes
 from tests.functional import keystone, stores
 
 _CONTAINER = "glare"
+_RING_BUILDER = keystone.BIN / "swift-ring-builder"
 _UUID_LENGTH = 36
 
 _SWIFT_CONF = """\
@@ -109,9 +110,9 @@ def _swift(folder: pathlib.Path, identity: keystone.Keystone) -> Iterator[str]:
         for name in ("account", "container", "object"):
             port = processes.free_port()
             builder = folder / f"{name}.builder"
-            keystone.run("swift-ring-builder", builder, "create", "0", "1", "1")
-            keystone.run("swift-ring-builder", builder, "add", f"r1z1-127.0.0.1:{port}/d1", "1")
-            keystone.run("swift-ring-builder", builder, "rebalance")
+            keystone.run(_RING_BUILDER, builder, "create", "0", "1", "1")
+            keystone.run(_RING_BUILDER, builder, "add", f"r1z1-127.0.0.1:{port}/d1", "1")
+            keystone.run(_RING_BUILDER, builder, "rebalance")
             stack.enter_context(_swift_server(folder, name, port, f"{name}-server"))
         port = processes.free_port()
         pipeline = "catch_errors authtoken keystoneauth dlo proxy-server"

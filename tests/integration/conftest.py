@@ -56,7 +56,7 @@ def engine_conf(
     glare_url: str, glare: Any, core_library: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Any:
     """The engine's configuration, with the core library and the examples published."""
-    demo.configure_engine(tmp_path_factory.mktemp("engine"), glare_url)
+    demo.configure_engine(tmp_path_factory.mktemp("engine"), demo.glare_options(glare_url))
     folders = [*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")]
     publish.publish(glare, folders, public=True)
     # The engine collects garbage in every task; the modules imported so far are not garbage.

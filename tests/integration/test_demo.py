@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 
-COMMAND = [sys.executable, "-W", "ignore", "-m", "examples.demo"]
+import pytest
+
+COMMAND = [sys.executable, "-W", "ignore", "-m"]
 
 
 def environment(tmp_path: pathlib.Path) -> dict[str, str]:
@@ -16,11 +18,15 @@ def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
 
 
+@pytest.mark.parametrize(
+    "program",
+    ["examples.demo", pytest.param("examples.demo_glance", marks=pytest.mark.services)],
+)
 def test_the_demo_shows_what_the_whole_is_for(
-    core_library: pathlib.Path, tmp_path: pathlib.Path
+    core_library: pathlib.Path, tmp_path: pathlib.Path, program: str
 ) -> None:
     finished = subprocess.run(
-        [*COMMAND, core_library],
+        [*COMMAND, program, core_library],
         capture_output=True,
         text=True,
         timeout=120,
@@ -41,7 +47,10 @@ def test_the_demo_shows_what_the_whole_is_for(
 
 def test_a_demo_without_the_core_library_says_so(tmp_path: pathlib.Path) -> None:
     finished = subprocess.run(
-        [*COMMAND, tmp_path / "nothing"], capture_output=True, text=True, timeout=120
+        [*COMMAND, "examples.demo", tmp_path / "nothing"],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
     assert finished.returncode == 1

@@ -23,12 +23,20 @@ INTERRUPTIONS = (
 )
 
 
+@pytest.mark.parametrize(
+    "program",
+    ["examples.demo", pytest.param("examples.demo_glance", marks=pytest.mark.services)],
+)
 @pytest.mark.parametrize(("number", "delay"), INTERRUPTIONS)
 def test_an_interrupted_demo_leaves_nothing_behind(
-    core_library: pathlib.Path, tmp_path: pathlib.Path, number: signal.Signals, delay: float
+    core_library: pathlib.Path,
+    tmp_path: pathlib.Path,
+    program: str,
+    number: signal.Signals,
+    delay: float,
 ) -> None:
     with subprocess.Popen(
-        [*COMMAND, core_library],
+        [*COMMAND, program, core_library],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
