@@ -124,7 +124,7 @@ murano-tests: $(READY) $(CORE_READY)
 glance-tests: $(READY) $(GLANCE_READY)
 	$(BIN)/python -W ignore -m tests.glance_suite
 
-bench: $(READY) $(CORE_READY) $(SWIFT_READY)
+bench: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY)
 	$(BIN)/python -W ignore -m benchmarks
 
 style: $(READY)

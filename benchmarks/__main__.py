@@ -9,7 +9,17 @@ import json
 import pathlib
 import sys
 
-from benchmarks import commands, comparing, deploying, glare, loading, package, planning, scaling
+from benchmarks import (
+    commands,
+    comparing,
+    deploying,
+    glance,
+    glare,
+    loading,
+    package,
+    planning,
+    scaling,
+)
 from benchmarks.measure import Figure
 
 BENCHMARKS = (
@@ -17,6 +27,7 @@ BENCHMARKS = (
     *comparing.BENCHMARKS,
     *planning.BENCHMARKS,
     *glare.BENCHMARKS,
+    *glance.BENCHMARKS,
     *loading.BENCHMARKS,
     *deploying.BENCHMARKS,
     *scaling.BENCHMARKS,

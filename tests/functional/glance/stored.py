@@ -16,7 +16,7 @@ from glare_murano.package import Archive, Contents, read_contents
 from tests.functional.glance.service import Glance
 
 PUBLISHED_AT = "2026-01-01T00:00:00Z"
-_NOW = datetime.datetime(2026, 1, 1)
+NOW = datetime.datetime(2026, 1, 1)
 _TABLES = ("images", "image_properties", "image_locations", "image_members")
 
 
@@ -69,7 +69,7 @@ def store(glance: Glance, packages: Iterable[Package]) -> None:
 
 
 def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]]:
-    times = {"created_at": _NOW, "updated_at": _NOW, "deleted": False}
+    times = {"created_at": NOW, "updated_at": NOW, "deleted": False}
     digest = hashlib.sha256(package.archive or package.id.encode()).hexdigest()
     image = {
         "id": package.id,
