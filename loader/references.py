@@ -24,7 +24,7 @@ class PackageReference:
 
     :param fqn: the name of the package; empty if it is referred to by its id.
     :param spec: the range of its versions; every version without one.
-    :param id: the id of its artifact, or empty.
+    :param id: the id of its artifact or image, or empty.
     """
 
     fqn: str = ""

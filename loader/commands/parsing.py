@@ -15,7 +15,7 @@ from loader.references import PackageReference
 
 def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:
     """Add an argument that is a reference to a package."""
-    meaning = "Name of the package, NAME@VERSION, NAME@RANGE, or the id of its artifact."
+    meaning = "Name of the package, NAME@VERSION, NAME@RANGE, or its id."
     described = {"metavar": f"<{name}>", "help": meaning, **more}
     parser.add_argument(name, type=reference, **described)
 

@@ -73,6 +73,18 @@ def test_a_package_is_saved_with_its_closure(
     }
 
 
+def test_a_lock_file_is_created_and_checked(
+    command: OpenStack, fqn: str, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "packages.lock"
+    locked = command.json("lock", "create", fqn, "--file", file)
+    assert {row["Name"] for row in locked} == {"io.murano", fqn, f"{fqn}.db"}
+    command.ok("lock", "check", "--file", file)
+
+    command.ok("package", "deactivate", f"{fqn}@1.1.0")
+    assert command.run("lock", "check", "--file", file).code == 1
+
+
 def test_properties_are_set_and_unset(command: OpenStack, fqn: str) -> None:
     def shown() -> list[object]:
         found = command.json("package", "show", f"{fqn}@1.1.0")
