@@ -27,6 +27,8 @@ SITE = f"{LANGUAGE}.contracts.Site"
 HOST = f"{LANGUAGE}.contracts.Host"
 VIRTUAL_HOST = f"{LANGUAGE}.contracts.VirtualHost"
 
+FORMS = pathlib.Path(__file__).parents[2] / "doc" / "source" / "user" / "forms.rst"
+
 
 @pytest.fixture(scope="module")
 def engine(language: None) -> Iterator[murano_pl.Engine]:
@@ -934,6 +936,14 @@ def test_a_schema_has_titles_and_hints(schema: dict[str, Any]) -> None:
     assert properties["hidden"]["visible"] is False
     assert schema["formSections"] == {"general": {"title": "General", "index": 0}}
     assert "output" not in properties
+
+
+def test_each_metadata_class_of_the_chapter_on_forms_exists(engine: murano_pl.Engine) -> None:
+    names = set(re.findall(r"``(io\.murano\.metadata\.[\w.]+)``", FORMS.read_text()))
+
+    assert len(names) == 7
+    for name in names:
+        assert engine.find_class(name).usage == "Meta"
 
 
 def test_a_schema_names_the_required_properties(schema: dict[str, Any]) -> None:
