@@ -114,7 +114,7 @@ class YankPackage(_ChangePackage):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         package = self.repository.find_one(parsed_args.package)
-        self.repository.change(package, yanked=parsed_args.reason)
+        self.repository.yank(package, parsed_args.reason)
 
 
 class UnyankPackage(_ChangePackage):
@@ -126,7 +126,7 @@ class UnyankPackage(_ChangePackage):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.repository.change(self.repository.find_one(parsed_args.package), yanked="")
+        self.repository.yank(self.repository.find_one(parsed_args.package), "")
 
 
 class DeactivatePackage(_ChangePackage):

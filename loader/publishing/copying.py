@@ -141,7 +141,7 @@ def copy(
     for copy in copies:
         reason, package = copy.source.yanked, stored[copy.source.key]
         if reason and package.yanked != reason:
-            target.change(package, yanked=reason)
+            target.yank(package, reason)
 
 
 def _same(

@@ -242,9 +242,20 @@ class Repository(abc.ABC):
             raise _with_lines(error) from error
         return wire.get(answer, "artifacts", wire.sequence)
 
+    def yank(self, package: StoredPackage, reason: str) -> None:
+        """Withdraw a package; an empty reason ends that.
+
+        :raises CatalogError: if the service refuses.
+        """
+        body = {"id": package.id, "reason": reason}
+        try:
+            self._client.document("POST", wire.YANKS_PATH, f"yank {package}", json=body)
+        except NoSuchPath as error:
+            raise self._without_filter() from error
+
     @abc.abstractmethod
     def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
-        """Change fields of a package, such as ``display_name``, ``status`` or ``yanked``.
+        """Change fields of a package, such as ``display_name`` or ``status``.
 
         :raises CatalogError: if the service refuses the change.
         """

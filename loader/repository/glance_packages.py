@@ -124,8 +124,6 @@ class GlanceRepository(Repository):
 
     def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
         others = dict(values)
-        if "yanked" in others:
-            self._yank(package, others.pop("yanked"))
         if "status" in others:
             is_active = others.pop("status") == images.ACTIVE
             change = self._service.reactivate if is_active else self._service.deactivate
@@ -151,13 +149,6 @@ class GlanceRepository(Repository):
         if content is None:
             raise self._no_file(package, name)
         return iter([content])
-
-    def _yank(self, package: StoredPackage, reason: str) -> None:
-        body = {"id": package.id, "reason": reason}
-        try:
-            self._client.document("POST", wire.YANKS_PATH, f"yank {package}", json=body)
-        except NoSuchPath as error:
-            raise self._without_filter() from error
 
     def _existing(
         self, package_id: str, label: str, conflict: errors.CatalogError
