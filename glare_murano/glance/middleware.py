@@ -34,6 +34,7 @@ from glare_murano.service.refusals import RefusedRequest
 LOG = logging.getLogger(__name__)
 
 _MOUNT = "/murano"
+_FAILED = "the request failed in the service; its log says why"
 _BUSY = "other requests are changing these packages; try again"
 
 
@@ -59,6 +60,10 @@ class RequestFilter:
             return _refuse(req, refusals.document(refusal.status, str(refusal)))
         except internals.Busy:
             return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
+        except Exception:
+            LOG.exception("%s %s failed", req.method, req.path)
+            error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
+            return webob.Response(status=error["code"], json=error)
         is_error = response.status_code >= HTTPStatus.BAD_REQUEST
         if not is_error or response.content_type == http_requests.JSON:
             return response

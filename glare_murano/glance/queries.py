@@ -77,11 +77,9 @@ class GlanceDatabase:
             if record.status == images.ACTIVE or record.id == package:
                 yield record
 
-    def find_candidates(self, names: Iterable[str], except_id: str = "") -> Iterator[PackageRecord]:
+    def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find packages that may satisfy requirements."""
-        for record in self._records(self._look_up(_CANDIDATES, names)):
-            if record.id != except_id:
-                yield record
+        return self._records(self._look_up(_CANDIDATES, names))
 
     def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find public packages by name, deactivated ones as well."""

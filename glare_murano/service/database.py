@@ -120,7 +120,7 @@ class Database(Protocol):
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """Find active packages with direct subclasses of classes, if visible to the viewer."""
 
-    def find_candidates(self, names: Iterable[str], except_id: str = "") -> Iterable[PackageRecord]:
+    def find_candidates(self, names: Iterable[str]) -> Iterable[PackageRecord]:
         """Find active packages of any project by name, and drafts with an uploaded archive."""
 
     def find_dependents(self, name: str, owner: str | None) -> Iterable[DependentsRecord]:

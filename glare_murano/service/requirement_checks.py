@@ -249,17 +249,21 @@ class RequirementChecks:
         """
         version = Version(package.version)
         # Some databases ignore case.
-        others = [
-            record
-            for record in self._database.find_candidates([package.name], except_id=package.id)
+        candidates = {
+            record.id: record
+            for record in self._database.find_candidates([package.name])
             if record.name == package.name
-        ]
+        }
+        own = candidates.pop(package.id, None)
+        others = candidates.values()
         yanked = self._database.find_yanked(record.id for record in others)
         owner = package.owner if package.visibility == "private" else None
         left = [
             group
             for group in self._database.find_dependents(package.name, owner)
-            if (spec := VersionSpec.of(group.range)).match(version)
+            # Others do not see the package, and lack it already.
+            if (own is None or own.is_available_to(group.owner))
+            and (spec := VersionSpec.of(group.range)).match(version)
             and concerns(spec)
             and not self._is_provided(package.name, spec)
             and not any(_satisfies(record, group, package, yanked) for record in others)

@@ -43,8 +43,8 @@ def test_a_missing_core_library_is_named_as_such(
     draft = _draft(glare, name, org__nowhere="1")
     find = queries.find_candidates
 
-    def find_without_core(connection: Any, names: Iterable[str], except_id: str = "") -> Any:
-        return find(connection, set(names) - {"io.murano"}, except_id)
+    def find_without_core(connection: Any, names: Iterable[str]) -> Any:
+        return find(connection, set(names) - {"io.murano"})
 
     monkeypatch.setattr(queries, "find_candidates", find_without_core)
     refusal = message(_activate(glare, draft))

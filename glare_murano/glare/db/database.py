@@ -50,9 +50,9 @@ class GlareDatabase(NamedTuple):
         """Find packages with direct subclasses of classes."""
         return queries.find_extending(self.connection, self.viewer, base_names)
 
-    def find_candidates(self, names: Iterable[str], except_id: str = "") -> Iterator[PackageRecord]:
+    def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find packages that may satisfy requirements."""
-        return queries.find_candidates(self.connection, names, except_id)
+        return queries.find_candidates(self.connection, names)
 
     def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
         """Find the ranges in which other packages require a package."""

@@ -146,11 +146,9 @@ def find_yanked(connection: Connection, ids: Iterable[str]) -> dict[str, str]:
     return dict(map(tuple, _look_up(connection, _YANKED, ids)))
 
 
-def find_candidates(
-    connection: Connection, names: Iterable[str], except_id: str = ""
-) -> Iterator[PackageRecord]:
+def find_candidates(connection: Connection, names: Iterable[str]) -> Iterator[PackageRecord]:
     """Find active artifacts by name, and drafts with an uploaded archive."""
-    return map(_record, _look_up(connection, _CANDIDATES, names, except_id=except_id))
+    return map(_record, _look_up(connection, _CANDIDATES, names))
 
 
 def find_public(connection: Connection, names: Iterable[str]) -> Iterator[Row]:
@@ -367,7 +365,6 @@ _CANDIDATES = sa.select(
     _artifacts.status,
 ).where(
     _among(_artifacts.name),
-    _artifacts.id != sa.bindparam("except_id"),
     _filter(
         _artifacts.type_name == fields.TYPE_NAME,
         sa.or_(

@@ -9,7 +9,9 @@ import pytest
 import requests
 
 from glare_murano import images as form
+from tests import packages
 from tests.functional.client import message
+from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
 pytestmark = pytest.mark.usefixtures("core_library")
@@ -196,6 +198,26 @@ def test_the_last_package_for_a_requirement_stays(
     assert images.request("POST", f"{action}/reactivate").status_code == 204
     assert _found(images, required) == ["1.0.0"]
     assert images.delete(ids[0]).status_code == 204
+
+
+def test_a_shared_package_stays_for_its_members_alone(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    member, stranger = f"{images.project}-member", f"{images.project}-stranger"
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    shared = {"visibility": "shared", "members": {member: "accepted"}}
+    package = stored.package(data, images.project, **shared)
+    requiring = packages.package(f"{package_name}.requiring", Require={package_name: "1"})
+    stored.store(glance, [package, stored.package(requiring, stranger)])
+
+    # A stranger's package lacks its requirement already.
+    assert images.yank(package.id, "old").headers.get("Warning") is None
+    assert images.yank(package.id, "").ok
+    stored.store(glance, [stored.package(requiring, member)])
+
+    refused = images.delete(package.id)
+    assert refused.status_code == 409
+    assert "requirements of active packages: packages of other projects" in refused.text
 
 
 def test_a_package_becomes_public_by_glance_if_its_requirements_are(
