@@ -85,6 +85,7 @@ def test_an_interrupted_publication_goes_on(
     assert [row["Status"] for row in command.json("package", "versions", fqn)] == ["active"]
 
 
+@pytest.mark.usefixtures("core_library")
 def test_a_refused_publication_publishes_nothing(
     command: OpenStack, folder: pathlib.Path, fqn: str
 ) -> None:
@@ -92,7 +93,7 @@ def test_a_refused_publication_publishes_nothing(
     refused = command.run("package", "publish", "--public", folder)
 
     assert refused.code == 1
-    assert "io.murano" in refused.err
+    assert "the policy publicize_image forbids it" in refused.err
     assert command.json("package", "list", f"{fqn}*") == []
 
 
