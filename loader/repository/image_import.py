@@ -54,16 +54,19 @@ def import_archive(
             status, is_running = image["status"], bool(image.get(_WITH_TASK))
             if not is_running and status in (images.ACTIVE, DEACTIVATED):
                 return image
+            is_accepted = False
             if not is_running and status == QUEUED:
                 if is_staged:
                     return image
-                is_staged = _accepted(stage)
+                is_staged = is_accepted = _accepted(stage)
             elif not is_running and status == _STAGED:
-                _accepted(lambda: service.start_import(image_id))
+                # Or another client is still staging.
+                is_accepted = _accepted(lambda: service.start_import(image_id))
             elif time.monotonic() > stage_again:
-                is_staged |= _accepted(stage)
+                is_accepted = _accepted(stage)
+                is_staged |= is_accepted
                 stage_again += _STAGE_AGAIN
-            else:
+            if not is_accepted:
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
     raise errors.CatalogUnavailable(

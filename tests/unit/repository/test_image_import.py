@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Imports into images that Glance leaves in odd states, which the real one does at times."""
+
+import io
+from typing import Any
+
+import pytest
+from keystoneauth1 import exceptions as ksa_exceptions
+
+from loader import errors
+from loader.repository import image_import
+
+ARCHIVE = b"PK"
+
+
+class Images:
+    """A Glance with one image, which a test changes between the requests.
+
+    :ivar states: statuses that each look at the image takes in turn; the last one stays.
+    :ivar refused: the requests that are refused for a conflict, each once.
+    :ivar sent: all requests.
+    """
+
+    def __init__(self, *states: str, refused: tuple[str, ...] = ()) -> None:
+        self.states = list(states)
+        self.refused = list(refused)
+        self.sent: list[str] = []
+
+    def get(self, image_id: str) -> dict[str, Any]:
+        status = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        name, _, task = status.partition("+")
+        return {"id": image_id, "status": name, "os_glance_import_task": task}
+
+    def stage(self, image_id: str, data: io.BytesIO, size: int, label: str) -> None:
+        self._send("stage")
+
+    def start_import(self, image_id: str) -> None:
+        self._send("import")
+
+    def _send(self, request: str) -> None:
+        self.sent.append(request)
+        if request in self.refused:
+            self.refused.remove(request)
+            raise errors.CatalogError("conflict") from ksa_exceptions.Conflict()
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits, which take no time."""
+    found: list[float] = []
+    monkeypatch.setattr("loader.repository.image_import.time.sleep", found.append)
+    return found
+
+
+def _import(images: Images) -> str:
+    service: Any = images
+    found = image_import.import_archive(service, "1", io.BytesIO(ARCHIVE), 2, "the archive")
+    return str(found["status"])
+
+
+def test_an_archive_is_staged_and_imported() -> None:
+    images = Images("queued", "uploading", "importing+1", "active+1", "active")
+
+    assert _import(images) == "active"
+    assert images.sent == ["stage", "import"]
+
+
+def test_what_an_earlier_attempt_has_staged_is_imported_first() -> None:
+    images = Images("uploading", "importing+1", "queued", "uploading", "importing+1", "active")
+
+    assert _import(images) == "active"
+    assert images.sent == ["import", "stage", "import"]
+
+
+def test_a_refused_archive_is_not_staged_again() -> None:
+    images = Images("queued", "uploading", "importing+1", "queued")
+
+    assert _import(images) == "queued"
+    assert images.sent == ["stage", "import"]
+
+
+def test_another_client_that_is_staging_is_waited_for(waits: list[float]) -> None:
+    images = Images("queued", "uploading", "active", refused=("stage", "import"))
+
+    assert _import(images) == "active"
+    assert images.sent == ["stage", "import"]
+    assert len(waits) == 2
+
+
+def test_an_import_without_progress_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_import, "_STAGE_AGAIN", 0.0)
+    killed = ["importing+1"] * 3
+    images = Images(*killed, "uploading", "importing+2", "active", refused=("stage", "stage"))
+
+    assert _import(images) == "active"
+    assert images.sent[:4] == ["stage", "stage", "stage", "import"]
+
+
+def test_an_import_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_import, "_TIMEOUT", 0.01)
+
+    with pytest.raises(errors.CatalogUnavailable, match="the image 1 has the status importing"):
+        _import(Images("importing+1"))
