@@ -13,6 +13,7 @@ from benchmarks import (
     commands,
     comparing,
     deploying,
+    forms,
     glance,
     glare,
     loading,
@@ -30,6 +31,7 @@ BENCHMARKS = (
     *glance.BENCHMARKS,
     *loading.BENCHMARKS,
     *deploying.BENCHMARKS,
+    *forms.BENCHMARKS,
     *scaling.BENCHMARKS,
     *commands.BENCHMARKS,
 )
