@@ -11,6 +11,8 @@ from webob import exc
 
 from glare_murano.package import GlareMuranoError
 from loader import errors
+from loader.murano_api.package_changes import NotPossible
+from loader.publishing.publication import PublishError
 
 LOG = logging.getLogger(__name__)
 
@@ -35,11 +37,23 @@ def reported() -> Iterator[None]:
     except errors.NotFound as error:
         raise exc.HTTPNotFound(explanation=str(error)) from error
     except errors.CatalogError as error:
-        cause = error.__cause__
-        status = cause.http_status if isinstance(cause, ksa_exceptions.HttpError) else 0
-        answer = _OF_SERVICE.get(status, exc.HTTPServiceUnavailable)
+        answer = _OF_SERVICE.get(_status(error), exc.HTTPServiceUnavailable)
         if answer is exc.HTTPServiceUnavailable:
             LOG.error("The catalogue of packages failed: %s", error)
         raise answer(explanation=str(error)) from error
+    except PublishError as error:
+        raise exc.HTTPConflict(explanation=str(error)) from error
+    except NotPossible as error:
+        raise exc.HTTPForbidden(explanation=str(error)) from error
     except GlareMuranoError as error:
         raise exc.HTTPBadRequest(explanation=str(error)) from error
+
+
+def _status(error: BaseException) -> int:
+    """Return the status with which the service refused the request; 0 without any."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ksa_exceptions.HttpError):
+            return int(cause.http_status)
+        cause = cause.__cause__
+    return 0

@@ -76,18 +76,22 @@ class PackageList:
 
     @property
     def _is_paged(self) -> bool:
-        """Whether the service can choose, sort and divide the list by itself.
+        """Whether the service can choose, sort and divide the list by itself."""
+        is_in_order = self.filters.get("order_by", ["fqn"]) == ["fqn"]
+        return self._is_newest and is_in_order and not self._words
 
-        What an administrator sees of other projects must not hide the project's own.
+    @property
+    def _is_newest(self) -> bool:
+        """Whether the service can choose the newest version of each package.
+
+        What this module leaves out later must not hide an older version. To administrators,
+        the service also shows packages that their project cannot deploy.
         """
         chosen = self.filters
         return not (
-            self.is_admin
-            or self.version
-            or self._is_with_disabled
-            or chosen.get("search")
+            self.version
             or "id" in chosen
-            or chosen.get("order_by", ["fqn"]) != ["fqn"]
+            or (self.is_admin and self.is_catalog)
             or any(len(chosen.get(name, [])) > 1 for name in _ONE_OF)
         )
 
@@ -121,7 +125,7 @@ class PackageList:
         if "id" in self.filters:
             listed: Iterable[StoredPackage] = _existing(repository, self.filters["id"])
         else:
-            listed = repository.packages(self._selection(newest=False))
+            listed = repository.packages(self._selection(newest=self._is_newest))
         found = sorted(filter(self._matches, listed), key=self._is_foreign)
         if self.version:
             found = list({package.key: package for package in reversed(found)}.values())
@@ -157,13 +161,16 @@ class PackageList:
         # In a pattern * is any string, and no name has it.
         name = chosen.get("fqn", "").replace("*", "")
         if self._is_with_disabled:
-            return Selection(name, values)
+            return Selection(name, values, newest=newest, without_drafts=True)
         values["status"] = package_form.ACTIVE
         return Selection(name, values, yanked=False, newest=newest)
 
     @property
     def _is_owned(self) -> bool:
-        return str(self.filters.get("owned", "")).lower() == "true"
+        """Whether only packages of the project itself are listed."""
+        if str(self.filters.get("owned", "")).lower() == "true":
+            return True
+        return not (self.is_admin or self.is_catalog or self.is_public_shown)
 
     def _is_foreign(self, package: StoredPackage) -> bool:
         return package.owner != self.project
@@ -188,12 +195,9 @@ class PackageList:
     def _is_visible(self, package: StoredPackage) -> bool:
         if not self._is_foreign(package):
             return True
-        if self._is_owned:
-            return False
-        if package.visibility == "public":
-            return self.is_catalog or self.is_admin or self.is_public_shown
         # Others see no private packages, and can deploy those that Glance shares with them.
-        return not (self.is_admin and self.is_catalog)
+        is_deployable = package.visibility == "public" or not self.is_admin
+        return not self._is_owned and (is_deployable or not self.is_catalog)
 
 
 def find(repository: Repository, package_id: str) -> StoredPackage:

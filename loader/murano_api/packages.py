@@ -9,17 +9,18 @@ import datetime
 import itertools
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import jsonschema
 import webob
-from murano.api.v1 import catalog
+from murano.api.v1 import catalog, validation_schemas
 from murano.common import policy
 from murano.db.catalog import api as murano_categories
 from oslo_config import cfg
 from webob import exc
 
-from loader.murano_api import package_form
+from loader.murano_api import package_changes, package_form
 from loader.murano_api.http_statuses import reported
 from loader.murano_api.package_lists import PackageList, find, range_of
 from loader.murano_api.request_repository import RequestRepositories
@@ -31,9 +32,8 @@ CONF = cfg.CONF
 # The ids of categories that only packages have follow from their names.
 _CATEGORIES = uuid.UUID("7e2b2f53-9a3f-4c0e-8f5a-6c1d5f0c9a41")
 
-_NOT_HERE = (
-    "packages are published, changed and deleted by the commands of openstack murano package"
-)
+# Of Murano.
+_MAX_NAME = 80
 
 
 class CatalogController(catalog.Controller):  # type: ignore[misc]
@@ -94,17 +94,63 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             package = find(repository, package_id)
             return _streamed(repository.download(package), "application/octet-stream", package.size)
 
-    def upload(self, req: webob.Request, body: Any = None) -> None:
-        """Refuse: packages are published in the service."""
-        raise exc.HTTPForbidden(explanation=_NOT_HERE)
+    def upload(self, req: webob.Request, body: Any = None) -> dict[str, Any]:
+        """Publish a package, by its owner's token."""
+        policy.check("upload_package", req.context)
+        catalog._check_content_type(req, "multipart/form-data")
+        file, metadata = catalog._validate_body(body)
+        metadata = metadata or {}
+        try:
+            jsonschema.validate(metadata, validation_schemas.PKG_UPLOAD_SCHEMA)
+        except jsonschema.ValidationError as error:
+            raise exc.HTTPBadRequest(
+                explanation=f"Package schema is not valid: {error.message}"
+            ) from error
+        if metadata.get("is_public"):
+            policy.check("publicize_package", req.context)
+        self._check_categories(req, metadata.get("categories") or [])
+        with reported():
+            repository = self._repository(req)
+            return package_form.to_json(package_changes.upload(repository, file.file, metadata))
 
-    def update(self, req: webob.Request, body: Any, package_id: str) -> None:
-        """Refuse: packages are changed in the service."""
-        raise exc.HTTPForbidden(explanation=_NOT_HERE)
+    def update(self, req: webob.Request, body: Any, package_id: str) -> dict[str, Any]:
+        """Change a package, by its owner's token."""
+        policy.check("modify_package", req.context, {"package_id": package_id})
+        catalog._check_content_type(req, "application/murano-packages-json-patch")
+        with reported():
+            repository = self._repository(req)
+            package = find(repository, package_id)
+            if package.visibility == "public":
+                policy.check("manage_public_package", req.context)
+            changes = package_changes.read(package, body)
+            if changes.is_published:
+                policy.check("publicize_package", req.context)
+            added = set(changes.values.get("categories") or ())
+            self._check_categories(req, added.difference(package_form.categories(package)))
+            if len(changes.values.get("display_name") or "") > _MAX_NAME:
+                raise exc.HTTPBadRequest(
+                    explanation=f"Package name should be {_MAX_NAME} characters maximum"
+                )
+            return package_form.to_json(changes.apply(repository, package))
 
     def delete(self, req: webob.Request, package_id: str) -> None:
-        """Refuse: packages are deleted in the service."""
-        raise exc.HTTPForbidden(explanation=_NOT_HERE)
+        """Delete a version of a package, by its owner's token."""
+        target = {"package_id": package_id}
+        policy.check("delete_package", req.context, target)
+        with reported():
+            repository = self._repository(req)
+            package = find(repository, package_id)
+            if package.visibility == "public":
+                policy.check("manage_public_package", req.context, target)
+            repository.delete(package)
+
+    def _check_categories(self, req: webob.Request, names: Collection[str]) -> None:
+        """Check that categories exist, as Murano does."""
+        if not set(names) - set(murano_categories.category_get_names()):
+            return
+        known = {row["name"] for row, _ in self._categories(req)}
+        if missing := sorted(set(names) - known):
+            raise exc.HTTPBadRequest(explanation=f"Category '{missing[0]}' doesn't exist")
 
     def list_categories(self, req: webob.Request) -> dict[str, Any]:
         """List the categories of Murano's database, and others of packages."""

@@ -228,6 +228,8 @@ def _matches(package: StoredPackage, selection: Selection) -> bool:
         return False
     if selection.yanked not in (None, bool(package.yanked)):
         return False
+    if selection.without_drafts and package.status == "drafted":
+        return False
     return all(_has(package, name, value) for name, value in selection.values.items())
 
 

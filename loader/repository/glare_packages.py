@@ -94,6 +94,8 @@ def _filters(selection: Selection) -> list[tuple[str, str]]:
         filters.append(("name", f"eq:{selection.pattern}"))
     if selection.yanked is not None:
         filters.append(("yanked", "neq:" if selection.yanked else ""))
+    if selection.without_drafts:
+        filters.append(("status", "in:active,deactivated"))
     if selection.newest:
         filters.append(("version", "latest"))
     return filters

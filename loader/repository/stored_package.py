@@ -99,12 +99,14 @@ class Selection:
     :param values: fields, and the value that each equals, or that its list contains.
     :param yanked: whether to find yanked packages only, or the others only; both by default.
     :param newest: whether to find only the newest version of each package among them.
+    :param without_drafts: whether to find no drafts.
     """
 
     pattern: str = ""
     values: Mapping[str, str] = dataclasses.field(default_factory=dict)
     yanked: bool | None = None
     newest: bool = False
+    without_drafts: bool = False
 
 
 ACTIVE = Selection(values={"status": "active"})

@@ -7,6 +7,11 @@ is no package in Murano's own database.
 """
 
 import functools
+import io
+import json
+import pathlib
+import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +19,9 @@ import pytest
 import requests
 import yaml
 from muranoclient.common import exceptions
+from muranoclient.osc.v1 import category as osc_category
+from muranoclient.osc.v1 import package as osc_package
+from muranoclient.shell import MuranoShell
 from muranoclient.v1.client import Client as MuranoClient
 
 from tests import packages
@@ -21,7 +29,16 @@ from tests.functional import murano_api
 from tests.functional.client import Client
 
 _PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
-_FORM = b"Version: 2\nForms: []\n"
+_FORM = b"""\
+Version: 2
+Application:
+  ?:
+    type: org.test.Thing
+Forms:
+  - page:
+      fields:
+        - {name: title, type: string, label: Title}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -335,15 +352,217 @@ def test_categories_are_created_and_deleted_unless_a_package_has_them(
     assert name not in [category.name for category in murano.categories.list()]
 
 
-def test_packages_are_not_changed(murano: MuranoClient, publish: Publish) -> None:
-    reference = publish()
+def _archive(name: str, version: str = "1.0.0", **keys: Any) -> bytes:
+    """A package that the client's own check lets pass."""
+    return packages.package(name, version, **{"Description": "Text", **keys})
+
+
+def _create(murano: MuranoClient, archive: bytes, **metadata: Any) -> Any:
+    return murano.packages.create(metadata, {"file": io.BytesIO(archive)})
+
+
+def test_a_package_is_uploaded(
+    murano: MuranoClient, glare: Client, project: str, name: str
+) -> None:
+    archive = _archive(name, "1.2.0", Tags=["own"], Description="From the package")
+
+    created = _create(murano, archive, categories=["Databases"], tags=["more"], name="ignored")
+
+    assert (created.fully_qualified_name, created.version) == (name, "1.2.0")
+    assert (created.name, created.owner_id, created.is_public) == ("A Thing", project, False)
+    assert (created.categories, sorted(created.tags)) == (["Databases"], ["more", "own"])
+    assert created.description == "From the package"
+    assert glare.show(created.id)["status"] == "active"
+    assert murano.packages.download(created.id) == archive
+    # Another version beside it, which Murano alone does not keep.
+    assert _create(murano, _archive(name, "2.0.0"), enabled=False).enabled is False
+    assert _names(murano) == [("package", "1.2.0")]
+
+
+def test_an_upload_is_refused_with_murano_s_status(
+    murano: MuranoClient, murano_url: str, project: str, name: str
+) -> None:
+    archive = _archive(name)
+    _create(murano, archive)
+    for other in (archive, _archive(name, Author="Another")):
+        with pytest.raises(exceptions.HTTPConflict):
+            _create(murano, other)
+    later = _archive(name, "2.0.0")
+    with pytest.raises(exceptions.HTTPBadRequest):
+        _create(murano, later, categories=["Unknown"])
+    with pytest.raises(exceptions.HTTPBadRequest):
+        _create(murano, later, unknown="key")
+    with pytest.raises(exceptions.HTTPConflict, match=r"org\.missing"):
+        _create(murano, _archive(name, "3.0.0", Require={"org.missing": "1"}))
+    # By default only an administrator publishes for every project.
+    with pytest.raises(exceptions.HTTPForbidden):
+        _create(murano, later, is_public=True)
+
+    def post(**arguments: Any) -> requests.Response:
+        url = murano_url + murano_api.PACKAGES
+        headers = {"X-Auth-Token": f"user:{project}:member"}
+        return requests.post(url, headers=headers, timeout=60, **arguments)
+
+    for content in (b"", b"no archive", _archive(name, "x.y")):
+        assert post(files={"file": content}).status_code == 400
+    # Murano's own answer to another content type.
+    assert post(json={}).status_code == 400
+    assert _names(murano, version="*") == [("package", "1.0.0")]
+
+
+def test_an_administrator_publishes_for_every_project(
+    murano_of: MuranoOf, project: str, name: str
+) -> None:
+    admin, user = murano_of("admin-project", "admin"), murano_of(project)
+    private = _create(admin, _archive(name))
+    public = _create(admin, _archive(f"{name}.public"), is_public=True)
+    assert public.is_public
+    with pytest.raises(exceptions.HTTPNotFound):
+        user.packages.get(private.id)
+
+    admin.packages.update(private.id, {"is_public": True})
+
+    assert user.packages.get(private.id).is_public
+    with pytest.raises(exceptions.HTTPForbidden):
+        admin.packages.update(private.id, {"is_public": False})
     for change in (
-        lambda: murano.packages.delete(reference),
-        lambda: murano.packages.update(reference, {"enabled": False}),
+        lambda: user.packages.update(private.id, {"name": "Mine"}),
+        lambda: user.packages.delete(private.id),
     ):
         with pytest.raises(exceptions.HTTPForbidden):
             change()
-    assert murano.packages.get(reference).enabled
+
+
+def test_a_package_is_changed(murano: MuranoClient, publish: Publish) -> None:
+    reference = publish(Tags=["first"])
+
+    def change(values: dict[str, Any], operation: str = "replace") -> Any:
+        return murano.packages.update(reference, values, operation)[1]
+
+    changed = change({"name": "New", "description": "Text", "tags": ["second"]})
+    assert (changed["name"], changed["description"], changed["tags"]) == ("New", "Text", ["second"])
+    assert sorted(change({"tags": ["third", "second"]}, "add")["tags"]) == ["second", "third"]
+    assert change({"categories": ["Web"]}, "add")["categories"] == ["Web"]
+    assert change({"tags": ["second"]}, "remove")["tags"] == ["third"]
+    assert change({"is_public": False})["is_public"] is False
+    for values, operation, status in (
+        ({"tags": ["second"]}, "remove", exceptions.HTTPNotFound),
+        ({"categories": ["Unknown"]}, "add", exceptions.HTTPBadRequest),
+        ({"name": 81 * "n"}, "replace", exceptions.HTTPBadRequest),
+        ({"is_public": True}, "replace", exceptions.HTTPForbidden),
+    ):
+        with pytest.raises(status):
+            change(values, operation)
+    assert murano.packages.get(reference).name == "New"
+
+
+def test_a_package_is_disabled_as_if_yanked(
+    murano: MuranoClient, publish: Publish, glare: Client
+) -> None:
+    old, new = publish("1.0.0"), publish("2.0.0")
+
+    murano.packages.toggle_active(new)
+    assert glare.show(new)["yanked"] == "disabled by a client of Murano"
+    assert [package.id for package in murano.packages.filter(owned=True)] == [old]
+
+    murano.packages.toggle_active(new)
+    assert glare.show(new)["yanked"] == ""
+    assert [package.id for package in murano.packages.filter(owned=True)] == [new]
+
+
+def test_a_version_is_deleted_unless_others_require_it(
+    murano: MuranoClient, publish: Publish, name: str
+) -> None:
+    old, new = publish("1.0.0"), publish("2.0.0")
+    publish(fqn=f"{name}.user", Require={name: "2"})
+
+    murano.packages.delete(old)
+    assert _names(murano, fqn=name, version="*") == [("package", "2.0.0")]
+    with pytest.raises(exceptions.HTTPNotFound):
+        murano.packages.delete(old)
+    with pytest.raises(exceptions.HTTPConflict):
+        murano.packages.delete(new)
+
+
+@pytest.fixture
+def command(
+    murano_url: str, project: str, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run a command of python-muranoclient, and return what it prints."""
+
+    def run(*arguments: object) -> str:
+        place = ["--murano-url", murano_url, "--os-no-client-auth"]
+        token = ["--os-auth-token", f"user:{project}:member", "--murano-packages-service", "murano"]
+        MuranoShell().main([*place, *token, *map(str, arguments)])
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_the_commands_for_a_package(
+    command: Callable[..., str], tmp_path: pathlib.Path, name: str
+) -> None:
+    archive = tmp_path / "package.zip"
+    archive.write_bytes(_archive(name, "1.2.0"))
+    updated = _archive(name, "1.2.0", Author="Another")
+
+    assert name in command("package-import", archive, "--categories", "Web")
+    (reference,) = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", command("package-list", "--fqn", name))
+    assert name in command("package-show", reference)
+    command("package-download", reference, tmp_path / "downloaded.zip")
+    assert (tmp_path / "downloaded.zip").read_bytes() == archive.read_bytes()
+    command("package-update", reference, "--name", "Renamed", "--tags", "a", "b")
+    assert "Renamed" in command("package-list", "--search", "renamed")
+    assert "Skipping" in command("package-import", archive, "--exists-action", "s")
+    archive.write_bytes(updated)
+    assert "Deleting package" in command("package-import", archive, "--exists-action", "u")
+    (again,) = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", command("package-list", "--fqn", name))
+    assert again != reference
+    command("package-delete", again)
+    assert name not in command("package-list", "--owned")
+    assert "Databases" in command("category-list")
+
+
+def test_the_commands_of_openstack(murano: MuranoClient, tmp_path: pathlib.Path, name: str) -> None:
+    app = types.SimpleNamespace(client_manager=types.SimpleNamespace(application_catalog=murano))
+
+    def run(command: type[Any], *arguments: object) -> Any:
+        made = command(app, None)
+        return made.take_action(made.get_parser("openstack").parse_args(list(map(str, arguments))))
+
+    archive = tmp_path / "package.zip"
+    archive.write_bytes(_archive(name, "1.2.0"))
+    _, imported = run(osc_package.ImportPackage, archive)
+    assert [(row[2], row[-1]) for row in imported] == [(name, "1.2.0")]
+    _, listed = run(osc_package.ListPackages, "--fqn", name)
+    assert listed == imported
+    reference = listed[0][0]
+    assert name in run(osc_package.ShowPackage, reference)[1]
+    assert "New" in run(osc_package.UpdatePackage, reference, "--name", "New")[1]
+    run(osc_package.DownloadPackage, reference, tmp_path / "downloaded.zip")
+    assert (tmp_path / "downloaded.zip").read_bytes() == archive.read_bytes()
+    _, categories = run(osc_category.ListCategories)
+    assert "Databases" in [row[1] for row in categories]
+    run(osc_package.DeletePackage, reference)
+    assert run(osc_package.ListPackages, "--owned")[1] == []
+
+
+def test_the_commands_for_a_bundle(
+    command: Callable[..., str], tmp_path: pathlib.Path, name: str, murano: MuranoClient
+) -> None:
+    (tmp_path / f"{name}.db.zip").write_bytes(_archive(f"{name}.db"))
+    app = _archive(f"{name}.app", Require={f"{name}.db": "1"})
+    (tmp_path / f"{name}.app.zip").write_bytes(app)
+    bundle = tmp_path / "test.bundle"
+    bundle.write_text(json.dumps({"Packages": [{"Name": f"{name}.app"}]}))
+
+    # The client imports required packages first.
+    command("bundle-import", bundle)
+
+    assert _names(murano) == [("app", "1.0.0"), ("db", "1.0.0")]
+    assert command("bundle-import", bundle, "--exists-action", "s").count("Skipping") == 2
+    archives = [f"{tmp_path}/{name}.{each}.zip" for each in ("db", "app")]
+    assert command("package-import", *archives, "--exists-action", "s").count("Skipping") == 2
 
 
 def test_calls_outside_the_catalogue_reach_murano(murano: MuranoClient) -> None:

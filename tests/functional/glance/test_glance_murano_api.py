@@ -2,6 +2,7 @@
 
 """The real murano-api with the filter of this project, over the real Glance."""
 
+import io
 import pathlib
 
 import pytest
@@ -17,7 +18,7 @@ _PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 
 @pytest.mark.usefixtures("core_library")
-def test_packages_of_glance_are_read(
+def test_packages_of_glance_are_read_and_changed(
     glance: Glance, glance_project: str, tmp_path: pathlib.Path
 ) -> None:
     name = f"org.{glance_project}.db"
@@ -41,3 +42,17 @@ def test_packages_of_glance_are_read(
         assert murano.packages.download(old) == archives[0]
         with pytest.raises(exceptions.HTTPNotFound):
             murano.packages.get_ui(old)
+
+        uploaded = packages.package(name, "2.0.0", Description="Text")
+        created = murano.packages.create({"tags": ["t"]}, {"file": io.BytesIO(uploaded)})
+        assert (created.version, created.tags, created.enabled) == ("2.0.0", ["t"], True)
+        assert murano.packages.download(created.id) == uploaded
+        with pytest.raises(exceptions.HTTPConflict):
+            murano.packages.create({}, {"file": io.BytesIO(uploaded)})
+        _, changed = murano.packages.update(created.id, {"name": "New", "enabled": False})
+        assert (changed["name"], changed["enabled"]) == ("New", False)
+        (found,) = murano.packages.filter(owned=True)
+        assert found.id == new
+        murano.packages.delete(created.id)
+        with pytest.raises(exceptions.HTTPNotFound):
+            murano.packages.get(created.id)

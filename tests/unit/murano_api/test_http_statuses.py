@@ -11,6 +11,14 @@ from loader import errors
 from loader.murano_api.http_statuses import reported
 
 
+def test_the_first_cause_with_a_status_counts() -> None:
+    lines = errors.CatalogError("one\ntwo")
+    lines.__cause__ = errors.CatalogError("one")
+    lines.__cause__.__cause__ = ksa_exceptions.Conflict()
+    with pytest.raises(exc.HTTPConflict), reported():
+        raise lines
+
+
 @pytest.mark.parametrize(
     ("error", "cause", "status"),
     [

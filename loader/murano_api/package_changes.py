@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Uploads and changes of packages by Murano's API, as the service knows them."""
+
+import dataclasses
+import pathlib
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from loader import errors
+from loader.authoring import local_packages
+from loader.murano_api import package_form
+from loader.publishing import publication
+from loader.repository.client import Repository
+from loader.repository.stored_package import StoredPackage, Visibility
+
+# The reason of a yank, which is how Murano's clients disable a package.
+DISABLED = "disabled by a client of Murano"
+_CHUNK = 64 * 1024
+_FIELDS = {"name": "display_name", "description": "description"}
+
+
+class NotPossible(errors.LoaderError):
+    """Murano's API has a change that the service does not."""
+
+
+class MissingValue(errors.NotFound):
+    """A value to be removed is not in the list."""
+
+
+def upload(
+    repository: Repository, archive: IO[bytes], metadata: Mapping[str, Any]
+) -> StoredPackage:
+    """Publish an archive.
+
+    As in Murano, name and description are those of the package, and tags are added to its own.
+
+    :param metadata: ``categories``, ``tags``, ``is_public`` and ``enabled``.
+    :raises InvalidPackage: with all problems of the package.
+    :raises PublishError: if the version is published already.
+    :raises CatalogError: if the service refuses the package.
+    """
+    visibility: Visibility = "public" if metadata.get("is_public") else "private"
+    with tempfile.TemporaryDirectory(prefix="murano-upload-") as folder:
+        # The archive is read, checked and sent from a file of its own.
+        file = pathlib.Path(folder, "package.zip")
+        pieces = iter(lambda: archive.read(_CHUNK), b"")
+        package = local_packages.receive(pieces, file, "the archive")
+        steps = publication.plan(repository, [package], visibility)
+        publication.check_unpublished(steps)
+        values: dict[str, Any] = {}
+        if categories := metadata.get("categories"):
+            values["categories"] = list(dict.fromkeys(categories))
+        if tags := metadata.get("tags"):
+            values["tags"] = list(dict.fromkeys([*package.contents.manifest.tags, *tags]))
+        draft = publication.upload_one(repository, steps[0], values, lambda _: None)
+    publication.publish(repository, [draft], visibility)
+    published = repository.get(draft.id)
+    return _enabled(repository, published, metadata.get("enabled", True))
+
+
+@dataclasses.dataclass
+class Changes:
+    """The changes of one request, of which the last of a property counts.
+
+    :param values: fields of the package.
+    :param enabled: whether new deployments may use it; None for no change.
+    :param is_published: whether it becomes public.
+    """
+
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)
+    enabled: bool | None = None
+    is_published: bool = False
+
+    def apply(self, repository: Repository, package: StoredPackage) -> StoredPackage:
+        """Change a package.
+
+        :raises CatalogError: if the service refuses a change; earlier ones stay valid.
+        """
+        if self.is_published:
+            repository.publish([package], "public")
+            package = repository.get(package.id)
+        if self.values:
+            package = repository.change(package, **self.values)
+        return package if self.enabled is None else _enabled(repository, package, self.enabled)
+
+
+def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Changes:
+    """Read the changes of a request.
+
+    :param changes: ``op``, ``path`` and ``value``, which Murano has validated.
+    :raises NotPossible: if a public package would become private.
+    :raises MissingValue: if a value to be removed is not in the list.
+    """
+    found = Changes()
+    for change in changes:
+        (name,), value = change["path"], change["value"]
+        if name in _FIELDS:
+            found.values[_FIELDS[name]] = value
+        elif name == "enabled":
+            found.enabled = value
+        elif name == "is_public":
+            if package.visibility == "public" and not value:
+                raise NotPossible(
+                    f"{package} is public, and stays so, since packages of other projects may "
+                    f"require it; disable it instead"
+                )
+            found.is_published = value and package.visibility != "public"
+        else:
+            before = found.values.get(name, package.fields.get(name) or [])
+            found.values[name] = _changed(change["op"], before, value, name)
+    return found
+
+
+def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: str) -> list[str]:
+    if operation == "replace":
+        return list(value)
+    if operation == "add":
+        return list(dict.fromkeys([*before, *value]))
+    for each in value:
+        if each not in before:
+            raise MissingValue(f"Value '{each}' of property '{name}' does not exist.")
+    return [each for each in before if each not in value]
+
+
+def _enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
+    """Enable or disable a package: a disabled one is chosen for no range any more."""
+    if enabled == package_form.is_enabled(package):
+        return package
+    if enabled and package.status != package_form.ACTIVE:
+        package = repository.change(package, status=package_form.ACTIVE)
+    if enabled == bool(package.yanked):
+        repository.yank(package, "" if enabled else DISABLED)
+    return repository.get(package.id)
