@@ -30,6 +30,7 @@ VERSION = "murano_version"
 SHA256 = "murano_sha256"
 REQUIREMENTS = "murano_requirements"
 CLASSES = "murano_classes"
+INHERITS = "murano_inherits"
 # When the package was published, as an ISO 8601 time. Before that it does not count.
 PUBLISHED = "murano_published"
 # Why the owner withdrew the package.
@@ -119,6 +120,7 @@ def release(image: Mapping[str, Any]) -> wire.Release:
             "version": image.get(VERSION),
             "requirements": decode(image.get(REQUIREMENTS) or "{}", REQUIREMENTS),
             "class_definitions": decode(image.get(CLASSES) or "[]", CLASSES),
+            "inherits": decode(image.get(INHERITS) or "{}", INHERITS),
             "sha256": image.get(SHA256),
             "size": image.get("size"),
             "owner": image.get("owner"),

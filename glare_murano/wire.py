@@ -72,6 +72,8 @@ class Release:
     :param owner: its project; None in a catalogue without projects.
     :param visibility: ``private`` or ``public``; None in a catalogue without projects.
     :param yanked: why its owner withdrew it; empty if it may be chosen for any range.
+    :param inherits: base class -> its direct subclasses in this package; empty if unknown, as in
+        the answer to a dependency query.
     """
 
     fqn: str
@@ -84,6 +86,7 @@ class Release:
     owner: str | None = None
     visibility: str | None = None
     yanked: str = ""
+    inherits: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False)
 
     @classmethod
     def from_contents(
@@ -92,7 +95,8 @@ class Release:
         """Make the release of a package from its contents."""
         manifest, requirements = contents.manifest, dict(contents.requirements)
         classes = frozenset(definition.name for definition in contents.classes)
-        return cls(manifest.full_name, manifest.version, requirements, classes, id, digest, size)
+        release = cls(manifest.full_name, manifest.version, requirements, classes, id, digest, size)
+        return dataclasses.replace(release, inherits=contents.inherits)
 
     @property
     def key(self) -> PackageVersion:
@@ -177,6 +181,7 @@ def release_from_json(content: object) -> Release:
         owner=_get_optional(content, "owner", _any_string),
         visibility=_get_optional(content, "visibility", _any_string),
         yanked=_get_optional(content, "yanked", _any_string) or "",
+        inherits=_get_optional(content, "inherits", _inherits_from_json) or {},
     )
 
 
@@ -283,6 +288,11 @@ def ranges_to_json(ranges: Iterable[tuple[str, VersionSpec]]) -> dict[str, str]:
 def ranges_from_json(content: object) -> dict[str, VersionSpec]:
     """Read ranges by FQN."""
     return {check_required_name(fqn): get(content, fqn, _range) for fqn in mapping(content)}
+
+
+def _inherits_from_json(content: object) -> dict[str, tuple[str, ...]]:
+    """Read base classes with their subclasses, which are joined by commas."""
+    return {base: tuple(get(content, base, string).split(",")) for base in mapping(content)}
 
 
 def versions_to_json(versions: Mapping[str, Iterable[Version]]) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
 from glare_murano import resolver
-from loader import errors, fetcher
+from loader import errors, fetcher, subclass_search
 from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
 from loader.catalogs import options, registry
@@ -79,6 +79,13 @@ OPTIONS: options.Options = {
             help="The longest time that planning a closure may take, in seconds, with all requests "
             "to catalogues. After that the deployment fails, with the package where planning "
             "stopped. The server has an option of its own.",
+        ),
+        cfg.IntOpt(
+            "max_subclasses",
+            min=1,
+            default=subclass_search.DEFAULT_MAXIMUM,
+            help="How many subclasses of a class a form may offer. The answer says whether there "
+            "are more.",
         ),
         cfg.BoolOpt(
             "use_cache_when_offline",
@@ -159,6 +166,7 @@ def package_loader(
         cache,
         package_types=package_types,
         plan_seconds=chosen.plan_seconds,
+        max_subclasses=chosen.max_subclasses,
         fetcher=Fetcher(cache, chosen.fetch_workers),
         offline_index=_offline_index(catalogs, cache, scope) if is_offline_allowed else None,
     )

@@ -21,7 +21,7 @@ from glare_murano.package import InvalidPackage, InvalidRange, Unplannable, Vers
 from glare_murano.package.errors import shown
 from glare_murano.package.manifest import add_implicit, check_full_name, check_required_name
 from glare_murano.wire import Query, Release
-from loader import errors, resolution
+from loader import errors, resolution, subclass_search
 from loader.cache.store import Cache, user_directory
 from loader.catalogs.base import Catalog
 from loader.counters import Counters
@@ -31,6 +31,7 @@ from loader.formats.base import Package
 from loader.formats.registry import PackageTypes
 from loader.offline import OfflineIndex
 from loader.resolution import Choice, Resolution
+from loader.subclass_search import Subclasses
 
 if TYPE_CHECKING:
     from keystoneauth1.session import Session
@@ -63,6 +64,7 @@ class PackageLoader:
         fetcher: Fetcher | None = None,
         offline_index: OfflineIndex | None = None,
         plan_seconds: float = resolver.MAX_SECONDS,
+        max_subclasses: int = subclass_search.DEFAULT_MAXIMUM,
     ) -> None:
         """Make a loader, to be closed at the end.
 
@@ -75,7 +77,9 @@ class PackageLoader:
         :param project_id: the project whose private packages the session's Glare offers;
             by default, the project of the session.
         :param fetcher: fetches archives into the cache.
-        :param plan_seconds: the longest time that planning a closure may take.
+        :param plan_seconds: the longest time that planning a closure, or listing subclasses, may
+            take.
+        :param max_subclasses: how many subclasses ``subclasses`` returns.
         :param offline_index: replaces unreachable catalogues; by default, nothing does.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
         :raises ValueError: if there are neither catalogues nor a session.
@@ -92,6 +96,7 @@ class PackageLoader:
         self._offline_index = offline_index
         self.pins = pins if isinstance(pins, Pins) else Pins(pins or {})
         self._plan_seconds = plan_seconds
+        self._max_subclasses = max_subclasses
         self._seconds = 0.0
         self._is_closed = False
         self._loaded: dict[str, dict[Version, Package]] = {}
@@ -313,6 +318,39 @@ class PackageLoader:
                 self._plan_class(class_name, spec)
         choice = self._of_headers[class_name, spec]
         return self._load(choice, f"class {class_name} in the range {spec}", "the newest")
+
+    def subclasses(
+        self, class_name: str, range: str | VersionSpec = "*", package: str | None = None
+    ) -> Subclasses:
+        """List the direct and indirect subclasses of a class, without loading a package.
+
+        A version of a package counts if its own requirement can be met by a version that
+        defines the base class (specification "MuranoPL forms": a client offers the
+        implementations of a class). Pins are not considered: give a pinned version as the range.
+
+        >>> packages.subclasses("io.murano.Application").is_truncated
+        False
+
+        :param range: the range of the packages that define the class.
+        :param package: the name of these packages; by default any.
+        :raises InvalidName: if a name is not valid.
+        :raises InvalidRange: if the range is not valid.
+        :raises Unplannable: if it takes longer than planning may.
+        :raises CatalogError: if a catalogue cannot be read.
+        """
+        spec = self._parse_range(range)
+        check_full_name(class_name)
+        if package is not None:
+            check_full_name(package)
+        with self._measured(f"the subclasses of {class_name} cannot be listed"):
+            return subclass_search.search(
+                self._catalogs,
+                class_name,
+                spec,
+                package,
+                self._max_subclasses,
+                self._plan_seconds,
+            )
 
     @property
     def catalogs(self) -> Sequence[Catalog]:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
+from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 
@@ -47,18 +48,6 @@ class PackageRecord(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
-
-
-class ExtendingRecord(NamedTuple):
-    """A package with direct subclasses of a class.
-
-    :ivar base: the class.
-    """
-
-    base: str
-    id: str
-    package: PackageVersion
-    subclasses: list[str]
 
 
 class DependentsRecord(NamedTuple):

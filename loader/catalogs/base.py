@@ -51,6 +51,15 @@ class Catalog(abc.ABC):
         :raises CatalogError: if the catalogue cannot be read.
         """
 
+    def releases_extending(self, class_names: Collection[str]) -> Iterable[Release]:
+        """Return all releases with direct subclasses of classes, in any order.
+
+        By default, none: such a catalogue does not know the base classes of its packages.
+
+        :raises CatalogError: if the catalogue cannot be read.
+        """
+        return ()
+
     def known(self, fqns: Collection[str]) -> Iterable[Release]:
         """Return all releases of several packages, in any order, each version once.
 

@@ -17,7 +17,7 @@ import logging
 import os
 import pathlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from oslo_config import cfg
 
@@ -79,6 +79,11 @@ class DirectoryCatalog(base.Catalog):
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
         return self._updated().by_class.get(class_name, ())
+
+    def releases_extending(self, class_names: Collection[str]) -> Iterable[Release]:
+        index = self._updated()
+        found = (release for name in class_names for release in index.by_base.get(name, ()))
+        return base.one_of_each(found)
 
     def known(self, fqns: Iterable[str]) -> Iterable[Release]:
         index = self._updated()
@@ -162,6 +167,7 @@ class _Index:
     def __init__(self, candidates: Iterable[_Candidate]) -> None:
         self.by_fqn: dict[str, list[Release]] = {}
         self.by_class: dict[str, list[Release]] = {}
+        self.by_base: dict[str, list[Release]] = {}
         self.problems: dict[pathlib.Path, str] = {}
         used: dict[PackageVersion, Release] = {}
         for release in (found.release for found in candidates if found.release):
@@ -174,6 +180,8 @@ class _Index:
             self.by_fqn.setdefault(release.fqn, []).append(release)
             for name in release.classes:
                 self.by_class.setdefault(name, []).append(release)
+            for name in release.inherits:
+                self.by_base.setdefault(name, []).append(release)
 
 
 def _list(directory: pathlib.Path, root: pathlib.Path) -> _Listing:

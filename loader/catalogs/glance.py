@@ -85,6 +85,12 @@ class GlanceCatalog(PlanningCatalog):
         usable = self._of_project(self._listed({}))
         return base.newest_first(r for r in usable if class_name in r.classes)
 
+    def releases_extending(self, class_names: Collection[str]) -> Collection[Release]:
+        # The images' properties are JSON, in which Glance finds nothing.
+        usable = self._of_project(self._listed({}))
+        names = set(class_names)
+        return [release for release in usable if names & release.inherits.keys()]
+
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
         for names in name_lists(fqns, MAX_NAME, SEPARATOR):
             quoted = ",".join(f'"{name}"' for name in names)

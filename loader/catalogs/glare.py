@@ -25,6 +25,9 @@ from loader.transport.sessions import Scope
 ARTIFACTS_PATH = f"/artifacts/{fields.TYPE_NAME}"
 # Artifacts in one page of a list.
 _PAGE = 100
+_MAX_CLASS_NAME = 255
+# Values of one filter; a request may have 300 of all filters.
+_MAX_VALUES = 200
 
 
 class GlareCatalog(PlanningCatalog):
@@ -45,6 +48,12 @@ class GlareCatalog(PlanningCatalog):
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
         return self._releases([("class_definitions", f"eq:{class_name}")])
+
+    def releases_extending(self, class_names: Collection[str]) -> Iterator[Release]:
+        for names in name_lists(class_names, _MAX_CLASS_NAME, "%2C"):
+            for start in range(0, len(names), _MAX_VALUES):
+                some = names[start : start + _MAX_VALUES]
+                yield from self._releases([("inherits", f"in:{','.join(some)}")])
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
         for names in name_lists(fqns, fields.MAX_NAME, "%2C"):

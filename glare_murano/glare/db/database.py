@@ -8,14 +8,9 @@ from typing import Literal, NamedTuple
 from sqlalchemy.engine import Connection
 
 from glare_murano.glare.db import queries
+from glare_murano.inheritance import ExtendingRecord
 from glare_murano.resolver import PackageVersion
-from glare_murano.service.database import (
-    DependentsRecord,
-    ExtendingRecord,
-    PackageMetadata,
-    PackageRecord,
-    Viewer,
-)
+from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
 
 
 class GlareDatabase(NamedTuple):

@@ -21,15 +21,10 @@ from glare.db.sqlalchemy import models
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
+from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
-from glare_murano.service.database import (
-    DependentsRecord,
-    ExtendingRecord,
-    PackageMetadata,
-    PackageRecord,
-    Viewer,
-)
+from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
 
 # SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000

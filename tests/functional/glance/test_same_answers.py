@@ -3,6 +3,7 @@
 """The same packages in Glance and in Glare give the same answers, word for word."""
 
 import io
+import pathlib
 import tarfile
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 
 from glare_murano import images as form
+from glare_murano.wire import versions_to_json
+from loader import DirectoryCatalog, GlareCatalog, PackageLoader
 from tests import packages
 from tests.functional.client import ARCHIVES, SUBCLASSES, Client, message
 from tests.functional.glance import stored
+from tests.functional.glance.conftest import Catalogs
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
 
@@ -118,6 +122,56 @@ def test_subclasses(both: tuple[Client, ImageClient, dict[str, str]], parameters
 
     assert found.status_code == expected.status_code
     assert found.json() == expected.json()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"class": "io.murano.Object"},
+        {"class": "org.db.Db"},
+        {"class": "org.db.Db", "version": ">=2"},
+        {"class": "org.db.Db", "version": "1.0.0", "package": "org.db"},
+        {"class": "org.db.Db", "package": "org.other"},
+        {"class": "org.none.Thing"},
+    ],
+)
+def test_subclasses_by_the_loader(
+    both: tuple[Client, ImageClient, dict[str, str]],
+    catalog_of: Catalogs,
+    tmp_path: pathlib.Path,
+    parameters: Any,
+) -> None:
+    """Also from directories, and if half of the packages lie in another catalogue."""
+    glare, _, _ = both
+    folders = [tmp_path / "all", tmp_path / "some", tmp_path / "others"]
+    for number, ((fqn, version), (require, extends, _)) in enumerate(PACKAGES.items()):
+        for folder in (folders[0], folders[1 + number % 2]):
+            folder.mkdir(exist_ok=True)
+            data = _archive(fqn, version, require, extends)
+            (folder / f"{fqn}-{version}.zip").write_bytes(data)
+    expected = glare.query(SUBCLASSES, parameters).json()["subclasses"]
+    of_glare = GlareCatalog(glare.session(), endpoint=glare.url, project_id=PROJECT)
+    of_glance = catalog_of(PROJECT)
+    whole, *halves = map(DirectoryCatalog, folders)
+
+    for catalogs in ([of_glare], [of_glance], [whole], halves, [halves[0], of_glare, of_glance]):
+        for maximum in (100, 2):
+            with PackageLoader(catalogs, tmp_path / "cache", max_subclasses=maximum) as loader:
+                answer = loader.subclasses(
+                    parameters["class"],
+                    parameters.get("version", "*"),
+                    parameters.get("package"),
+                )
+            found = [
+                {
+                    "class": subclass.name,
+                    "extends": list(subclass.extends),
+                    "packages": versions_to_json(subclass.packages),
+                }
+                for subclass in answer.found
+            ]
+            assert found == expected[:maximum]
+            assert answer.is_truncated == (len(expected) > maximum)
 
 
 def test_the_package_of_a_query_and_an_unknown_one(

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All direct and indirect subclasses of a class, by the packages that define them.
+
+A class of another package is a base only if the package requires a version of the other
+package that has the class, as in the engine: names resolve in direct requirements. Servers
+and the loader share this module, so both give the same answers.
+"""
+
+import collections
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from typing import NamedTuple, Protocol, Self
+
+from glare_murano import resolver
+from glare_murano.package import Unplannable, Version, VersionSpec
+from glare_murano.resolver import PackageVersion
+
+
+class ExtendingRecord(NamedTuple):
+    """A package with direct subclasses of a class.
+
+    :ivar base: the class.
+    """
+
+    base: str
+    id: str
+    package: PackageVersion
+    subclasses: Collection[str]
+
+
+class Extensions(Protocol):
+    """The packages among which subclasses are found."""
+
+    def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
+        """Find packages with direct subclasses of classes."""
+
+    def find_requirements(
+        self, ids: Collection[str]
+    ) -> Mapping[str, Mapping[str, str]] | Mapping[str, Mapping[str, VersionSpec]]:
+        """Return the requirements of packages by id: FQN -> range."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Subclass:
+    """A subclass of a class.
+
+    :param name: its fully qualified name.
+    :param extends: its direct base classes within the hierarchy, sorted.
+    :param packages: FQN -> the versions that define it, the newest first.
+    """
+
+    name: str
+    extends: tuple[str, ...]
+    packages: Mapping[str, tuple[Version, ...]]
+
+    @classmethod
+    def of(cls, name: str, bases: Set[str], packages: Iterable[PackageVersion]) -> Self:
+        """Make a subclass of what a hierarchy has of it."""
+        versions = collections.defaultdict(set)
+        for package in packages:
+            versions[package.fqn].add(package.version)
+        newest = {fqn: tuple(resolver.newest_first(versions[fqn])) for fqn in sorted(versions)}
+        return cls(name, tuple(sorted(bases)), newest)
+
+
+def find_subclasses(
+    class_name: str, bases: Set[PackageVersion], extensions: Extensions, seconds: float
+) -> list[Subclass]:
+    """Find all subclasses of a class, by name.
+
+    :param bases: the packages that define the class.
+    :param seconds: the longest time of the search.
+    :raises Unplannable: after that time.
+    """
+    found = _Hierarchy(class_name, bases, extensions, seconds)
+    return [
+        Subclass.of(name, found.extends[name], found.packages[name])
+        for name in sorted(found.packages)
+    ]
+
+
+class _Hierarchy:
+    """The subclasses in some packages.
+
+    :ivar extends: subclass -> its direct base classes within the hierarchy.
+    :ivar packages: subclass -> the packages that define it.
+    """
+
+    def __init__(
+        self, class_name: str, bases: Set[PackageVersion], extensions: Extensions, seconds: float
+    ) -> None:
+        self.extends: dict[str, set[str]] = collections.defaultdict(set)
+        self.packages: dict[str, set[PackageVersion]] = collections.defaultdict(set)
+        # Package -> FQN -> range.
+        self._requirements: dict[str, Mapping[str, str | VersionSpec]] = {}
+        extending: dict[str, list[ExtendingRecord]] = {}
+        level = {class_name: set(bases)}
+        end = time.monotonic() + seconds
+        # A class comes again when another package with it is found.
+        while level:
+            if time.monotonic() > end:
+                raise Unplannable(
+                    f"listing the subclasses of {class_name} stopped at class {min(level)}, after "
+                    f"{seconds:g} seconds; request those of another class, or raise the option "
+                    f"plan_seconds"
+                )
+            extending |= _find_extending(extensions, level.keys() - extending.keys())
+            # Packages that define the base themselves need no requirement.
+            ids = {
+                each.id
+                for base, defining in level.items()
+                for each in extending[base]
+                if each.package not in defining
+            }
+            unread = ids - self._requirements.keys()
+            self._requirements |= extensions.find_requirements(unread)
+            changed = {
+                name
+                for base, defining in level.items()
+                for name in self._extend(base, extending[base], defining)
+            }
+            level = {
+                name: self.packages[name] | (bases if name == class_name else set())
+                for name in changed
+            }
+
+    def _extend(
+        self, base: str, extending: list[ExtendingRecord], defining: Set[PackageVersion]
+    ) -> Iterator[str]:
+        """Add the subclasses of a class that some packages define; yield the changed ones."""
+        can_meet = _matcher(defining)
+        for _, id_, package, subclasses in extending:
+            ranges = self._requirements.get(id_, {})
+            # A class inherits from its own package only in the same version.
+            if package in defining or any(
+                can_meet(*each) for each in ranges.items() if each[0] != package.fqn
+            ):
+                for name in subclasses:
+                    self.extends[name].add(base)
+                    if package not in self.packages[name]:
+                        self.packages[name].add(package)
+                        yield name
+
+
+def _matcher(packages: Collection[PackageVersion]) -> Callable[[str, str | VersionSpec], bool]:
+    """Return whether a requirement can be met by some packages."""
+    versions = collections.defaultdict(list)
+    for package in packages:
+        versions[package.fqn].append(package.version)
+
+    @functools.cache
+    def can_meet(fqn: str, range_: str | VersionSpec) -> bool:
+        return any(map(VersionSpec.of(range_).match, versions.get(fqn, ())))
+
+    return can_meet
+
+
+def _find_extending(
+    extensions: Extensions, base_names: Set[str]
+) -> dict[str, list[ExtendingRecord]]:
+    found: dict[str, list[ExtendingRecord]] = {name: [] for name in base_names}
+    for record in extensions.find_extending(base_names):
+        # Some databases ignore case.
+        if record.base in found:
+            found[record.base].append(record)
+    return found
