@@ -13,7 +13,8 @@ import os
 import pathlib
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import sqlalchemy
 from keystoneauth1 import session as ksa_session
@@ -46,7 +47,7 @@ _POLL_SECONDS = 0.02
 
 
 def resolving_images() -> Iterator[Figure]:
-    """Compare the closure of an application with a list call for a single image."""
+    """Compare the closure of an application with a list call for the versions of one package."""
     with contextlib.ExitStack() as stack:
         clients = {
             count: stack.enter_context(_loaded(count, all_images)) for count, all_images in SIZES
@@ -80,59 +81,51 @@ def _loaded(count: int, all_images: int) -> Iterator[ImageClient]:
 
 
 def _store_others(glance: service.Glance, count: int) -> None:
-    """Write images of virtual machines into the database, as many of each project."""
+    """Write images of virtual machines into the database, and the index for many images."""
     engine = sqlalchemy.create_engine(glance.database)
     metadata = sqlalchemy.MetaData()
     metadata.reflect(engine, only=["images", "image_properties", "image_locations"])
-    tables = metadata.tables
-    times = {"created_at": stored.NOW, "updated_at": stored.NOW, "deleted": False}
-    template = {
-        **times,
-        "status": "active",
-        "visibility": "private",
-        "container_format": "bare",
-        "disk_format": "qcow2",
-        "size": 1,
-        "os_hidden": False,
-        "min_disk": 0,
-        "min_ram": 0,
-        "protected": False,
-    }
     for start in range(0, count, _BATCH):
-        numbers = range(start, min(start + _BATCH, count))
-        rows = [
-            {
-                **template,
-                "id": str(uuid.uuid4()),
-                "name": f"image{n}",
-                "owner": catalogue.owner(n + catalogue.APPLICATION_SIZE),
-            }
-            for n in numbers
-        ]
         with engine.begin() as connection:
-            connection.execute(tables["images"].insert(), rows)
-            connection.execute(
-                tables["image_properties"].insert(),
-                [
-                    {**times, "image_id": row["id"], "name": name, "value": value}
-                    for row in rows
-                    for name, value in _PROPERTIES.items()
-                ],
-            )
-            connection.execute(
-                tables["image_locations"].insert(),
-                [
-                    {
-                        **times,
-                        "image_id": row["id"],
-                        "value": f"file:///{row['id']}",
-                        "meta_data": "{}",
-                        "status": "active",
-                    }
-                    for row in rows
-                ],
-            )
+            for table, rows in _others(range(start, min(start + _BATCH, count))).items():
+                connection.execute(metadata.tables[table].insert(), rows)
+    with engine.begin() as connection:
+        connection.exec_driver_sql((service.ETC / "glance-indexes.sql").read_text())
     engine.dispose()
+
+
+def _others(numbers: Iterable[int]) -> Mapping[str, list[dict[str, Any]]]:
+    """Return the rows of images of virtual machines by table."""
+    times = {"created_at": stored.NOW, "updated_at": stored.NOW, "deleted": False}
+    rows = [
+        {
+            **times,
+            "id": str(uuid.uuid4()),
+            "name": f"image{number}",
+            "owner": catalogue.owner(number + catalogue.APPLICATION_SIZE),
+            "status": "active",
+            "visibility": "private",
+            "container_format": "bare",
+            "disk_format": "qcow2",
+            "size": 1,
+            "os_hidden": False,
+            "min_disk": 0,
+            "min_ram": 0,
+            "protected": False,
+        }
+        for number in numbers
+    ]
+    of_images = [{**times, "image_id": row["id"]} for row in rows]
+    location = {"value": "file:///image", "meta_data": "{}", "status": "active"}
+    return {
+        "images": rows,
+        "image_properties": [
+            {**of_image, "name": name, "value": value}
+            for of_image in of_images
+            for name, value in _PROPERTIES.items()
+        ],
+        "image_locations": [{**of_image, **location} for of_image in of_images],
+    }
 
 
 def _closure(client: ImageClient) -> None:
@@ -143,14 +136,16 @@ def _closure(client: ImageClient) -> None:
 
 
 def _list(client: ImageClient) -> None:
+    """List all versions of a package, as a loader does whose Glance has no dependency queries."""
     filters = {
-        "name": APPLICATION,
+        "name": f'in:"{APPLICATION}"',
         "container_format": images.CONTAINER_FORMAT,
-        images.VERSION: catalogue.VERSIONS[0],
+        "status": images.ACTIVE,
         "os_hidden": "true",
-        "limit": "1",
+        "limit": "100",
     }
-    assert len(client.request("GET", "/v2/images", params=filters).json()["images"]) == 1
+    found = client.request("GET", "/v2/images", params=filters).json()["images"]
+    assert len(found) == len(catalogue.VERSIONS)
 
 
 def publishing_images() -> Iterator[Figure]:
