@@ -254,6 +254,30 @@ def test_a_host_without_both_is_refused(host: Host) -> None:
     assert "needs g-api, glare or murano" in host.run(*STACK, plugins="our", fails=True)
 
 
+def test_the_engine_can_take_packages_from_glance(host: Host) -> None:
+    host.run(
+        *STACK,
+        plugins="murano our",
+        MURANO_CATALOG="glance",
+        ENABLED_SERVICES="tls-proxy",
+        GLARE_MURANO_URL="",
+    )
+    assert host.murano["engine"]["packages_service"] == "glare"
+    assert host.murano["package_loader"] == {"catalogs": "directory,glance"}
+    assert host.murano["glance"] == {
+        "endpoint_type": "publicURL",
+        "cafile": "/data/ca-bundle.pem",
+    }
+    host.run("unstack", "clean", plugins="murano our")
+    assert host.murano == {"engine": {"engine_workers": "2"}}
+
+
+def test_an_unknown_catalogue_is_refused_before_anything_is_done(host: Host) -> None:
+    written = host.run(*STACK, fails=True, MURANO_CATALOG="swift")
+    assert "died: MURANO_CATALOG should be glance or glare: swift" in written
+    assert host.calls == []
+
+
 def test_it_can_be_disabled(host: Host) -> None:
     host.run(*STACK, "unstack", "clean", DISABLED_SERVICES="glare-murano")
     assert host.conf("glare.conf") == host.glare

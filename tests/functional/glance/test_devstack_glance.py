@@ -16,7 +16,16 @@ import yaml
 from glare_murano import wire
 from glare_murano.glance.configuration import configure
 from tests import packages, prerequisites, processes
-from tests.functional.devstack_host import FUNCTIONS, PLUGIN, STACK, Host, new_host, write_package
+from tests.functional.devstack_host import (
+    FUNCTIONS,
+    OTHER_PLUGINS,
+    PLUGIN,
+    PREPARED,
+    STACK,
+    Host,
+    new_host,
+    write_package,
+)
 from tests.functional.glance import service
 from tests.functional.glance.image_client import ImageClient
 
@@ -56,9 +65,6 @@ function glance_plugin {
         unstack) stop_glance ;;
     esac
 }
-
-function our_settings { source "$PLUGIN/settings"; }
-function our_plugin { source "$PLUGIN/plugin.sh" "$@"; }
 """
 
 # DevStack's own functions. Systemd, Apache, Keystone and pip are stand-ins.
@@ -129,7 +135,7 @@ delete = @
 
 
 def _glance_host(top: pathlib.Path, functions: str = FUNCTIONS + _GLANCE) -> Host:
-    host = new_host(top, functions, _OTHERS)
+    host = new_host(top, functions, OTHER_PLUGINS + _OTHERS)
     stock = prerequisites.glance().parent / "etc" / "glance"
     (top / "glance/etc/metadefs").mkdir(parents=True)
     paste = (stock / "glance-api-paste.ini").read_text()
@@ -156,6 +162,32 @@ def _run(host: Host, *phases: str, **localrc: str) -> str:
 @pytest.fixture
 def host(tmp_path: pathlib.Path) -> Host:
     return _glance_host(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "catalog", "merged"),
+    [
+        ("glance glare our", "", False),
+        ("glance glare our", "glare", False),
+        ("glance glare our", "glance", True),
+        ("glance our", "glance", True),
+    ],
+)
+def test_the_catalogue_decides_whether_glance_is_changed(
+    tmp_path: pathlib.Path, plugins: str, catalog: str, *, merged: bool
+) -> None:
+    host = _glance_host(tmp_path)
+    host.run(*PREPARED, plugins=plugins, MURANO_CATALOG=catalog)
+    assert (host.top / "etc/glance/policy.d").exists() == merged
+    assert (f"setup_develop {PLUGIN.parent} glance,cli" in host.calls) == merged
+    is_glare = "glare" in plugins
+    assert is_glare == (host.top / "etc/glare/policy.d/glare-murano.yaml").exists()
+
+
+def test_a_host_without_glance_and_glare_is_refused(tmp_path: pathlib.Path) -> None:
+    host = _glance_host(tmp_path)
+    written = host.run(*STACK, plugins="our", fails=True, MURANO_CATALOG="glance")
+    assert "needs g-api, glare or murano" in written
 
 
 class TestStack:
