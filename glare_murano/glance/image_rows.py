@@ -212,10 +212,11 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
     """Write a property of an image that is locked."""
     now = _now()
     is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
-    values = {"value": value, "deleted": False, "deleted_at": None, "updated_at": now}
+    # MariaDB may find a property of the owner's here whose name it does not tell apart.
+    values = {"name": name, "value": value, "deleted": False, "deleted_at": None, "updated_at": now}
     updated = connection.execute(sa.update(_properties).where(is_property).values(values))
     if not updated.rowcount:
-        row = {**values, "image_id": image_id, "name": name, "created_at": now}
+        row = {**values, "image_id": image_id, "created_at": now}
         connection.execute(sa.insert(_properties).values(row))
     _touch(connection, image_id)
 

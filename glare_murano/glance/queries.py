@@ -7,6 +7,9 @@ joins or returns more. A level of a plan takes three statements, and another one
 are shared. Values for look-ups are parameters, so that SQLAlchemy compiles each statement
 once.
 
+MariaDB takes ``muráno_published`` for ``murano_published``, and anybody may write the former:
+so the names of properties are compared again here.
+
 A package counts by the rule of ``images.is_release``: an image whose owner, name or version
 does not lead to its id is not found.
 """
@@ -161,7 +164,7 @@ class GlanceDatabase:
     def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
         """Return a property of images, by id."""
         rows = self._look_up(_VALUES, ids, property=name)
-        return {row.image_id: row.value for row in rows}
+        return {row.image_id: row.value for row in rows if row.name == name}
 
     def _listed(
         self, name: str, wanted: set[str], statement: Any
@@ -178,7 +181,7 @@ class GlanceDatabase:
             has_name = (_properties.c.value.contains(f'"{n}"', autoescape=True) for n in wanted)
             matching = matching.where(sa.or_(*has_name))
         found = self._connection.execute(matching, {"property": name}).all()
-        values = {row.image_id: row.value for row in found}
+        values = {row.image_id: row.value for row in found if row.name == name}
         rows = self._look_up(statement, values, package=None, project=self.viewer.project_id or "")
         for record in self._records(rows):
             if record.status == images.ACTIVE:
@@ -189,7 +192,7 @@ class GlanceDatabase:
         rows = list(rows)
         members = self._find_members(row.id for row in rows if row.visibility == _SHARED)
         for row in rows:
-            version = _version(row.version)
+            version = _version(row.version) if row.version_name == images.VERSION else None
             if version and images.image_id(row.owner, row.name, version) == row.id:
                 yield PackageRecord(
                     row.id,
@@ -213,7 +216,8 @@ def _status(row: Row) -> str:
     """Return the status of a package, as Glare has it: not all that is active is published."""
     if row.status != images.ACTIVE:
         return images.DEACTIVATED
-    return images.ACTIVE if row.published else "drafted"
+    is_published = row.published and row.published_name == images.PUBLISHED
+    return images.ACTIVE if is_published else "drafted"
 
 
 # Most packages have the same versions.
@@ -251,7 +255,9 @@ _COLUMNS = (
     _images.c.owner,
     _images.c.visibility,
     _images.c.status,
+    _version_table.c.name.label("version_name"),
     _version_table.c.value.label("version"),
+    _published_table.c.name.label("published_name"),
     _published_table.c.value.label("published"),
 )
 # The packages of the catalogue whose archive was imported.
@@ -316,7 +322,7 @@ _PUBLIC = _PACKAGES.where(_among(_images.c.name), _images.c.visibility == "publi
 _BY_ID = _PACKAGES.where(_among(_images.c.id))
 
 # A property of all imported packages.
-_LISTS = sa.select(_properties.c.image_id, _properties.c.value).where(
+_LISTS = sa.select(_properties.c.image_id, _properties.c.name, _properties.c.value).where(
     _properties.c.image_id == _images.c.id,
     _properties.c.name == sa.bindparam("property"),
     _properties.c.deleted == sa.false(),
@@ -325,7 +331,7 @@ _LISTS = sa.select(_properties.c.image_id, _properties.c.value).where(
     _images.c.deleted == sa.false(),
 )
 
-_VALUES = sa.select(_properties.c.image_id, _properties.c.value).where(
+_VALUES = sa.select(_properties.c.image_id, _properties.c.name, _properties.c.value).where(
     _among(_properties.c.image_id),
     _properties.c.name == sa.bindparam("property"),
     _properties.c.deleted == sa.false(),

@@ -206,3 +206,52 @@ def test_dependents_and_subclasses_are_found(site: service.Glance, fqn: str) -> 
     refused = client.delete(rows[0].id)
     assert refused.status_code == 409
     assert f"{extending} 1.0.0 ({base} 1)" in refused.text
+
+
+@pytest.mark.parametrize(
+    "name", ["mur\u00e1no", "\u200bmurano", "\uff4durano"], ids=["accent", "no width", "wide"]
+)
+def test_a_property_that_a_database_takes_for_another_publishes_nothing(
+    site: service.Glance, fqn: str, name: str
+) -> None:
+    client, _ = _clients(site, "lookalikes", "member,reader", 2)
+    draft = stored.package(
+        packages.package(fqn, Require={"io.murano": "*", f"{fqn}.missing": "1"}), "lookalikes"
+    )
+    stored.store(site, [draft])
+    _delete_property(site, draft.id, form.PUBLISHED)
+
+    assert client.set(draft.id, f"{name}_published", "x", "add").status_code == 200
+    assert client.set(draft.id, f"{name}_yanked", "x", "add").status_code == 200
+
+    found = client.resolve(requirements={fqn: "*"}).json()
+    assert found["releases"] == []
+    assert client.resolve(objects=[{"class": f"{fqn}.Thing"}]).json()["releases"] == []
+    assert client.publications(draft.id).status_code == 409
+
+
+def test_a_package_with_such_properties_can_be_published_and_yanked(
+    site: service.Glance, fqn: str
+) -> None:
+    client, _ = _clients(site, "lookalikes", "member,reader", 2)
+    draft = stored.package(packages.package(fqn, Require={"io.murano": "*"}), "lookalikes")
+    stored.store(site, [draft])
+    _delete_property(site, draft.id, form.PUBLISHED)
+    for name in (form.PUBLISHED, form.YANKED):
+        assert client.set(draft.id, name.replace("a", "\u00e1"), "x", "add").status_code == 200
+
+    assert client.publications(draft.id).status_code == 200
+    assert form.is_release(client.show(draft.id))
+    (release,) = client.resolve(requirements={fqn: "1"}).json()["releases"][:1]
+    assert not release.get("yanked")
+    assert client.yank(draft.id, "a reason").status_code == 200
+    assert client.show(draft.id)[form.YANKED] == "a reason"
+
+
+def _delete_property(site: service.Glance, image_id: str, name: str) -> None:
+    engine = sqlalchemy.create_engine(site.database)
+    table = sqlalchemy.table("image_properties", *map(sqlalchemy.column, ("image_id", "name")))
+    with engine.begin() as connection:
+        is_this = sqlalchemy.and_(table.c.image_id == image_id, table.c.name == name)
+        connection.execute(sqlalchemy.delete(table).where(is_this))
+    engine.dispose()
