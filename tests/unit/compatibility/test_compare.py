@@ -219,6 +219,18 @@ def test_every_rule_has_a_code_and_a_text_and_is_in_the_documentation() -> None:
     assert sorted(prefixes) == sorted({rule.split("-")[0] for rule in Rule})
 
 
+def test_the_guideline_names_rules_of_the_part_that_it_describes() -> None:
+    page = (ROOT / "doc/source/user/versioning.rst").read_text()
+    sections = re.split(r"^(Major|Minor|Patch): .*$", page, flags=re.MULTILINE)
+    named = {
+        part: re.findall(r"``([a-z]+-[a-z-]+)``", text)
+        for part, text in zip(sections[1::2], sections[2::2], strict=True)
+    }
+    assert list(map(bool, named.values())) == [True, True, False]
+    for part, codes in named.items():
+        assert {Rule(code).part.name for code in codes} <= {part.upper()}
+
+
 def test_yaql_is_imported_for_changed_contracts_only_and_named_if_missing() -> None:
     code = """
 import sys
