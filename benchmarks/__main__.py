@@ -17,6 +17,7 @@ from benchmarks import (
     glance,
     glare,
     loading,
+    murano_listing,
     package,
     planning,
     scaling,
@@ -34,6 +35,7 @@ BENCHMARKS = (
     *forms.BENCHMARKS,
     *scaling.BENCHMARKS,
     *commands.BENCHMARKS,
+    *murano_listing.BENCHMARKS,
 )
 REPORT = pathlib.Path("build", "bench.json")
 
