@@ -3,7 +3,7 @@
 """The SQL statements over Glance's tables that find packages; see ``service.database``.
 
 The tables are declared here with the few columns that are read, so that no statement
-joins or returns more. A level of a plan takes three statements, and another one if packages
+joins or returns more. A level of a plan takes two statements, and another one if packages
 are shared. Values for look-ups are parameters, so that SQLAlchemy compiles each statement
 once.
 
@@ -27,6 +27,7 @@ from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import GlareMuranoError, Version, parse_version
 from glare_murano.resolver import PackageVersion
 from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
+from glare_murano.service.source import Remembered
 
 # SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000
@@ -40,6 +41,7 @@ _images = sa.table(
     "images",
     *map(sa.column, ("id", "name", "owner", "visibility", "status", "container_format", "size")),
     sa.column("deleted", _FLAG),
+    sa.column("created_at"),
 )
 _members = sa.table(
     "image_members", *map(sa.column, ("image_id", "member", "status")), sa.column("deleted", _FLAG)
@@ -47,6 +49,10 @@ _members = sa.table(
 _properties = sa.table(
     "image_properties", *map(sa.column, ("image_id", "name", "value")), sa.column("deleted", _FLAG)
 )
+
+# The metadata of published packages never changes. An id can be used again after a purge of
+# deleted images: the time of the creation tells the images apart.
+_REMEMBERED = Remembered()
 
 _ACCEPTED = "accepted"
 _SHARED = "shared"
@@ -61,6 +67,10 @@ class GlanceDatabase:
         self._connection = connection
         # Package -> the active packages that require it, with their ranges.
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
+        # What was found with the packages: id -> why it is yanked.
+        self._yanked: dict[str, str] = {}
+        # Id -> the key of a published package in ``_REMEMBERED``.
+        self._keys: dict[str, str] = {}
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
@@ -87,6 +97,13 @@ class GlanceDatabase:
 
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
         """Return the metadata of packages."""
+        keys = {id_: self._keys.get(id_, "") for id_ in ids}
+        known = _REMEMBERED.find(keys.values())
+        found = self._read_metadata(id_ for id_, key in keys.items() if key not in known)
+        _REMEMBERED.add({keys[id_]: each for id_, each in found.items() if keys[id_]})
+        return {**{id_: known[key] for id_, key in keys.items() if key in known}, **found}
+
+    def _read_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         sizes = {}
         for row in self._look_up(_METADATA, ids):
@@ -110,7 +127,10 @@ class GlanceDatabase:
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the reasons of yanks."""
-        return {id_: reason for id_, reason in self._values(images.YANKED, ids).items() if reason}
+        wanted = set(ids)
+        unknown = wanted - self._yanked.keys()
+        read = {**self._yanked, **self._values(images.YANKED, unknown)}
+        return {id_: read[id_] for id_ in wanted if read.get(id_)}
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Find the packages that define classes."""
@@ -194,6 +214,10 @@ class GlanceDatabase:
         for row in rows:
             version = _version(row.version) if row.version_name == images.VERSION else None
             if version and images.image_id(row.owner, row.name, version) == row.id:
+                is_yanked = row.yanked and row.yanked_name == images.YANKED
+                self._yanked[row.id] = row.yanked if is_yanked else ""
+                if _is_published(row):
+                    self._keys[row.id] = f"{row.id} {row.created_at}"
                 yield PackageRecord(
                     row.id,
                     row.name,
@@ -216,8 +240,11 @@ def _status(row: Row) -> str:
     """Return the status of a package, as Glare has it: not all that is active is published."""
     if row.status != images.ACTIVE:
         return images.DEACTIVATED
-    is_published = row.published and row.published_name == images.PUBLISHED
-    return images.ACTIVE if is_published else "drafted"
+    return images.ACTIVE if _is_published(row) else "drafted"
+
+
+def _is_published(row: Row) -> bool:
+    return bool(row.published) and row.published_name == images.PUBLISHED
 
 
 # Most packages have the same versions.
@@ -248,6 +275,7 @@ def _property(name: str, alias: str) -> tuple[Any, Any]:
 
 _version_table, _has_version = _property(images.VERSION, "version")
 _published_table, _has_published = _property(images.PUBLISHED, "published")
+_yanked_table, _is_yanked = _property(images.YANKED, "yanked")
 
 _COLUMNS = (
     _images.c.id,
@@ -259,12 +287,17 @@ _COLUMNS = (
     _version_table.c.value.label("version"),
     _published_table.c.name.label("published_name"),
     _published_table.c.value.label("published"),
+    _yanked_table.c.name.label("yanked_name"),
+    _yanked_table.c.value.label("yanked"),
+    _images.c.created_at,
 )
 # The packages of the catalogue whose archive was imported.
 _PACKAGES = (
     sa.select(*_COLUMNS)
     .select_from(
-        _images.join(_version_table, _has_version).outerjoin(_published_table, _has_published)
+        _images.join(_version_table, _has_version)
+        .outerjoin(_published_table, _has_published)
+        .outerjoin(_yanked_table, _is_yanked)
     )
     .where(_images.c.container_format == images.CONTAINER_FORMAT, _images.c.deleted == sa.false())
 )
