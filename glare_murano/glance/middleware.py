@@ -120,7 +120,7 @@ def list_subclasses(req: webob.Request) -> webob.Response:
     parameters = subclasses.read_parameters(req)
     with internals.reading() as connection:
         database = GlanceDatabase(connection, callers.of(req).viewer)
-        page = subclasses.find(req, parameters, database, SETTINGS.plan_seconds)
+        page = subclasses.find(req, parameters, database, SETTINGS)
     return webob.Response(json=page)
 
 

@@ -22,6 +22,13 @@ OPTIONS = [
         "subclasses, may take, in seconds. After that the query is refused, with the package or "
         "class where it stopped.",
     ),
+    cfg.IntOpt(
+        "max_subclasses",
+        min=1,
+        default=1000,
+        help="The largest number of subclasses of a class in one page of the answer. A link leads "
+        "to the next page.",
+    ),
     # The packages that engines provide: extension plug-ins, which are not published.
     cfg.ListOpt(
         "provided_packages",
@@ -50,6 +57,11 @@ class Settings:
     def plan_seconds(self) -> float:
         """The longest time of a plan."""
         return float(self["plan_seconds"])
+
+    @property
+    def max_subclasses(self) -> int:
+        """The largest number of subclasses in a page."""
+        return int(self["max_subclasses"])
 
     def provided(self) -> Mapping[str, Collection[Version]]:
         """Return the versions that engines provide, by FQN.

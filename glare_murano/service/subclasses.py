@@ -20,6 +20,7 @@ from glare_murano.resolver import PackageVersion
 from glare_murano.service import http_requests, schemas
 from glare_murano.service.database import Database
 from glare_murano.service.refusals import bad_request
+from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 
 _MAX_LIMIT = 1000
@@ -58,20 +59,20 @@ def read_parameters(req: webob.Request) -> dict[str, Any]:
 
 
 def find(
-    req: webob.Request, parameters: Mapping[str, Any], database: Database, seconds: float
+    req: webob.Request, parameters: Mapping[str, Any], database: Database, settings: Settings
 ) -> dict[str, Any]:
     """Return a page of the subclasses of a class, with their packages, as JSON.
 
-    :param seconds: the longest time of the search.
+    :param settings: the longest time of the search, and the largest page.
     :raises RefusedRequest: after that time.
     """
     bases = _find_bases(CatalogSource(database, wire.Query()), parameters)
     try:
-        found = find_subclasses(parameters["class"], bases, database, seconds)
+        found = find_subclasses(parameters["class"], bases, database, settings.plan_seconds)
     except Unplannable as error:
         raise bad_request(str(error)) from error
     rest = [subclass for subclass in found if subclass.name > parameters.get("marker", "")]
-    page = rest[: parameters.get("limit", _DEFAULT_LIMIT)]
+    page = rest[: min(parameters.get("limit", _DEFAULT_LIMIT), settings.max_subclasses)]
     body = {"class": parameters["class"], "subclasses": list(map(_to_json, page))}
     if len(page) < len(rest):
         query = [(name, value) for name, value in req.GET.items() if name != "marker"]

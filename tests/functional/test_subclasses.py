@@ -114,6 +114,17 @@ def test_a_page_says_where_it_ends_and_leads_to_the_next(glare: Client, base: st
     assert set(_subclasses(glare, base, marker="org.a.C3")) == {"org.a.C4"}
 
 
+def test_the_operator_limits_pages(
+    glare: Client, base: str, set_option: Callable[[str, object], None]
+) -> None:
+    _publish(glare, "org.a", "1.0.0", {f"C{number}": base for number in range(3)})
+    set_option("max_subclasses", 2)
+
+    page = glare.query(SUBCLASSES, {"class": base, "limit": "100"}).json()
+    assert [each["class"] for each in page["subclasses"]] == ["org.a.C0", "org.a.C1"]
+    assert "marker=org.a.C1" in page["next"]
+
+
 def test_classes_that_inherit_from_each_other_end(glare: Client, base: str) -> None:
     _publish(glare, "org.a", "1.0.0", {"One": base})
     two = glare.create("org.b", "1.0.0").json()["id"]

@@ -31,5 +31,5 @@ def list_subclasses(req: webob.Request) -> webob.Response:
     viewer = policies.viewer_of(req.context)
     with queries.snapshot() as connection:
         database = GlareDatabase(connection, viewer)
-        page = subclasses.find(req, parameters, database, SETTINGS.plan_seconds)
+        page = subclasses.find(req, parameters, database, SETTINGS)
     return webob.Response(json=page)
