@@ -52,7 +52,9 @@ def test_the_python_examples_run(
 
     for document in documents:
         for configuration in _blocks(document, "ini"):
-            pathlib.Path("loader.conf").write_text(adapted(configuration))
+            # Another block is for a cloud with Keystone and Glance.
+            if SERVER in configuration:
+                pathlib.Path("loader.conf").write_text(adapted(configuration))
     names: dict[str, object] = {}
     for document in documents:
         for block in _blocks(document, "python"):
