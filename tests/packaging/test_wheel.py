@@ -39,6 +39,7 @@ SAMPLES = {
     "murano.conf",
     "murano-glare-engine.service",
     "murano-options.conf",
+    "murano-paste.ini",
 }
 # The distributions that an installation without an extra must not need.
 SERVICES = {"glance", "glare", "murano", "eventlet", "sqlalchemy", "glanceclient"}
