@@ -73,4 +73,6 @@ def call_static(
 
 def schemas(class_name: str, version: str | None = None) -> Any:
     """Return the schemas of a class and of its model builders."""
-    return murano_engine.SchemaEndpoint.generate_schema(OWNER, class_name, class_version=version)
+    return murano_engine.SchemaEndpoint.generate_schema(
+        OWNER, class_name=class_name, class_version=version
+    )

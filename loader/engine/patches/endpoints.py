@@ -24,25 +24,14 @@ def refuse_invalid_requests() -> None:
     generate_schema = engine.SchemaEndpoint.generate_schema
     call_static_action = engine.StaticActionEndpoint.call_static_action
 
-    def generate(
-        context: Any,
-        class_name: str,
-        method_names: Any = None,
-        class_version: str | None = None,
-        package_name: str | None = None,
-    ) -> Any:
+    # murano-api names the arguments.
+    def generate(context: Any, *args: Any, class_name: str, **kwargs: Any) -> Any:
         try:
-            _check(class_name, class_version, package_name)
+            _check(class_name, kwargs.get("class_version"), kwargs.get("package_name"))
         except GlareMuranoError as error:
             raise ValueError(str(error)) from error
         try:
-            return generate_schema(
-                context,
-                class_name,
-                method_names,
-                class_version=class_version,
-                package_name=package_name,
-            )
+            return generate_schema(context, *args, class_name=class_name, **kwargs)
         except exceptions.NoMethodFound as error:
             raise LookupError(f"class {class_name}: {error}") from error
 
