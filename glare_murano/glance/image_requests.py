@@ -9,13 +9,14 @@ packages, and requests that Glance will refuse, pass unchanged.
 
 import json
 import re
+from http import HTTPStatus
 from typing import Any
 
 import webob
 from oslo_log import log as logging
 from webob import dec
 
-from glare_murano import wire
+from glare_murano import images, wire
 from glare_murano.glance import callers, internals, publications
 from glare_murano.glance.image_rows import ImageRow
 from glare_murano.glance.queries import GlanceDatabase
@@ -26,6 +27,9 @@ from glare_murano.service.refusals import RefusedRequest
 LOG = logging.getLogger(__name__)
 
 _PATH = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)(?:/actions/(deactivate|reactivate))?/?\Z")
+_IMAGE = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)")
+# The ids of packages, as ``images.image_id`` writes them.
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Attributes by which a package is found.
 _IDENTITY = {"name", "owner"}
 _PATCH = "application/openstack-images-v2."
@@ -45,14 +49,30 @@ class ImageRequestFilter:
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on."""
-        found = _PATH.match(req.path_info)
+        found, image = _PATH.match(req.path_info), _IMAGE.match(req.path_info)
         try:
+            if image:
+                _check_spelling(image[1])
             if found and (changes := _changes(req, found[2])):
                 _check(req, found[1], changes)
         except RefusedRequest as refusal:
             LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
             return _answer(refusal)
         return req.get_response(self._application)
+
+
+def _check_spelling(image_id: str) -> None:
+    """Check that a package has the very id of a request.
+
+    MariaDB finds it in capitals as well, and files are stored under the id of the request.
+
+    :raises RefusedRequest: if it has not.
+    """
+    if _ID.fullmatch(image_id):
+        return
+    image = internals.find_image(image_id)
+    if image and image.container_format == images.CONTAINER_FORMAT and image.id != image_id:
+        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"No image found with ID {image_id}")
 
 
 def _answer(refusal: RefusedRequest) -> webob.Response:

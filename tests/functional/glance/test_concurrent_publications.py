@@ -5,6 +5,7 @@
 import concurrent.futures
 import itertools
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -246,6 +247,31 @@ def test_a_package_with_such_properties_can_be_published_and_yanked(
     assert not release.get("yanked")
     assert client.yank(draft.id, "a reason").status_code == 200
     assert client.show(draft.id)[form.YANKED] == "a reason"
+
+
+def test_a_package_is_not_found_by_its_id_in_capitals(site: service.Glance, fqn: str) -> None:
+    rows = [
+        stored.package(packages.package(name, Require={"io.murano": "*", **require}), "capitals")
+        for name, require in ((fqn, {}), (f"{fqn}.requiring", {fqn: "1"}))
+    ]
+    stored.store(site, rows)
+    client, _ = _clients(site, "capitals", "member,reader", 2)
+    draft = client.create(f"{fqn}.draft").json()["id"]
+    machine = client.create("server", id=str(uuid.uuid4()), container_format="bare").json()["id"]
+
+    for refused in (
+        client.delete(rows[0].id.upper()),
+        client.request("POST", f"/v2/images/{rows[0].id.upper()}/actions/deactivate"),
+        client.set(rows[0].id.upper(), "name", "org.renamed"),
+        client.put(draft.upper(), b"data"),
+    ):
+        assert refused.status_code == 404
+    assert form.is_release(client.show(rows[0].id))
+    assert not (site.staging / draft.upper()).exists()
+    # Any other image is found as Glance finds it.
+    is_found = site.database.startswith("mysql")
+    found = client.request("GET", f"/v2/images/{machine.upper()}").status_code
+    assert found == (200 if is_found else 404)
 
 
 def _delete_property(site: service.Glance, image_id: str, name: str) -> None:
