@@ -184,10 +184,28 @@ def _decoded(name: str, value: object) -> Any:
     """
     if name not in _ENCODED:
         return value
-    found = decode(str(value), name)
-    items = wire.sequence(found) if name in _LISTS else wire.mapping(found).values()
+    return strings(str(value), name, list if name in _LISTS else dict)
+
+
+def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    """Read the list of strings, or the mapping to strings, of a property.
+
+    :raises glare_murano.wire.Malformed: if it has another form.
+    """
+    found = decode(text, name)
+    items = wire.sequence(found) if kind is list else wire.mapping(found).values()
     if not all(isinstance(item, str) for item in items):
         raise wire.Malformed(f"{name}: expected strings")
+    return found
+
+
+def requirements(text: str) -> dict[str, str]:
+    """Read the property of the requirements: FQN -> range, as written.
+
+    :raises glare_murano.package.GlareMuranoError: if it has another form.
+    """
+    found: dict[str, str] = strings(text, REQUIREMENTS, dict)
+    wire.ranges_from_json(found)
     return found
 
 

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
+from glare_murano.package import GlareMuranoError
 from glare_murano.service.refusals import conflict
-from glare_murano.wire import ranges_from_json
 
 _FLAG = sa.Boolean()
 # Attributes that policies may read.
@@ -90,10 +90,16 @@ class ImageRow:
 
     @property
     def requirements(self) -> dict[str, str]:
-        """The requirements of the package: FQN -> range."""
-        text = self.properties.get(images.REQUIREMENTS, "{}")
-        content = images.decode(text, images.REQUIREMENTS)
-        return {fqn: spec.text for fqn, spec in ranges_from_json(content).items()}
+        """The requirements of the package: FQN -> range.
+
+        :raises RefusedRequest: if they are not what the import plug-in writes.
+        """
+        try:
+            return images.requirements(self.properties.get(images.REQUIREMENTS, "{}"))
+        except GlareMuranoError as error:
+            raise conflict(
+                f"{self} ({self.id}): {error}; publish another version, from its archive"
+            ) from error
 
     @property
     def is_published(self) -> bool:

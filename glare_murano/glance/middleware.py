@@ -14,12 +14,13 @@ from typing import Any
 
 import webob
 from oslo_log import log as logging
+from sqlalchemy.engine import Connection
 from webob import dec
 
 from glare_murano import images, wire
 from glare_murano.glance import archives, callers, internals, options, publications, yanks
 from glare_murano.glance.callers import SETTINGS
-from glare_murano.glance.queries import GlanceDatabase
+from glare_murano.glance.queries import GlanceDatabase, UnreadablePackages
 from glare_murano.package.errors import shown
 from glare_murano.service import (
     dependencies,
@@ -29,6 +30,7 @@ from glare_murano.service import (
     schemas,
     subclasses,
 )
+from glare_murano.service.database import Viewer
 from glare_murano.service.refusals import RefusedRequest
 
 LOG = logging.getLogger(__name__)
@@ -110,9 +112,21 @@ def resolve(req: webob.Request) -> webob.Response:
     if query.package is not None:
         callers.of(req).check_archive(query.package)
     with internals.reading() as connection:
-        database = GlanceDatabase(connection, callers.of(req).viewer)
-        answer = dependencies.resolve(query, database, SETTINGS)
+        answer = _resolve(connection, callers.of(req).viewer, query)
     return webob.Response(json=answer)
+
+
+def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[str, Any]:
+    """Resolve a query without the packages that cannot be read."""
+    left_out: set[str] = set()
+    # It ends, since what is left out is not found again.
+    while True:
+        database = GlanceDatabase(connection, viewer, left_out)
+        try:
+            return dependencies.resolve(query, database, SETTINGS)
+        except UnreadablePackages as error:
+            LOG.warning("A query is answered without some packages: %s", error)
+            left_out |= error.ids
 
 
 def list_subclasses(req: webob.Request) -> webob.Response:
@@ -136,9 +150,12 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
 
 def _unmount(req: webob.Request) -> None:
     """Give a request the whole path that Paste has divided."""
-    if req.script_name.endswith(_MOUNT):
-        req.script_name = req.script_name.removesuffix(_MOUNT)
-        req.path_info = _MOUNT + req.path_info
+    # The path may not be UTF-8, which webob would not read.
+    environ = req.environ
+    mounted_at = environ.get("SCRIPT_NAME", "")
+    if mounted_at.endswith(_MOUNT):
+        environ["SCRIPT_NAME"] = mounted_at.removesuffix(_MOUNT)
+        environ["PATH_INFO"] = _MOUNT + environ["PATH_INFO"]
 
 
 def _check(req: webob.Request) -> None:

@@ -15,19 +15,23 @@ does not lead to its id is not found.
 """
 
 import collections
+import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from typing import Any, Literal
 
 import sqlalchemy as sa
+from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
-from glare_murano import images
+from glare_murano import images, wire
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import GlareMuranoError, Version, parse_version
 from glare_murano.resolver import PackageVersion
 from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
 from glare_murano.service.source import Remembered
+
+LOG = logging.getLogger(__name__)
 
 # SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000
@@ -59,11 +63,32 @@ _SHARED = "shared"
 _COMMUNITY = "community"
 
 
+class UnreadablePackages(Exception):
+    """Packages whose properties are not what the import plug-in writes.
+
+    Only somebody with access to the database, or a cloud without the property protections, can
+    bring them about. A query is answered without them.
+
+    :ivar ids: of their images.
+    """
+
+    def __init__(self, ids: set[str]) -> None:
+        super().__init__(f"the properties of these images are not valid: {', '.join(sorted(ids))}")
+        self.ids = ids
+
+
 class GlanceDatabase:
     """Glance's packages for one viewer, in the transaction of a connection."""
 
-    def __init__(self, connection: Connection, viewer: Viewer) -> None:
+    def __init__(
+        self, connection: Connection, viewer: Viewer, left_out: Collection[str] = ()
+    ) -> None:
+        """Prepare the queries.
+
+        :param left_out: ids of packages that are not found; see ``UnreadablePackages``.
+        """
         self.viewer = viewer
+        self._left_out = left_out
         self._connection = connection
         # Package -> the active packages that require it, with their ranges.
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
@@ -96,34 +121,39 @@ class GlanceDatabase:
                 yield record
 
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the metadata of packages."""
+        """Return the metadata of packages.
+
+        :raises UnreadablePackages: if that of some cannot be read.
+        """
         keys = {id_: self._keys.get(id_, "") for id_ in ids}
         known = _REMEMBERED.find(keys.values())
-        found = self._read_metadata(id_ for id_, key in keys.items() if key not in known)
+        found = self._read_metadata({id_ for id_, key in keys.items() if key not in known})
         _REMEMBERED.add({keys[id_]: each for id_, each in found.items() if keys[id_]})
         return {**{id_: known[key] for id_, key in keys.items() if key in known}, **found}
 
-    def _read_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
+    def _read_metadata(self, ids: Set[str]) -> dict[str, PackageMetadata]:
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         sizes = {}
         for row in self._look_up(_METADATA, ids):
             found[row.image_id][row.name] = row.value
             sizes[row.image_id] = row.size
-        return {
-            id_: PackageMetadata(
-                _decoded(values, images.REQUIREMENTS, {}),
-                tuple(sorted(_decoded(values, images.CLASSES, []))),
-                values[images.SHA256],
-                sizes[id_],
-            )
-            for id_, values in found.items()
-            if images.SHA256 in values
-        }
+        read = {}
+        for id_, values in found.items():
+            with contextlib.suppress(GlareMuranoError, KeyError):
+                read[id_] = PackageMetadata(
+                    images.requirements(values.get(images.REQUIREMENTS, "{}")),
+                    tuple(sorted(_READ[images.CLASSES](values.get(images.CLASSES, "[]")))),
+                    wire.digest(values[images.SHA256]),
+                    sizes[id_],
+                )
+        if unreadable := ids - read.keys():
+            raise UnreadablePackages(set(unreadable))
+        return read
 
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the requirements of packages."""
         found = self._values(images.REQUIREMENTS, ids)
-        return {id_: images.decode(text, images.REQUIREMENTS) for id_, text in found.items()}
+        return dict(_readable(found, images.REQUIREMENTS))
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the reasons of yanks."""
@@ -201,11 +231,12 @@ class GlanceDatabase:
             has_name = (_properties.c.value.contains(f'"{n}"', autoescape=True) for n in wanted)
             matching = matching.where(sa.or_(*has_name))
         found = self._connection.execute(matching, {"property": name}).all()
-        values = {row.image_id: row.value for row in found if row.name == name}
+        texts = {row.image_id: row.value for row in found if row.name == name}
+        values = dict(_readable(texts, name))
         rows = self._look_up(statement, values, package=None, project=self.viewer.project_id or "")
         for record in self._records(rows):
             if record.status == images.ACTIVE:
-                yield record, images.decode(values[record.id], name)
+                yield record, values[record.id]
 
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
         """Yield the valid packages among rows."""
@@ -213,7 +244,8 @@ class GlanceDatabase:
         members = self._find_members(row.id for row in rows if row.visibility == _SHARED)
         for row in rows:
             version = _version(row.version) if row.version_name == images.VERSION else None
-            if version and images.image_id(row.owner, row.name, version) == row.id:
+            is_valid = version and images.image_id(row.owner, row.name, version) == row.id
+            if version and is_valid and row.id not in self._left_out:
                 is_yanked = row.yanked and row.yanked_name == images.YANKED
                 self._yanked[row.id] = row.yanked if is_yanked else ""
                 if _is_published(row):
@@ -256,8 +288,21 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def _decoded(values: Mapping[str, str], name: str, default: Any) -> Any:
-    return images.decode(values[name], name) if name in values else default
+# How to read a property.
+_READ: dict[str, Callable[[str], Any]] = {
+    images.REQUIREMENTS: images.requirements,
+    images.CLASSES: lambda text: images.strings(text, images.CLASSES, list),
+    INHERITS: lambda text: images.strings(text, INHERITS, dict),
+}
+
+
+def _readable(texts: Mapping[str, str], name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the lists or mappings of images, by id, without those that cannot be read."""
+    for id_, text in texts.items():
+        try:
+            yield id_, _READ[name](text)
+        except GlareMuranoError as error:
+            LOG.warning("Image %s is left out: %s", id_, error)
 
 
 def _among(column: Any) -> Any:

@@ -260,6 +260,7 @@ def test_a_public_image_is_checked_when_it_begins_to_count(
         ("POST", "/murano/v1/publications", b'{"ids": "' + b"x" * 2**20 + b'"}', 413),
         ("GET", "/murano/v1/publications", None, 405),
         ("GET", "/murano/v1/nothing", None, 404),
+        ("GET", "/murano/v1/%ff", None, 400),
         ("POST", "/murano/v1/dependencies", b'{"requirements": {"a": "no range"}}', 400),
         ("GET", "/murano/v1/subclasses?class=a..b", None, 400),
     ],

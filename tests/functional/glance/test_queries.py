@@ -160,6 +160,78 @@ def test_the_package_of_a_query_needs_an_archive(
     assert images_of("stranger").resolve(package=empty).status_code == 404
 
 
+# A property of a package -> what the import plug-in would not write.
+UNREADABLE = [
+    (form.REQUIREMENTS, "{"),
+    (form.REQUIREMENTS, "[]"),
+    (form.REQUIREMENTS, '{"a.b": 1}'),
+    (form.REQUIREMENTS, '{"a.b": "newest"}'),
+    (form.REQUIREMENTS, '{"a..b": "1"}'),
+    (form.CLASSES, "["),
+    (form.CLASSES, '[1, "a"]'),
+    (form.SHA256, ""),
+    (form.SHA256, "none"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), UNREADABLE)
+def test_a_package_that_cannot_be_read_is_left_out(
+    glance: Glance, images: ImageClient, package_name: str, name: str, value: str
+) -> None:
+    core = {"io.murano": "*"}
+    good, bad, requiring = (
+        stored.package(
+            packages.package(fqn, version, Require={**core, **require}),
+            images.project,
+            properties=properties,
+        )
+        for fqn, version, require, properties in (
+            (package_name, "1.0.0", {}, {}),
+            (package_name, "2.0.0", {}, {name: value}),
+            (f"{package_name}.requiring", "1.0.0", {package_name: ">=1"}, {}),
+        )
+    )
+    stored.store(glance, [good, bad, requiring])
+
+    for query in (
+        {"requirements": {requiring.contents.manifest.full_name: "1"}},
+        {"objects": [{"class": f"{package_name}.Thing", "version": "*"}]},
+    ):
+        answer = images.resolve(**query).json()
+        assert package_name not in [missing["name"] for missing in answer["unsatisfied"]]
+        assert {good.id} == {r["id"] for r in answer["releases"] if r["name"] == package_name}
+    assert images.resolve(package=bad.id).status_code == 404
+    assert images.resolve(package=good.id).status_code == 200
+    refused = images.request("POST", f"/v2/images/{good.id}/actions/deactivate")
+    assert refused.status_code in (204, 409)
+
+
+@pytest.mark.parametrize("value", ["{", "[]", '{"%s.Thing": 1}'])
+def test_subclasses_are_listed_without_what_cannot_be_read(
+    glance: Glance, images: ImageClient, package_name: str, value: str
+) -> None:
+    unreadable = {form.property_name("inherits"): value.replace("%s", package_name)}
+    package = stored.package(packages.package(package_name), images.project, properties=unreadable)
+    stored.store(glance, [package])
+
+    found = images.subclasses(f"{package_name}.Thing")
+
+    assert (found.status_code, found.json()["subclasses"]) == (200, [])
+
+
+def test_requirements_that_cannot_be_read_are_not_published(
+    glance: Glance, images: ImageClient, package_name: str
+) -> None:
+    unpublished = {form.REQUIREMENTS: "{", form.PUBLISHED: ""}
+    package = stored.package(packages.package(package_name), images.project, properties=unpublished)
+    stored.store(glance, [package])
+
+    refused = images.publications(package.id)
+
+    assert refused.status_code == 409
+    assert f"{form.REQUIREMENTS} is not valid JSON" in refused.text
+
+
 @pytest.fixture
 def statements(glance: Glance) -> Iterator[tuple[sqlalchemy.engine.Connection, list[str]]]:
     """A connection to Glance's database, and the statements that it has executed."""
