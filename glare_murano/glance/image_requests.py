@@ -3,7 +3,7 @@
 """The filter that checks requirements when a package is changed by Glance's own API.
 
 It stands behind ``context`` in Glance's pipeline. It reads requests that delete, deactivate,
-reactivate, rename, give away or publicize an image, and no other. Images that are not
+reactivate, rename, give away or publicize an image, or end that, and no other. Images that are not
 packages, and requests that Glance will refuse, pass unchanged.
 """
 
@@ -82,7 +82,10 @@ def _answer(refusal: RefusedRequest) -> webob.Response:
 
 
 def _changes(req: webob.Request, action: str | None) -> set[str]:
-    """Return what a request may change: ``remove``, ``reactivate`` or ``publicize``."""
+    """Return what a request may do.
+
+    :returns: ``remove``, ``reactivate``, ``publicize`` or ``withdraw``, from the public.
+    """
     if req.method == "DELETE" and not action:
         return {"remove"}
     if req.method == "POST" and action:
@@ -109,8 +112,8 @@ def _change_of(operation: dict[str, Any]) -> str:
     # The first version of patches has {"replace": "/name"}.
     paths = (operation.get(key) for key in ("path", "replace", "add", "remove"))
     names = {path.strip("/") for path in paths if isinstance(path, str)}
-    if "visibility" in names and operation.get("value") == "public":
-        return "publicize"
+    if "visibility" in names:
+        return "publicize" if operation.get("value") == "public" else "withdraw"
     return "remove" if names & _IDENTITY else ""
 
 
@@ -140,6 +143,8 @@ def _check_row(
     if "reactivate" in changes and not row.is_release:
         checks.check_activation([row])
     is_public = row.visibility == "public"
+    if "withdraw" in changes and is_public and row.is_release:
+        checks.check_withdrawal(row)
     if ("publicize" in changes and not is_public) or ("reactivate" in changes and is_public):
         checks.check_publication([row])
         publications.check_unique(database, row)

@@ -72,6 +72,9 @@ _CORE_LIBRARY_HINT = (
 _MAX_NAMED = 10
 
 
+_Concerns = Callable[[DependentsRecord, VersionSpec], bool]
+
+
 class Checked(Protocol):
     """A package that is added or removed."""
 
@@ -145,14 +148,26 @@ class RequirementChecks:
         :raises FailedCheck: if active packages depend on this package alone, and the check
             is enforced.
         """
-        self._enforce("check_dependents", functools.partial(self._last, package))
+        self._enforce("check_dependents", functools.partial(self._last, package, _any))
+
+    def check_withdrawal(self, package: Checked) -> None:
+        """Check the dependents of a public package before only its project can see it.
+
+        :raises FailedCheck: if public packages, or those of other projects, depend on this package
+            alone, and the check is enforced.
+        """
+
+        def concerns(group: DependentsRecord, _: VersionSpec) -> bool:
+            return group.visibility == "public" or group.owner != package.owner
+
+        self._enforce("check_dependents", functools.partial(self._last, package, concerns))
 
     def warning_of_yank(self, package: Checked) -> str:
         """Return a warning if active packages depend on this package alone; else nothing."""
         if self._settings["check_dependents"] == "off":
             return ""
         version = Version(package.version)
-        dependents = self._dependents(package, lambda spec: not spec.is_exactly(version))
+        dependents = self._dependents(package, lambda _, spec: not spec.is_exactly(version))
         if not dependents:
             return ""
         warning = (
@@ -233,19 +248,19 @@ class RequirementChecks:
         versions = {"available": _join(published), "provided by engines": _join(of_engines)}
         return "; ".join(f"{where}: {found}" for where, found in versions.items() if found)
 
-    def _last(self, package: Checked) -> Iterator[str]:
+    def _last(self, package: Checked, concerns: _Concerns) -> Iterator[str]:
         """Yield a message if packages depend on a package alone."""
-        if dependents := self._dependents(package, lambda spec: True):
+        if dependents := self._dependents(package, concerns):
             yield (
                 f"only {package.name} {package.version} satisfies requirements of active packages: "
                 f"{dependents}; upload another version in their ranges, or delete or deactivate "
                 f"them first"
             )
 
-    def _dependents(self, package: Checked, concerns: Callable[[VersionSpec], bool]) -> str:
+    def _dependents(self, package: Checked, concerns: _Concerns) -> str:
         """Return the packages that depend on a package alone, for a message; empty if none.
 
-        :param concerns: returns whether a range is affected.
+        :param concerns: returns whether a group, and its range, are affected.
         """
         version = Version(package.version)
         # Some databases ignore case.
@@ -264,7 +279,7 @@ class RequirementChecks:
             # Others do not see the package, and lack it already.
             if (own is None or own.is_available_to(group.owner))
             and (spec := VersionSpec.of(group.range)).match(version)
-            and concerns(spec)
+            and concerns(group, spec)
             and not self._is_provided(package.name, spec)
             and not any(_satisfies(record, group, package, yanked) for record in others)
         ]
@@ -281,6 +296,10 @@ class RequirementChecks:
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):
                 yield f"{key} ({package.name} {group.range})"
+
+
+def _any(_group: DependentsRecord, _spec: VersionSpec) -> bool:
+    return True
 
 
 def _satisfies(

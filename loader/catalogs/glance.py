@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from glare_murano import images
 from glare_murano.package import GlareMuranoError
@@ -30,6 +31,8 @@ from loader.transport.sessions import Scope
 
 if TYPE_CHECKING:
     from loader.transport.image_service import ImageService
+
+LOG = logging.getLogger(__name__)
 
 # Characters of an image's name.
 MAX_NAME = 255
@@ -120,17 +123,22 @@ class GlanceCatalog(PlanningCatalog):
         # A list has either the hidden images or the others.
         for hidden in ("true", "false"):
             for image in self._service.listed({**wanted, "os_hidden": hidden}):
-                if images.is_release(image):
-                    yield self._release(image)
+                release = self._release(image) if images.is_release(image) else None
+                if release is not None:
+                    yield release
 
-    def _release(self, image: Mapping[str, Any]) -> Release:
+    def _release(self, image: Mapping[str, Any]) -> Release | None:
         try:
             return images.release(image)
         except GlareMuranoError as error:
-            raise errors.CatalogError(
-                f"{self.name} sent the image {image.get('id')}, which is not a valid package: "
-                f"{error}"
-            ) from error
+            # The filter in Glance answers without it, too.
+            LOG.warning(
+                "%s sent the image %s, which is not a valid package: %s",
+                self.name,
+                image.get("id"),
+                error,
+            )
+            return None
 
     def _of_project(self, releases: Iterable[Release]) -> Collection[Release]:
         """Return the releases that the project may use, each version once.

@@ -178,8 +178,12 @@ def test_own_packages_precede_public_ones_and_those_precede_shared_ones(
         {"changed": {"name": "org.forged"}},
         {"properties": {form.PUBLISHED: ""}},
         {"properties": {form.VERSION: "9.0.0"}},
+        {"properties": {form.REQUIREMENTS: "{"}},
     ],
-    ids=["deactivated", "queued", "another format", "renamed", "unpublished", "another version"],
+    ids=[
+        *("deactivated", "queued", "another format", "renamed", "unpublished", "another version"),
+        "broken",
+    ],
 )
 def test_an_image_that_is_not_a_release_is_left_out(
     glance: Glance,

@@ -236,6 +236,34 @@ def test_a_package_becomes_public_by_glance_if_its_requirements_are(
     assert image_admin.set(requiring, "visibility", "public").ok
 
 
+@pytest.mark.parametrize("visibility", ["private", "shared", "community"])
+def test_a_package_stays_public_while_others_depend_on_it(
+    images: ImageClient,
+    images_of: Clients,
+    image_admin: ImageClient,
+    package_name: str,
+    visibility: str,
+) -> None:
+    required = images.draft(package_name)
+    assert image_admin.publications(required, visibility="public").ok
+    own = images.draft(f"{package_name}.own", **{package_name: "1"})
+    assert images.publications(own).ok
+    other = images_of(f"{images.project}-other")
+    requiring = other.draft(f"{package_name}.other", **{package_name: "1"})
+    assert other.publications(requiring).ok
+
+    refused = images.set(required, "visibility", visibility)
+
+    assert refused.status_code == 409
+    assert "packages of other projects" in refused.text
+    assert "[requirement-last]" in refused.text
+    assert _found(other, f"{package_name}.other") == ["1.0.0"]
+    assert image_admin.set(required, "visibility", "public").status_code == 200
+    # The own packages can still use it.
+    assert other.delete(requiring).status_code == 204
+    assert images.set(required, "visibility", visibility).status_code == 200
+
+
 def test_a_public_image_is_checked_when_it_begins_to_count(
     images: ImageClient, image_admin: ImageClient, package_name: str
 ) -> None:
