@@ -108,7 +108,13 @@ class GlanceDatabase:
         rows = self._look_up(self._usable(column), values, package=package, project=project)
         for record in self._records(rows):
             if record.status == images.ACTIVE or record.id == package:
-                yield record
+                yield self._with_visible_members(record)
+
+    def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
+        """Return a package with those of its members that Glance lists for the viewer."""
+        if self.viewer.is_admin or record.owner == self.viewer.project_id:
+            return record
+        return record._replace(members=record.members & {self.viewer.project_id or ""})
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find packages that may satisfy requirements."""

@@ -160,6 +160,24 @@ def test_the_package_of_a_query_needs_an_archive(
     assert images_of("stranger").resolve(package=empty).status_code == 404
 
 
+def test_members_are_shown_to_the_owner_alone(
+    glance: Glance, images: ImageClient, images_of: Clients, package_name: str
+) -> None:
+    owner, other = (f"{images.project}-{letter}" for letter in "ab")
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    members = {images.project: "accepted", other: "accepted"}
+    stored.store(glance, [stored.package(data, owner, "shared", members=members)])
+
+    def finds(project: str, project_id: str) -> bool:
+        query = {"requirements": {package_name: "*"}, "project_id": project_id}
+        releases = images_of(project).resolve(**query).json()["releases"]
+        return package_name in [each["name"] for each in releases]
+
+    assert finds(images.project, images.project)
+    assert not finds(images.project, other)
+    assert finds(owner, other)
+
+
 # A property of a package -> what the import plug-in would not write.
 UNREADABLE = [
     (form.REQUIREMENTS, "{"),
