@@ -108,7 +108,9 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)
             self._action_wrapper.assert_task_lock()
-            internals.write_properties(self._image_id, properties, [images.REFUSAL])
+            # Whatever has brought them there, they are of no publication of this archive.
+            others = set(_of_packages(image)) - properties.keys()
+            internals.write_properties(self._image_id, properties, others)
         except InvalidPackage as error:
             raise self._refusal(str(error)) from error
         except Exception as error:
@@ -127,8 +129,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
                 image = internals.get_image(self._image_id)
-                written = {name for name in image.properties if name.startswith(images.PREFIX)}
-                internals.write_properties(self._image_id, {}, written)
+                internals.write_properties(self._image_id, {}, _of_packages(image))
             if self._is_staged:
                 self._staged.unlink(missing_ok=True)
                 with self._action_wrapper as action:
@@ -198,6 +199,11 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     if problems:
         raise InvalidManifest(problems)
     return properties
+
+
+def _of_packages(image: internals.StoredImage) -> list[str]:
+    """Return the names of the properties that only the server can write."""
+    return [name for name in image.properties if name.startswith(images.PREFIX)]
 
 
 def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterator[Problem]:

@@ -68,6 +68,18 @@ def store(glance: Glance, packages: Iterable[Package]) -> None:
     engine.dispose()
 
 
+def write_property(glance: Glance, image_id: str, name: str, value: str) -> None:
+    """Write a property into an idle Glance that nobody may write."""
+    times = {"created_at": NOW, "updated_at": NOW, "deleted": False}
+    engine = sqlalchemy.create_engine(glance.database)
+    metadata = sqlalchemy.MetaData()
+    with engine.begin() as connection:
+        metadata.reflect(connection, only=["image_properties"])
+        row = {"image_id": image_id, "name": name, "value": value, **times}
+        connection.execute(metadata.tables["image_properties"].insert(), [row])
+    engine.dispose()
+
+
 def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]]:
     times = {"created_at": NOW, "updated_at": NOW, "deleted": False}
     digest = hashlib.sha256(package.archive or package.id.encode()).hexdigest()

@@ -14,7 +14,7 @@ import pytest
 
 from glare_murano import images as form
 from tests import packages
-from tests.functional.glance import service, web
+from tests.functional.glance import service, stored, web
 from tests.functional.glance.image_client import ImageClient
 
 NAME = "org.example.db"
@@ -193,3 +193,16 @@ def test_other_images_are_left_alone(images: ImageClient, data: bytes) -> None:
     assert found["status"] == "active"
     assert not [name for name in found if name.startswith(form.PREFIX)]
     assert images.request("GET", f"/v2/images/{found['id']}/file").content == data
+
+
+def test_an_import_leaves_no_earlier_publication(
+    images: ImageClient, glance: service.Glance, package_name: str
+) -> None:
+    image_id = images.create(package_name).json()["id"]
+    stored.write_property(glance, image_id, form.PUBLISHED, stored.PUBLISHED_AT)
+
+    found = images.imported(image_id, packages.package(package_name))
+
+    assert found["status"] == "active"
+    assert form.PUBLISHED not in found
+    assert not form.is_release(found)
