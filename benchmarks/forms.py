@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from benchmarks import server
 from benchmarks.measure import Figure, scratch
 from benchmarks.package import CORE_LIBRARY
-from examples import demo
 from glare_murano import fields
 from tests import packages
 from tests.functional.client import Client
@@ -24,6 +23,25 @@ CLASS = f"{NAME}.Base"
 _SUBCLASSES = 10
 _ROUNDS = 15
 _GOAL = 1.3
+
+# The development server trusts any token of the form user:project:roles.
+_PUBLISHER_TOKEN = "admin:admin:admin"
+_PROJECT = "demo"
+
+_CONF = """\
+[DEFAULT]
+log_file = {work}/murano-engine.log
+transport_url = fake://
+use_stderr = false
+
+[engine]
+packages_service = {service}
+packages_cache = {work}/packages-cache
+load_packages_from = {directories}
+use_trusts = false
+
+{options}
+"""
 
 # A property of each kind that forms have, and a model builder.
 _BASE = """\
@@ -87,7 +105,7 @@ def schemas() -> Iterator[Figure]:
     folder = packages.write(scratch() / NAME, content)
     directories = f"{CORE_LIBRARY.absolute()},{folder}"
     with server.running(fields.TYPE_NAME) as running, contextlib.ExitStack() as stack:
-        publisher = Client(running.url, demo.PUBLISHER_TOKEN)
+        publisher = Client(running.url, _PUBLISHER_TOKEN)
         core = {
             str(path.relative_to(CORE_LIBRARY)): path.read_bytes()
             for path in CORE_LIBRARY.rglob("*")
@@ -95,7 +113,7 @@ def schemas() -> Iterator[Figure]:
         }
         publisher.publish("io.murano", "0.0.0", packages.zipped(core), public=True)
         publisher.publish(NAME, "0.1.0", packages.zipped(content), public=True)
-        from_glare = demo.glare_options(running.url)
+        from_glare = f"[glare]\nurl = {running.url}"
         theirs = stack.enter_context(_generator("murano", directories, ""))
         for title, made in (
             ("Glare", stack.enter_context(_generator("glare", "", from_glare))),
@@ -112,13 +130,11 @@ def _generator(service: str, directories: str, options: str) -> Iterator["subpro
     """Run an engine that generates schemas, see ``forms_process``."""
     work = scratch()
     configuration = work / "murano.conf"
-    text = demo.MURANO_CONF.format(work=work, options=options)
-    chosen = f"packages_service = {service}\n"
-    chosen += f"load_packages_from = {directories}\n" if directories else ""
-    configuration.write_text(text.replace("packages_service = glare\n", chosen))
+    text = _CONF.format(work=work, service=service, directories=directories, options=options)
+    configuration.write_text(text)
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.forms_process"]
     with subprocess.Popen(
-        [*command, str(configuration), demo.USER_TOKEN, demo.PROJECT],
+        [*command, str(configuration), f"user:{_PROJECT}:member", _PROJECT],
         env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[1])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -285,7 +285,7 @@ def test_an_invalid_lock_file_is_reported(tmp_path: pathlib.Path, content: bytes
 
 
 def test_a_lock_file_that_cannot_be_read_or_written_is_reported(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(loader.LockError, match="cannot read"):
+    with pytest.raises(loader.LockError, match="there is no lock file"):
         loader.Lock.load(tmp_path / "none")
     lock = loader.Lock({}, ())
     with pytest.raises(loader.LockError, match="cannot write"):

@@ -9,6 +9,7 @@ is no package in Murano's own database.
 import functools
 import io
 import json
+import logging
 import pathlib
 import re
 import types
@@ -488,7 +489,7 @@ def test_a_version_is_deleted_unless_others_require_it(
 @pytest.fixture
 def command(
     murano_url: str, project: str, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
+) -> Iterator[Callable[..., str]]:
     """Run a command of python-muranoclient, and return what it prints."""
 
     def run(*arguments: object) -> str:
@@ -497,7 +498,12 @@ def command(
         MuranoShell().main([*place, *token, *map(str, arguments)])
         return capsys.readouterr().out
 
-    return run
+    # The shell adds a handler for each command, which writes to the test's standard error.
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield run
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def test_the_commands_for_a_package(
