@@ -119,7 +119,7 @@ def test_the_help_says_what_the_command_is(tmp_path: pathlib.Path) -> None:
             "package_loader",
             "lock_file",
             "/no/such.lock",
-            r"\[package_loader\] lock_file = /no/such.lock: cannot read the lock file",
+            r"\[package_loader\] lock_file = /no/such.lock: there is no lock file",
         ),
         (
             "engine",
