@@ -17,7 +17,7 @@ from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images, wire
-from glare_murano.glance import callers, internals, publications
+from glare_murano.glance import callers, image_publications, internals
 from glare_murano.glance.image_rows import ImageRow
 from glare_murano.glance.queries import GlanceDatabase
 from glare_murano.package.errors import shown
@@ -147,4 +147,4 @@ def _check_row(
         checks.check_withdrawal(row)
     if ("publicize" in changes and not is_public) or ("reactivate" in changes and is_public):
         checks.check_publication([row])
-        publications.check_unique(database, row)
+        image_publications.check_unique(database, row)

@@ -245,7 +245,7 @@ def python() -> str:
     return cfg.CONF.wsgi.python_interpreter or sys.executable
 
 
-class Busy(Exception):
+class ImagesBusy(Exception):
     """Other requests are changing the same images; see ``retry``."""
 
 
@@ -278,23 +278,23 @@ def writing() -> Iterator[Connection]:
 def retry(function: Callable[[], Result]) -> Result:
     """Call a function again, for some seconds, while other transactions are in its way.
 
-    :raises Busy: after that time.
+    :raises ImagesBusy: after that time.
     """
     end = time.monotonic() + _RETRY_SECONDS
     while True:
         try:
             return function()
-        except (Busy, db_exception.DBError) as error:
+        except (ImagesBusy, db_exception.DBError) as error:
             if not _is_busy(error):
                 raise
             if time.monotonic() > end:
-                raise Busy from error
+                raise ImagesBusy from error
             time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 - no secret
 
 
 def _is_busy(error: Exception) -> bool:
     # SQLite refuses a transaction that has read before it writes.
-    is_known = isinstance(error, Busy | db_exception.DBDeadlock)
+    is_known = isinstance(error, ImagesBusy | db_exception.DBDeadlock)
     return is_known or "database is locked" in str(error)
 
 

@@ -18,7 +18,14 @@ from sqlalchemy.engine import Connection
 from webob import dec
 
 from glare_murano import images, wire
-from glare_murano.glance import archives, callers, internals, options, publications, yanks
+from glare_murano.glance import (
+    callers,
+    image_archives,
+    image_publications,
+    image_yanks,
+    internals,
+    options,
+)
 from glare_murano.glance.callers import SETTINGS
 from glare_murano.glance.queries import GlanceDatabase, UnreadablePackages
 from glare_murano.package.errors import shown
@@ -60,7 +67,7 @@ class RequestFilter:
             response = discovery.show(req) or req.get_response(self._application)
         except RefusedRequest as refusal:
             return _refuse(req, refusals.document(refusal.status, str(refusal)))
-        except internals.Busy:
+        except internals.ImagesBusy:
             return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
         except Exception:
             LOG.exception("%s %s failed", req.method, req.path)
@@ -140,11 +147,11 @@ def list_subclasses(req: webob.Request) -> webob.Response:
 
 # Path -> method and handler.
 ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
-    wire.ARCHIVES_PATH: ("POST", archives.download),
+    wire.ARCHIVES_PATH: ("POST", image_archives.download),
     wire.DEPENDENCIES_PATH: ("POST", resolve),
-    wire.PUBLICATIONS_PATH: ("POST", publications.publish),
+    wire.PUBLICATIONS_PATH: ("POST", image_publications.publish),
     wire.SUBCLASSES_PATH: ("GET", list_subclasses),
-    wire.YANKS_PATH: ("POST", yanks.yank),
+    wire.YANKS_PATH: ("POST", image_yanks.yank),
 }
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from glare_murano.glare import metrics, policies, request_state
 from glare_murano.glare.db import queries
-from glare_murano.glare.db.database import GlareDatabase
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.glare.policies import SETTINGS
 from glare_murano.service.database import Viewer

@@ -14,7 +14,7 @@ from oslo_utils import timeutils
 from sqlalchemy import orm
 
 from glare_murano.glare.db import queries
-from glare_murano.glare.db.database import GlareDatabase
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from glare_murano.service.database import Viewer

@@ -14,7 +14,7 @@ from glare.db.sqlalchemy import api as database
 
 from glare_murano.glare.api import lookups
 from glare_murano.glare.db import queries
-from glare_murano.glare.db.database import GlareDatabase
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.service.database import Viewer
 from glare_murano.service.source import CatalogSource
 from glare_murano.wire import Query

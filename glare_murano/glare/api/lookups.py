@@ -6,7 +6,7 @@ import webob
 
 from glare_murano.glare import policies
 from glare_murano.glare.db import queries
-from glare_murano.glare.db.database import GlareDatabase
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.policies import SETTINGS
 from glare_murano.service import dependencies, http_requests, schemas, subclasses
 from glare_murano.service.source import Remembered

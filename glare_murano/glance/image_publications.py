@@ -85,7 +85,7 @@ def _publish(
             image_rows.find(connection, [row.id for row in found], caller.viewer.project_id)
             != found
         ):
-            raise internals.Busy
+            raise internals.ImagesBusy
         published = [_change(connection, row, visibility, problems) for row in found]
         _check(connection, caller, published, problems)
         if problems:
