@@ -3,10 +3,10 @@
 """Images: the form in which Glance keeps packages.
 
 A package is an image of its own container format. Its id follows from project, name and
-version, so that Glance itself refuses a duplicate. All that the archive says is in
-properties with the prefix ``murano_``, which nobody but the server can write. They are
-strings; lists and mappings are JSON. Servers write and read images by this module, and the
-loader reads them by it.
+version, so Glance itself refuses a duplicate. The metadata of the archive is in properties
+with the prefix ``murano_``, which nobody but the server can write. They are strings; lists
+and mappings are JSON. Servers write and read images by this module, and the loader reads
+images by the same code.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ def image_id(project_id: str, fqn: str, version: Version | str) -> str:
 
 
 def property_name(field: str) -> str:
-    """Return the name of the property that keeps a field of ``fields.FIELDS``."""
+    """Return the name of the property for a field of ``fields.FIELDS``."""
     return _NAMES.get(field, f"{PREFIX}{field}")
 
 
@@ -94,10 +94,9 @@ def properties(contents: Contents, sha256: str) -> dict[str, str]:
 def is_release(image: Mapping[str, Any]) -> bool:
     """Return whether an image is a published release.
 
-    It is not if it is inactive, if it was imported but not published, or if its name or its
-    owner has changed since.
+    Inactive images, drafts, and images with a changed name or owner are not releases.
 
-    :param image: the image as Glance's API shows it, with its properties.
+    :param image: the image in the form of Glance's API, with its properties.
     """
     if image.get("container_format") != CONTAINER_FORMAT or image.get("status") != ACTIVE:
         return False
@@ -133,7 +132,7 @@ def release(image: Mapping[str, Any]) -> wire.Release:
 def version(image: Mapping[str, Any]) -> str | None:
     """Return the version of a package in any state, drafts included.
 
-    :returns: None for an image that is not a package, or whose name or owner has changed: the
+    :returns: None for an image of another kind, or after a change of its name or owner: the
         version does not lead to its id.
     """
     for name in (VERSION, _OWN_VERSION):
@@ -145,9 +144,9 @@ def version(image: Mapping[str, Any]) -> str | None:
 
 
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that is known of a package, by the names of the fields in Glare.
+    """Return all known fields of a package, by their names in Glare.
 
-    What its owner has set is returned in place of what its archive says.
+    The owner's values replace the values from the archive.
 
     :raises glare_murano.wire.Malformed: if a property of the server's has another form.
     """
@@ -180,7 +179,7 @@ def own_properties(**values: Any) -> dict[str, str]:
 def _decoded(name: str, value: object) -> Any:
     """Read the value of a field.
 
-    :raises glare_murano.wire.Malformed: if it has another form.
+    :raises glare_murano.wire.Malformed: if the value has another form.
     """
     if name not in _ENCODED:
         return value
@@ -190,7 +189,7 @@ def _decoded(name: str, value: object) -> Any:
 def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
     """Read the list of strings, or the mapping to strings, of a property.
 
-    :raises glare_murano.wire.Malformed: if it has another form.
+    :raises glare_murano.wire.Malformed: if the value has another form.
     """
     found = decode(text, name)
     items = wire.sequence(found) if kind is list else wire.mapping(found).values()
@@ -202,7 +201,7 @@ def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) 
 def requirements(text: str) -> dict[str, str]:
     """Read the property of the requirements: FQN -> range, as written.
 
-    :raises glare_murano.package.GlareMuranoError: if it has another form.
+    :raises glare_murano.package.GlareMuranoError: if the value has another form.
     """
     found: dict[str, str] = strings(text, REQUIREMENTS, dict)
     wire.ranges_from_json(found)
@@ -212,7 +211,7 @@ def requirements(text: str) -> dict[str, str]:
 def decode(value: str, name: str) -> Any:
     """Read the list or mapping of a property.
 
-    :raises glare_murano.wire.Malformed: if it is not JSON.
+    :raises glare_murano.wire.Malformed: if the value is not JSON.
     """
     try:
         return json.loads(value)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All direct and indirect subclasses of a class, by the packages that define them.
+"""All direct and indirect subclasses of a class, by their packages.
 
 A class of another package is a base only if the package requires a version of the other
-package that has the class, as in the engine: names resolve in direct requirements. Servers
+package with the class, as in the engine: names resolve in direct requirements. Servers
 and the loader share this module, so both give the same answers.
 """
 
@@ -47,9 +47,9 @@ class Extensions(Protocol):
 class Subclass:
     """A subclass of a class.
 
-    :param name: its fully qualified name.
-    :param extends: its direct base classes within the hierarchy, sorted.
-    :param packages: FQN -> the versions that define it, the newest first.
+    :param name: the fully qualified name.
+    :param extends: the direct base classes within the hierarchy, sorted.
+    :param packages: FQN -> the versions that define the class, the newest first.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Subclass:
 
     @classmethod
     def of(cls, name: str, bases: Set[str], packages: Iterable[PackageVersion]) -> Self:
-        """Make a subclass of what a hierarchy has of it."""
+        """Make a subclass from the data of a hierarchy."""
         versions = collections.defaultdict(set)
         for package in packages:
             versions[package.fqn].add(package.version)
@@ -73,7 +73,7 @@ def find_subclasses(
 
     :param bases: the packages that define the class.
     :param seconds: the longest time of the search.
-    :raises Unplannable: after that time.
+    :raises Unplannable: if the search takes longer.
     """
     found = _Hierarchy(class_name, bases, extensions, seconds)
     return [

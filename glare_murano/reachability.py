@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The nodes of a graph that can be reached from a root, while its edges change.
+"""The nodes reached from a root in a graph with changing edges.
 
 An update takes time only for the affected part of the graph. Counting the edges to a node
 would not suffice, since the nodes of an unreachable cycle have edges to each other.
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 
 class Node:
-    """A node of a graph. Its targets are found when it is reached."""
+    """A node of a graph. Its targets are found when the node is reached."""
 
     def __init__(self) -> None:
         # The nodes to which it leads; empty if it is not reached.
@@ -43,7 +43,7 @@ def start(root: Node) -> set[Node]:
 def update(nodes: Iterable[Node]) -> set[Node]:
     """Find the targets of nodes anew.
 
-    :returns: the nodes that can be reached now, and those that no longer can.
+    :returns: the newly reached nodes, and the no longer reachable nodes.
     """
     reached: set[Node] = set()
     orphans = []
@@ -75,7 +75,7 @@ def _reach_targets(node: Node) -> set[Node]:
 
 
 def _reattach(orphans: Iterable[Node]) -> set[Node]:
-    """Find new parents for nodes without one, and return the nodes that are now unreachable."""
+    """Find new parents for nodes without a parent, and return the now unreachable nodes."""
     detached = _detach(orphans)
     for node in detached:
         parent = next((source for source in node._sources if source.is_reached), None)

@@ -7,10 +7,11 @@ the fewest versions are chosen that together satisfy all of them, and of equally
 few the newest. Glare and the loader share this code, so both give the same
 answer. A source supplies versions and requirements.
 
-Planning takes several rounds. Each round chooses the versions again, from the ranges that
-the choices of the previous round require. The last round changes nothing. In a dependency
-cycle, each version may require a range that excludes it, and the rounds would never end.
-Then the ranges upon one of the packages are kept, and it may get several versions.
+Planning takes several rounds. Each round chooses the versions again, from the ranges
+required by the choices of the previous round. The last round changes nothing. In a
+dependency cycle, each version may require a range that excludes this version, and the
+rounds would never end. Then the ranges upon a package of the cycle are kept, and this
+package may get several versions.
 
 A withdrawn version is chosen only by a pin, or by a range of exactly this version. A
 provided package is an extension plug-in of the engine, and is not in the closure.
@@ -120,7 +121,7 @@ class Unsatisfied:
     :param chain: the demands from a root to this demand.
     :param available: the available versions, the newest first.
     :param withdrawn: the withdrawn versions, the newest first.
-    :param provided: the versions that the engine provides, the newest first.
+    :param provided: the versions provided by the engine, the newest first.
     """
 
     demand: Demand
@@ -132,7 +133,7 @@ class Unsatisfied:
 
 @dataclasses.dataclass(frozen=True)
 class External:
-    """A demand that a provided package satisfies.
+    """A demand satisfied by a provided package.
 
     :param version: the version of the provided package.
     """
@@ -178,7 +179,7 @@ class PassedOver:
 
 @dataclasses.dataclass(frozen=True)
 class Why:
-    """Why a version was chosen, beside the ranges of the closure that it satisfies.
+    """Why a version was chosen, beside the satisfied ranges of the closure.
 
     :param kept: demands in a dependency cycle whose ranges were kept.
     :param passed_over: newer versions by reason, twenty in total.
@@ -195,7 +196,7 @@ class Closure:
     :param releases: release -> its demands, in the order of their distance from
         the roots; the first demand led to the release.
     :param unsatisfied: demands without a release, in the same order.
-    :param external: demands that provided packages satisfy.
+    :param external: demands satisfied by provided packages.
     :param explain: returns why a release was chosen.
     """
 
@@ -225,8 +226,8 @@ def plan(
     :param roots: FQNs and ranges; a package may have several.
     :param pins: FQN -> versions with which an environment was deployed.
     :param headers: further roots, from ``find_headers``.
-    :param provided: FQN -> versions that the engine provides, preferred to all others.
-    :param seconds: the longest time that planning may take, including the source's time.
+    :param provided: FQN -> the versions provided by the engine, preferred to all others.
+    :param seconds: the longest time of the planning, including the source's time.
     :raises Unplannable: if the plan exceeds a limit.
     """
     planner = _Planner(pins, provided, source, is_withdrawn, _Budget(seconds))
@@ -253,7 +254,7 @@ def chain_of(
 
 
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
-    """Yield the demands of a release, without those that it satisfies by itself."""
+    """Yield the demands of a release, without demands satisfied by the release itself."""
     for fqn, spec in sorted(requirements.items()):
         # The implicit requirement is satisfied even by 2.0.0-rc.1, which is not in its range, 2.
         is_implicit = spec.text == str(release.version.major)
@@ -277,15 +278,15 @@ def find_headers(
 ) -> tuple[list[Header], tuple[Undefined, ...]]:
     """Find the packages of objects; ``plan`` then chooses the versions.
 
-    The package of a pinned version in the range is found, else that of the newest.
+    The package of a pinned version in the range is found, else the package of the newest version.
 
     :param classes: the objects' classes, with the ranges in the headers, which are tried
         with their fallbacks.
     :param defining: returns the releases that define a class, by catalogue; within a
         range, earlier catalogues win.
-    :param seconds: the longest time that this may take.
+    :param seconds: the longest time of the search.
     :returns: the headers, and the classes without a package.
-    :raises Unplannable: after that time.
+    :raises Unplannable: if the search takes longer.
     """
     budget = _Budget(seconds)
     headers, undefined = [], []
@@ -372,7 +373,7 @@ class _Budget:
 
 
 class _Requirer(Node):
-    """The roots of a plan, or a release. It leads to the ranges of its demands."""
+    """The roots of a plan, or a release; its targets are the ranges of its demands."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -384,7 +385,7 @@ class _Requirer(Node):
 
 
 class _ReleaseNode(_Requirer):
-    """A release that was chosen in some round.
+    """A release chosen in some round.
 
     :ivar is_known: whether its demands are known.
     """
@@ -400,7 +401,7 @@ _Choice = tuple[_ReleaseNode, ...] | None
 
 
 class _RangeNode(Node):
-    """A range upon a package. It leads to the release that it takes."""
+    """A range upon a package; its target is the release taken by the range."""
 
     def __init__(
         self, package: "_Package", spec: VersionSpec, among: Collection[Version] | None
@@ -416,7 +417,7 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """The pinned version that it takes, if possible one that is not withdrawn."""
+        """The pinned version for the range, if possible not a withdrawn version."""
         pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
         usual = self.spec.select(pin for pin in pins if pin not in self.package.withdrawn)
         return self.spec.select(pins) if usual is None else usual
@@ -432,7 +433,7 @@ class _RangeNode(Node):
         return None if version is None else chosen.get(version)
 
     def match(self, version: Version) -> bool:
-        """Check whether the range may take a version that is not pinned."""
+        """Check whether the range may take an unpinned version."""
         return self.spec.match(version) and self._objection(version) is None
 
     def reason(self, version: Version) -> Reason | None:
@@ -450,9 +451,9 @@ class _RangeNode(Node):
 
 
 class _Package:
-    """A package that was required in some round.
+    """A package required in some round.
 
-    :ivar ranges: the ranges upon it in this round.
+    :ivar ranges: the ranges upon the package in this round.
     :ivar kept: kept range -> its demands; used while the package is required.
     """
 
@@ -471,7 +472,7 @@ class _Package:
     def range(self, spec: VersionSpec, among: frozenset[Version] | None = None) -> _RangeNode:
         """Return the node of a range.
 
-        :param among: the versions that the range may take; None for all.
+        :param among: the permitted versions; None for all.
         """
         if (spec, among) not in self._all_ranges:
             self._all_ranges[spec, among] = _RangeNode(self, spec, among)
@@ -502,7 +503,7 @@ class _Package:
     def why(self, release: _ReleaseNode, demands: Mapping[Demand, _RangeNode]) -> Why:
         """Return why a release was chosen.
 
-        :param demands: the demands that it satisfies, with their ranges.
+        :param demands: the satisfied demands, with their ranges.
         """
         kept = {
             demand: range_
@@ -540,7 +541,7 @@ def _by_requirer(demand: Demand) -> tuple[str, str]:
 class _Rounds:
     """The rounds since the start, or since ranges were last kept.
 
-    :ivar packages: the packages that were required in these rounds.
+    :ivar packages: the packages required in these rounds.
     """
 
     def __init__(self, reached: Iterable[Node]) -> None:
@@ -553,7 +554,7 @@ class _Rounds:
         self.see(reached)
 
     def see(self, reached: Iterable[Node]) -> None:
-        """Add the nodes that a round has newly reached."""
+        """Add the newly reached nodes of a round."""
         for node in reached:
             if isinstance(node, _RangeNode):
                 self.packages.add(node.package)
@@ -665,7 +666,7 @@ class _Planner:
         return {each.package for each in ranges}
 
     def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
-        """Choose versions of packages again, and return the previous choices that changed."""
+        """Choose versions of packages again, and return the former values of changed choices."""
         ordered = sorted(packages, key=lambda package: package.fqn)
         self._learn_versions(ordered)
         before = {}
@@ -704,7 +705,7 @@ class _Planner:
     def _require(
         self, requirer: _Requirer, demands: Iterable[tuple[Demand, frozenset[Version] | None]]
     ) -> None:
-        """Set the demands of a requirer, each with the versions that it may take."""
+        """Set the demands of a requirer, each with its permitted versions."""
         internal, external = [], []
         for demand, among in demands:
             version = demand.spec.select(newest_first(self._provided.get(demand.fqn, ())))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases, dependency queries and their answers: the data, and its one JSON form.
+"""Releases, dependency queries and their answers: the data, and their JSON form.
 
 Servers, catalogues, the lock file, the offline index and the metadata cache write and
 read releases by this module, with the same keys. A new property of a release is added to
 ``Release``, ``release_to_json`` and ``release_from_json``, and to the table in
-``fields``. The HTTP API that carries this form is described in ``doc/openapi.yaml``.
+``fields``. ``doc/openapi.yaml`` describes the HTTP API with this form.
 
-Every function that reads JSON raises ``Malformed`` for another form than it expects.
+Functions that read JSON raise ``Malformed`` for an unexpected form.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ class Malformed(GlareMuranoError, ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A version of a package, as a catalogue knows it.
+    """A version of a package in a catalogue.
 
     >>> for release in catalog.releases("org.wiki"):
     ...     print(release, release.requirements["org.db"])
@@ -65,13 +65,13 @@ class Release:
 
     :param fqn: the package's fully qualified name.
     :param requirements: FQN -> range, the implicit ones included.
-    :param classes: names of the classes that it defines.
+    :param classes: names of the defined classes.
     :param id: its identifier in its catalogue.
     :param digest: the SHA-256 of its archive, in hexadecimal; empty for a directory.
     :param size: of its archive, in bytes; None if unknown.
     :param owner: its project; None in a catalogue without projects.
     :param visibility: ``private`` or ``public``; None in a catalogue without projects.
-    :param yanked: why its owner withdrew it; empty if it may be chosen for any range.
+    :param yanked: why its owner withdrew the release; empty if any range may choose it.
     :param inherits: base class -> its direct subclasses in this package; empty if unknown, as in
         the answer to a dependency query.
     """
@@ -113,14 +113,14 @@ class Query:
 
     :param requirements: FQNs and ranges.
     :param classes: names of classes, and the ranges of their objects' headers.
-    :param pins: FQN -> versions that are taken wherever they are in a range.
-    :param provided: FQN -> versions that the engine provides, as extension plug-ins.
-    :param package: the id of an artifact that is required itself, even a draft.
+    :param pins: FQN -> versions to take wherever they are in a range.
+    :param provided: FQN -> the versions provided by the engine, as extension plug-ins.
+    :param package: the id of a further required artifact, even a draft.
     :param prereleases: whether pre-releases may be chosen; if not, they are for a pin and
         for a range of exactly this version.
     :param why: whether the answer says why each release was chosen.
     :param project_id: the project whose private packages may be chosen; None for every
-        project that the caller can see.
+        project visible to the caller.
     """
 
     requirements: tuple[tuple[str, VersionSpec], ...] = ()
@@ -140,8 +140,8 @@ class Answer:
     :param releases: each release with its demands; the first demand led to the release.
     :param unsatisfied: ranges without any version.
     :param undefined: classes that no package defines.
-    :param why: why each release was chosen; empty if the query does not want it.
-    :param external: ranges that packages of the engine satisfy.
+    :param why: why each release was chosen; empty if the query did not request reasons.
+    :param external: ranges satisfied by packages of the engine.
     """
 
     releases: tuple[tuple[Release, tuple[Demand, ...]], ...]
@@ -188,8 +188,8 @@ def release_from_json(content: object) -> Release:
 def query_to_json(query: Query) -> dict[str, Any] | None:
     """Write a query.
 
-    :returns: None if a request cannot carry it: it exceeds the limits, or has several
-        ranges upon one package.
+    :returns: None if the query does not fit a request: the query exceeds the limits, or has
+        several ranges upon the same package.
     """
     requirements = dict(query.requirements)
     counts = map(len, (query.requirements, query.classes, query.pins, query.provided))
@@ -211,7 +211,7 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
 
 
 def query_from_json(content: object) -> Query:
-    """Read a query; the server has checked it against its JSON schema."""
+    """Read a query; the server has checked the query against its JSON schema."""
     return Query(
         requirements=_get_optional(content, "requirements", _query_ranges) or (),
         classes=_get_optional(content, "objects", _each(_object)) or (),

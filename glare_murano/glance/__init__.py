@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What runs inside Glance: the import plug-in that reads packages, and its files."""
+"""Code inside Glance: the import plug-in for packages, the WSGI filters and the API."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The caller of a request in Glance, and what Glance's policies permit the caller."""
+"""The caller of a request in Glance, and the caller's permissions by Glance's policies."""
 
 from http import HTTPStatus
 from typing import Any
@@ -49,9 +49,9 @@ class Caller:
         return internals.may(self.context, action, row.attributes, row.properties)
 
     def find(self, image_id: str) -> ImageRow:
-        """Return a package that the caller may see.
+        """Return a package visible to the caller.
 
-        :raises RefusedRequest: if there is none.
+        :raises RefusedRequest: if the package is missing or hidden.
         """
         return self.visible(self._find(image_id), image_id)
 
@@ -61,26 +61,26 @@ class Caller:
         return rows[0] if rows else None
 
     def find_changeable(self, image_id: str) -> ImageRow | None:
-        """Return a package that the caller may change, if it is one.
+        """Return a package for the caller to change; None if missing or not changeable.
 
-        Of others, the caller learns nothing from an error.
+        Errors reveal nothing about other packages.
         """
         row = self._find(image_id)
         return row if row and self.owns(row) and self.may(row, "modify_image") else None
 
     def check_archive(self, image_id: str) -> None:
-        """Check that a package has an archive, if there is one that the caller may see.
+        """Check that a package has an archive, if the package is visible to the caller.
 
-        :raises RefusedRequest: if not.
+        :raises RefusedRequest: if the archive is missing.
         """
         row = self._find(image_id)
         if row and self._sees(row) and row.status not in (images.ACTIVE, images.DEACTIVATED):
             raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 
     def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
-        """Return a package that the caller may see.
+        """Return a package visible to the caller.
 
-        :raises RefusedRequest: if there is none.
+        :raises RefusedRequest: if the package is missing or hidden.
         """
         if row is None or not (self._sees(row) and self.may(row, "get_image")):
             raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
@@ -106,15 +106,15 @@ class Caller:
     def check_owner(self, row: ImageRow) -> None:
         """Check that the caller may change a package.
 
-        :raises RefusedRequest: if it belongs to another project.
+        :raises RefusedRequest: if the package belongs to another project.
         """
         if not self.owns(row):
             raise _forbidden(f"{row} belongs to another project")
 
     def check_policy(self, row: ImageRow, action: str) -> None:
-        """Check that a policy permits something.
+        """Check a policy for a package.
 
-        :raises RefusedRequest: if it does not.
+        :raises RefusedRequest: if the policy forbids the action.
         """
         if not self.may(row, action):
             raise _forbidden(f"{row}: the policy {action} forbids it")

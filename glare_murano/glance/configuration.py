@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``glare-murano-glance-configure``: packages in a Glance that is configured.
+"""The command ``glare-murano-glance-configure``: enable packages in a configured Glance.
 
-It merges the files in ``etc`` beside this module into those of a Glance. What is set there
-stays; running the command again changes nothing. It imports nothing of Glance.
+The command merges the files in ``etc`` beside this module into the configuration of a Glance.
+Existing settings stay, and a second run changes nothing. This module does not import Glance.
 """
 
 import argparse
@@ -49,7 +49,7 @@ _EVERYBODY = {"", "@"}
 
 
 class ConfigurationError(GlareMuranoError):
-    """A file of Glance's configuration cannot be merged with ours; the message names it."""
+    """A file of Glance's configuration cannot be merged with ours; the message names the file."""
 
 
 def configure(directory: pathlib.Path) -> list[pathlib.Path]:
@@ -108,7 +108,7 @@ def _has(path: pathlib.Path, text: str) -> bool:
 
 
 def _write(path: pathlib.Path, text: str, like: pathlib.Path) -> None:
-    """Write a file in place, so that its owner and mode stay; a new one gets those of another."""
+    """Write a file in place, with its owner and mode; a new file copies both from another."""
     is_new = not path.exists()
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -130,7 +130,7 @@ def _merge_formats(conf: IniFile) -> None:
 
 
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
-    """Make our plug-in the last: what is stored must be what it has read."""
+    """Make our plug-in the last, so Glance stores exactly the archive read by our plug-in."""
     section, option = "image_import_opts", "image_import_plugins"
     # Glance reads its main file last.
     file = conf if conf.get(section, option) is not None else imports
@@ -143,7 +143,7 @@ def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
 
 
 def _merged_paste(conf: IniFile) -> IniFile:
-    """Return the paste file with ours for each pipeline that authenticates by Keystone."""
+    """Return the paste file with our filters in each pipeline with Keystone authentication."""
     shipped = IniFile(ETC / _PASTE)
     paste = IniFile(_path(conf, conf.get("paste_deploy", "config_file") or _PASTE))
     if not paste.path.exists():
@@ -180,7 +180,7 @@ def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> Non
 
 
 def _merged_protections(conf: IniFile) -> IniFile:
-    """Return the property protections with our rule first: Glance uses the first that matches."""
+    """Return the property protections with our rule first: Glance uses the first match."""
     option = "property_protection_file"
     shipped = IniFile(ETC / _PROTECTIONS)
     ours = shipped.sections()[0]
@@ -200,7 +200,7 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return our policy file, for the rules that are in effect without it."""
+    """Return our policy file: the rules in effect without this file, with our conditions."""
     directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
     own = directory / _OWN_POLICY
     shipped = _rules(ETC / _POLICY)
@@ -219,7 +219,7 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule of ours that is missing: the one in effect, with our last part."""
+    """Yield each missing rule: the rule in effect, with our last part."""
     for name, rule in shipped.items():
         present = effective.get(name)
         if present is None:
@@ -231,7 +231,7 @@ def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterat
 
 
 def _rules(path: pathlib.Path) -> dict[str, str]:
-    """Read the rules of a policy file; a missing one has none."""
+    """Read the rules of a policy file; a missing file has no rules."""
     if not path.is_file():
         return {}
     try:
@@ -244,7 +244,7 @@ def _rules(path: pathlib.Path) -> dict[str, str]:
 
 
 def _path(conf: IniFile, name: str) -> pathlib.Path:
-    """Return a path that an option gives, relative to the directory of the configuration."""
+    """Return the path of an option, relative to the directory of the configuration."""
     return conf.path.parent / name
 
 

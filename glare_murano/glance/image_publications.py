@@ -2,7 +2,7 @@
 
 """The resource ``publications``: several packages begin to count, and become public, all or none.
 
-Glance activates each image that is imported. A package counts from its publication on. One
+Glance activates each imported image. A package counts from its publication on. One
 transaction changes all packages, and is rolled back if a check fails. So packages may
 require each other, and no reader sees only some of them.
 """
@@ -102,7 +102,7 @@ def _permitted(
     visibility: str,
     problems: _Problems,
 ) -> list[ImageRow]:
-    """Return the packages that the caller may see and change, by Glance's policies."""
+    """Return the packages visible to the caller, and changeable by Glance's policies."""
     by_id = {row.id: row for row in rows}
     found = []
     for id_ in ids:
@@ -119,7 +119,7 @@ def _permitted(
 def _change(
     connection: Connection, row: ImageRow, visibility: str, problems: _Problems
 ) -> Publication:
-    """Change a package, and return it as it is then."""
+    """Change a package, and return the changed package."""
     with _collected(problems):
         _check_state(row, visibility)
     is_needed = {
@@ -168,7 +168,7 @@ def _check(
 def check_unique(database: GlanceDatabase, row: ImageRow) -> None:
     """Check that no other package of the same name and version is public.
 
-    :raises RefusedRequest: if there is one.
+    :raises RefusedRequest: if another such package is public.
     """
     for record in database.find_public([row.name]):
         if record.id != row.id and str(record) == str(row):
@@ -177,7 +177,7 @@ def check_unique(database: GlanceDatabase, row: ImageRow) -> None:
 
 @contextlib.contextmanager
 def _collected(problems: _Problems) -> Iterator[None]:
-    """Add a problem that is raised to the others, and go on."""
+    """Add a raised problem to the others, and go on."""
     try:
         yield
     except RefusedRequest as problem:

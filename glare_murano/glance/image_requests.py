@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter that checks requirements when a package is changed by Glance's own API.
+"""The filter to check requirements when Glance's own API changes a package.
 
-It stands behind ``context`` in Glance's pipeline. It reads requests that delete, deactivate,
-reactivate, rename, give away or publicize an image, or end that, and no other. Images that are not
-packages, and requests that Glance will refuse, pass unchanged.
+The filter stands behind ``context`` in Glance's pipeline. The checked requests delete, deactivate,
+reactivate, rename, give away or publicize a package, or withdraw a package from the public.
+Requests for other images, and requests refused by Glance anyway, pass unchanged.
 """
 
 import json
@@ -62,11 +62,11 @@ class ImageRequestFilter:
 
 
 def _check_spelling(image_id: str) -> None:
-    """Check that a package has the very id of a request.
+    """Check the letter case of a package's id in a request.
 
-    MariaDB finds it in capitals as well, and files are stored under the id of the request.
+    MariaDB ignores case in ids, but the names of stored files do not.
 
-    :raises RefusedRequest: if it has not.
+    :raises RefusedRequest: if the case differs.
     """
     if _ID.fullmatch(image_id):
         return
@@ -76,15 +76,15 @@ def _check_spelling(image_id: str) -> None:
 
 
 def _answer(refusal: RefusedRequest) -> webob.Response:
-    """Return a refusal as JSON that both python-glanceclient and keystoneauth read."""
+    """Return a refusal as JSON for both python-glanceclient and keystoneauth."""
     error = {"code": refusal.status, "message": str(refusal)}
     return webob.Response(status=refusal.status, json={"error": error})
 
 
 def _changes(req: webob.Request, action: str | None) -> set[str]:
-    """Return what a request may do.
+    """Return the changes of a request.
 
-    :returns: ``remove``, ``reactivate``, ``publicize`` or ``withdraw``, from the public.
+    :returns: ``remove``, ``reactivate``, ``publicize`` or ``withdraw`` (from the public).
     """
     if req.method == "DELETE" and not action:
         return {"remove"}
@@ -98,7 +98,7 @@ def _changes(req: webob.Request, action: str | None) -> set[str]:
 
 
 def _operations(body: bytes) -> list[dict[str, Any]]:
-    """Return the operations of a patch; nothing for one that Glance will refuse."""
+    """Return the operations of a patch; none for a malformed patch."""
     try:
         operations = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Images in Glance's tables, as requests that change or download packages read them.
+"""Images in Glance's tables, for requests to change or download packages.
 
 Changes are made below Glance's API, since the property protections forbid them to everybody.
 """
@@ -49,7 +49,7 @@ _locations = sa.table(
 
 @dataclasses.dataclass(frozen=True)
 class ImageRow:
-    """An image of a package, as the database has it; see ``requirement_checks.Checked``.
+    """An image of a package in the database; see ``requirement_checks.Checked``.
 
     :param attributes: the attributes of ``glance.domain.Image``.
     :param properties: its properties.
@@ -92,7 +92,7 @@ class ImageRow:
     def requirements(self) -> dict[str, str]:
         """The requirements of the package: FQN -> range.
 
-        :raises RefusedRequest: if they are not what the import plug-in writes.
+        :raises RefusedRequest: if the stored requirements are not valid.
         """
         try:
             return images.requirements(self.properties.get(images.REQUIREMENTS, "{}"))
@@ -207,7 +207,7 @@ def lock(connection: Connection, ids: Collection[str]) -> None:
     """Lock images until the end of the transaction.
 
     Call this before any other statement of the transaction: then the transaction sees the
-    images as the last one has left them. In SQLite, this locks the database.
+    images as the last transaction has left them. In SQLite, this locks the database.
     """
     for id_ in sorted(ids):
         statement = sa.update(_images).where(_images.c.id == id_)
@@ -215,7 +215,7 @@ def lock(connection: Connection, ids: Collection[str]) -> None:
 
 
 def set_property(connection: Connection, image_id: str, name: str, value: str) -> None:
-    """Write a property of an image that is locked."""
+    """Write a property of a locked image."""
     now = _now()
     is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
     # MariaDB may find a property of the owner's here whose name it does not tell apart.
@@ -228,7 +228,7 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
 
 
 def delete_property(connection: Connection, image_id: str, name: str) -> None:
-    """Delete a property of an image that is locked, as Glance does."""
+    """Delete a property of a locked image, as Glance does."""
     is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
     values = {"deleted": True, "deleted_at": _now()}
     connection.execute(sa.update(_properties).where(is_property).values(values))
@@ -236,7 +236,7 @@ def delete_property(connection: Connection, image_id: str, name: str) -> None:
 
 
 def make_public(connection: Connection, image_id: str) -> None:
-    """Make an image public that is locked."""
+    """Make a locked image public."""
     _touch(connection, image_id, visibility="public")
 
 

@@ -2,12 +2,12 @@
 
 """A WSGI filter for staging and importing packages: one at a time, and again after a kill.
 
-The id of a package's image is fixed, and Glance never gives the id of a deleted image away
-again. So an image must not stay in a state in which Glance refuses to stage its data: after
-two requests that stage at once, Glance can have returned the image to ``queued`` with data
-left behind, and a killed process leaves it ``uploading`` or ``importing``. So one request at
-a time goes on to Glance. Before it does, this filter removes data that was left, and returns
-an image to ``queued`` that has made no progress for ``import_timeout`` seconds.
+The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
+image must not stay in a state in which Glance refuses to stage its data. Two simultaneous
+requests to stage can return the image to ``queued`` with data left behind. A killed process
+leaves the image ``uploading`` or ``importing``. Therefore this filter refuses a second request
+for the same package at the same time. Before the staging, this filter removes data left
+behind, and returns the image to ``queued`` after ``import_timeout`` seconds without progress.
 """
 
 import datetime
@@ -31,7 +31,7 @@ _METHODS = {"stage": "PUT", "import": "POST"}
 
 
 def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
-    """Return the filter, for Paste. It belongs after the filter ``context``."""
+    """Return the filter, for Paste; its place is after the filter ``context``."""
     return StagingFilter
 
 
@@ -89,7 +89,7 @@ def _conflict(image: internals.StoredImage) -> Any:
 def cancel_killed(image_id: str) -> bool:
     """Cancel the staging or the import of a package if its process was killed.
 
-    :returns: whether it was, so that the package can be staged again.
+    :returns: whether the package can be staged again.
     """
     image = internals.find_image(image_id)
     if image is None or not image.is_begun:

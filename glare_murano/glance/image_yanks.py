@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``: why the owner of a package withdrew it.
+"""The resource ``yanks``: why the owner of a package withdrew the package.
 
-The reason is a property that not even the owner may write through Glance's API.
+The reason is a property that only the server can write, not the owner through Glance's API.
 """
 
 import webob

@@ -2,10 +2,10 @@
 
 """The import plug-in ``murano_package``: reads the archive of a package before it is stored.
 
-Glance calls it for every import, between staging and storing. It leaves alone every image
-of another container format. An archive that breaks a rule is refused: the reason goes into
-the property ``murano_refusal`` and into the message of Glance's task, and the image is as
-it was before the archive was staged, so that its owner can try again.
+Glance calls the plug-in for every import, between staging and storing. Images of other
+container formats stay unchanged. An archive is refused if the package breaks a rule. The
+property ``murano_refusal`` and the message of Glance's task give the reason. The image
+returns to its state before the archive was staged, and its owner can try again.
 """
 
 import contextlib
@@ -57,9 +57,9 @@ def get_flow(
     import_req: Mapping[str, Any],
     **_: Any,
 ) -> linear_flow.Flow:
-    """Return the flow that Glance adds to an import.
+    """Return the flow for Glance to add to an import.
 
-    :param action_wrapper: Glance's way to change an image that is being imported.
+    :param action_wrapper: Glance's way to change an image during its import.
     :param backend: the stores to import to.
     :param import_req: the request of the client.
     """
@@ -82,8 +82,8 @@ class ReadPackage(task.Task):  # type: ignore[misc]
     ) -> None:
         """Prepare the task, without a look at the image: an import may change its format.
 
-        :param is_staged: whether the owner has staged the data; otherwise Glance fetches it,
-            and reverts that itself.
+        :param is_staged: whether the owner has staged the data; otherwise Glance fetches the
+            data, and reverts the fetching itself.
         """
         super().__init__(name=name)
         self._image_id = image_id
@@ -118,9 +118,9 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             raise self._refusal("the archive could not be read; see Glance's log") from error
 
     def revert(self, result: Any, **_: Any) -> None:
-        """Make the image what it was before the archive was staged.
+        """Return the image to its state before the archive was staged.
 
-        Glance calls this if this task fails, or a later one, such as the storing.
+        Glance calls this method if this task fails, or a later task, such as the storing.
         """
         if self._staged is None:
             return
@@ -154,10 +154,10 @@ def _is_written(name: str) -> bool:
 
 @contextlib.contextmanager
 def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
-    """Copy a staged file, and put the copy in its place after it was read.
+    """Copy a staged file, and replace the file by the copy after the reading.
 
-    A request that is still staging data writes to the file that was there before. So what
-    is stored is what was read.
+    An unfinished request to stage data writes to the replaced file only. So Glance stores
+    exactly the data read here.
 
     :returns: the open copy, and its SHA-256.
     """
@@ -180,7 +180,7 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
 def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict[str, str]:
     """Return the properties of a package.
 
-    :raises InvalidPackage: if the package breaks a rule, or is not that of the image.
+    :raises InvalidPackage: if the package breaks a rule, or belongs to another image.
     """
     settings = options.group()
     sandbox = archive_settings.sandbox(settings, internals.python())
@@ -202,7 +202,7 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
 
 
 def _of_packages(image: internals.StoredImage) -> list[str]:
-    """Return the names of the properties that only the server can write."""
+    """Return the names of the server's own properties."""
     return [name for name in image.properties if name.startswith(images.PREFIX)]
 
 
@@ -254,7 +254,7 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
 def _find_lookalikes(
     properties: Mapping[str, str], image: internals.StoredImage
 ) -> Iterator[Problem]:
-    """Find properties of the owner whose names some databases take for those of a package."""
+    """Find the owner's properties whose names some databases confuse with a package's."""
     folded = {_folded(name): name for name in properties}
     for name in image.counted - folded.keys():
         if own := folded.get(_folded(name)):
@@ -269,6 +269,6 @@ def _folded(name: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """Return a text that every database can store."""
+    """Return a string that every database can store."""
     escaped = fields.UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], text)
     return escaped.encode()[:MAX_PROPERTIES].decode(errors="ignore")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""INI files that are edited line by line, so that comments and order stay."""
+"""INI files, edited line by line to keep comments and order."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ _SECTION = re.compile(r"\[(.+)\]\s*$")
 
 
 class IniFile:
-    """A configuration file of oslo.config or Paste; a missing one is empty.
+    """A configuration file of oslo.config or Paste; a missing file is empty.
 
     >>> conf = IniFile(pathlib.Path("/etc/glance/glance-api.conf"))
     >>> conf.set("paste_deploy", "flavor", "keystone")
@@ -24,7 +24,7 @@ class IniFile:
 
     @property
     def text(self) -> str:
-        """The file as it would be written."""
+        """The content of the edited file."""
         return "".join(f"{line}\n" for line in self._lines)
 
     def sections(self) -> list[str]:
@@ -37,18 +37,18 @@ class IniFile:
         return "\n".join(self._lines[ends[0] - 1 : ends[-1]])
 
     def options(self, section: str) -> dict[str, str]:
-        """Return the options of a section; of several values, the last one."""
+        """Return the options of a section; of several values, the last."""
         return {
             name: " ".join([first, *(line.strip() for line in self._lines[start + 1 : end])])
             for start, end, name, first in self._found(section)
         }
 
     def get(self, section: str, option: str) -> str | None:
-        """Return the value of an option, if it is set."""
+        """Return the value of an option; None for a missing option."""
         return self.options(section).get(option)
 
     def set(self, section: str, option: str, value: str) -> None:
-        """Set an option to one value, in the place of all that it has."""
+        """Set an option to a value, instead of all present values."""
         found = [(start, end) for start, end, name, _ in self._found(section) if name == option]
         for start, end in reversed(found):
             del self._lines[start:end]
@@ -62,7 +62,7 @@ class IniFile:
         self._lines += text.split("\n")
 
     def add_before_sections(self, text: str) -> None:
-        """Add lines before the first section, and before the comments that belong to it."""
+        """Add lines before the first section and its comments."""
         first = next((i for i, line in enumerate(self._lines) if _SECTION.match(line)), None)
         start = len(self._lines) if first is None else first
         while start and self._lines[start - 1].startswith("#"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All that is used of Glance's internals, so that a new release is tried in one place.
+"""All uses of Glance's internals, in one place for the tests of a new release.
 
 Glance has no stable interface for plug-ins but the names of their arguments. Properties
 are written by Glance's database layer, below its policies, quotas and property
@@ -72,10 +72,10 @@ class ImportRefused(exception.UploadException):  # type: ignore[misc]
 
 @dataclasses.dataclass(frozen=True)
 class StoredImage:
-    """An image as the database has it.
+    """An image in the database.
 
-    :param properties: its properties, those of Glance itself included.
-    :param locations: where its data is; none before it is stored.
+    :param properties: its properties, with Glance's own properties.
+    :param locations: the locations of its stored data; empty before the storing.
     :param updated_at: the time of the last change, in UTC.
     """
 
@@ -95,19 +95,19 @@ class StoredImage:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether Glance passes a request for an import on to the process that has the data."""
+        """Whether Glance passes a request for an import on to the process with the data."""
         own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
         return bool(self.properties.get("os_glance_stage_host", own) != own)
 
     @property
     def counted(self) -> frozenset[str]:
-        """The names of the properties that Glance's quota counts."""
+        """The names of the properties in Glance's quota."""
         reserved = api_common.GLANCE_RESERVED_NS
         return frozenset(name for name in self.properties if not name.startswith(reserved))
 
 
 def find_image(image_id: str) -> StoredImage | None:
-    """Return an image, whosever it is; None if there is none, or it was deleted."""
+    """Return an image of any owner; None if the image is missing or deleted."""
     try:
         return get_image(image_id)
     except exception.NotFound:
@@ -115,9 +115,9 @@ def find_image(image_id: str) -> StoredImage | None:
 
 
 def get_image(image_id: str) -> StoredImage:
-    """Return an image, whosever it is.
+    """Return an image of any owner.
 
-    :raises glance.common.exception.NotFound: if there is none, or it was deleted.
+    :raises glance.common.exception.NotFound: if the image is missing or deleted.
     """
     found = glance.db.get_api().image_get(context.get_admin_context(), image_id)
     properties = {row["name"]: row["value"] for row in found["properties"] if not row["deleted"]}
@@ -127,7 +127,7 @@ def get_image(image_id: str) -> StoredImage:
 
 
 def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
-    """Write properties of an image that is being imported, whoever may not write them.
+    """Write properties of an image during its import, without a check of permissions.
 
     :param drop: names of properties to delete.
     :raises glance.common.exception.Conflict: if the image has another status by now.
@@ -141,7 +141,7 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 
 @contextlib.contextmanager
 def claimed(image_id: str) -> Iterator[None]:
-    """Claim an image for a request that stages or imports its data.
+    """Claim an image for a request to stage or import its data.
 
     :raises Claimed: if another request has a claim.
     """
@@ -170,12 +170,12 @@ def find_progress(image: StoredImage) -> datetime.datetime:
 
 
 def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
-    """Make an image that is being imported or staged what it was before that.
+    """Return an image to its state before the staging or the import.
 
-    A process that still works on it has lost Glance's lock, and cannot make it active.
+    A process still at work on the image has lost Glance's lock, and cannot activate the image.
 
     :param drop: names of further properties to delete.
-    :returns: whether the image is still as it was read.
+    :returns: False, without any change, if the image has changed since its reading.
     """
     is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
     values = {"status": QUEUED, "size": None, "updated_at": timeutils.utcnow()}
@@ -212,7 +212,7 @@ def staged_file(image_id: str) -> pathlib.Path:
 
 
 def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
-    """Delete what a killed import has left in directories of files, which refuse to overwrite.
+    """Delete the files of a killed import from file stores, which refuse to overwrite files.
 
     :param image: an image without data, whose import this process runs.
     :param stores: the identifiers of the stores to import to.
@@ -252,15 +252,15 @@ class ImagesBusy(Exception):
 def keep_through_saves(names: Collection[str]) -> None:
     """Let Glance neither write nor delete properties when it saves an image.
 
-    It reads all properties of an image, and writes all of them back. What was written in
-    between would be lost.
+    Glance reads all properties of an image, and writes all of them back. A change by another
+    request in between would be lost.
     """
     glance.db.IMAGE_ATOMIC_PROPS.update(names)
 
 
 @contextlib.contextmanager
 def reading() -> Iterator[Connection]:
-    """Open a transaction on one state of Glance's database."""
+    """Open a transaction on a snapshot of Glance's database."""
     with database_api.session_for_read() as session:
         is_postgresql = session.get_bind().dialect.name == "postgresql"
         # The other databases do so by default.
@@ -270,7 +270,7 @@ def reading() -> Iterator[Connection]:
 
 @contextlib.contextmanager
 def writing() -> Iterator[Connection]:
-    """Open a transaction that changes Glance's database; an error rolls it back."""
+    """Open a transaction to change Glance's database; an error rolls the changes back."""
     with database_api.session_for_write() as session:
         yield session.connection()
 
@@ -324,7 +324,7 @@ def _policy(caller: Any, target: Any) -> Any:
 def load(caller: Any, url: str, store: str | None) -> Iterator[bytes]:
     """Yield the data of an image.
 
-    :param url: of its location, as the database has it.
+    :param url: the URL of its location, from the database.
     :param store: the name of its store, if there are several.
     """
     if cfg.CONF.metadata_encryption_key:

@@ -124,7 +124,7 @@ def resolve(req: webob.Request) -> webob.Response:
 
 
 def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[str, Any]:
-    """Resolve a query without the packages that cannot be read."""
+    """Resolve a query without unreadable packages."""
     left_out: set[str] = set()
     # It ends, since what is left out is not found again.
     while True:
@@ -156,7 +156,7 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
 
 
 def _unmount(req: webob.Request) -> None:
-    """Give a request the whole path that Paste has divided."""
+    """Join the path of a request again after Paste has divided the path."""
     # The path may not be UTF-8, which webob would not read.
     environ = req.environ
     mounted_at = environ.get("SCRIPT_NAME", "")

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements over Glance's tables that find packages; see ``service.database``.
+"""The SQL statements to find packages in Glance's tables; see ``service.database``.
 
-The tables are declared here with the few columns that are read, so that no statement
-joins or returns more. A level of a plan takes two statements, and another one if packages
-are shared. Values for look-ups are parameters, so that SQLAlchemy compiles each statement
-once.
+The tables are declared here with the few necessary columns, so no statement joins or
+returns more. A level of a plan takes two statements, and a third if packages are
+shared. Values for look-ups are parameters, so SQLAlchemy compiles each statement once.
 
 MariaDB takes ``muráno_published`` for ``murano_published``, and anybody may write the former:
 so the names of properties are compared again here.
@@ -64,12 +63,12 @@ _COMMUNITY = "community"
 
 
 class UnreadablePackages(Exception):
-    """Packages whose properties are not what the import plug-in writes.
+    """Packages whose properties do not have the form of the import plug-in.
 
-    Only somebody with access to the database, or a cloud without the property protections, can
-    bring them about. A query is answered without them.
+    Such properties come from direct access to the database, or from a cloud without the property
+    protections. A query is answered without these packages.
 
-    :ivar ids: of their images.
+    :ivar ids: the ids of their images.
     """
 
     def __init__(self, ids: set[str]) -> None:
@@ -85,7 +84,7 @@ class GlanceDatabase:
     ) -> None:
         """Prepare the queries.
 
-        :param left_out: ids of packages that are not found; see ``UnreadablePackages``.
+        :param left_out: ids of packages to leave out; see ``UnreadablePackages``.
         """
         self.viewer = viewer
         self._left_out = left_out
@@ -102,7 +101,7 @@ class GlanceDatabase:
     ) -> Iterator[PackageRecord]:
         """See ``service.database.Database``, as for all methods.
 
-        A package that its owner has opened to the community is found as ``package`` alone.
+        A package of the community is found as ``package`` alone.
         """
         project = self.viewer.project_id or ""
         rows = self._look_up(self._usable(column), values, package=package, project=project)
@@ -111,13 +110,13 @@ class GlanceDatabase:
                 yield self._with_visible_members(record)
 
     def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
-        """Return a package with those of its members that Glance lists for the viewer."""
+        """Return a package with the members listed by Glance for the viewer."""
         if self.viewer.is_admin or record.owner == self.viewer.project_id:
             return record
         return record._replace(members=record.members & {self.viewer.project_id or ""})
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find packages that may satisfy requirements."""
+        """Find candidates for requirements."""
         return self._records(self._look_up(_CANDIDATES, names))
 
     def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
@@ -129,7 +128,7 @@ class GlanceDatabase:
     def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
         """Return the metadata of packages.
 
-        :raises UnreadablePackages: if that of some cannot be read.
+        :raises UnreadablePackages: if the metadata of some packages cannot be read.
         """
         keys = {id_: self._keys.get(id_, "") for id_ in ids}
         known = _REMEMBERED.find(keys.values())
@@ -169,7 +168,7 @@ class GlanceDatabase:
         return {id_: read[id_] for id_ in wanted if read.get(id_)}
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages that define classes."""
+        """Find the packages defining classes."""
         wanted = set(class_names)
         for record, classes in self._listed(images.CLASSES, wanted, self._usable("id")):
             for name in wanted.intersection(classes):
@@ -267,7 +266,7 @@ class GlanceDatabase:
                 )
 
     def _find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
-        """Return the projects that have accepted shared images, by id."""
+        """Return the accepting projects of shared images, by image id."""
         found: dict[str, set[str]] = collections.defaultdict(set)
         for row in self._look_up(_MEMBERS, ids):
             found[row.image_id].add(row.member)
@@ -275,7 +274,7 @@ class GlanceDatabase:
 
 
 def _status(row: Row) -> str:
-    """Return the status of a package, as Glare has it: not all that is active is published."""
+    """Return the status of a package in Glare's terms: an active image may be a draft."""
     if row.status != images.ACTIVE:
         return images.DEACTIVATED
     return images.ACTIVE if _is_published(row) else "drafted"
@@ -303,7 +302,7 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 
 def _readable(texts: Mapping[str, str], name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the lists or mappings of images, by id, without those that cannot be read."""
+    """Yield the lists or mappings of images, by id, without unreadable values."""
     for id_, text in texts.items():
         try:
             yield id_, _READ[name](text)
@@ -316,7 +315,7 @@ def _among(column: Any) -> Any:
 
 
 def _property(name: str, alias: str) -> tuple[Any, Any]:
-    """Return a table of one property, and the condition to join it to an image."""
+    """Return a table of a property, and the condition to join the table to an image."""
     table = _properties.alias(alias)
     is_property = sa.and_(
         table.c.image_id == _images.c.id, table.c.name == name, table.c.deleted == sa.false()
@@ -364,7 +363,7 @@ def _is_member(*conditions: Any) -> Any:
 
 
 def _visible(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images that Glance lists by default: none of the community."""
+    """Return the condition for Glance's default list, without images of the community."""
     is_own = _images.c.owner == sa.bindparam("project")
     if is_admin:
         return sa.or_(_images.c.visibility != _COMMUNITY, *[is_own] * has_project)
@@ -376,7 +375,7 @@ def _visible(is_admin: bool, has_project: bool) -> Any:
 
 
 def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images that Glance would show by their ids."""
+    """Return the condition for images visible by their ids in Glance."""
     if is_admin:
         return sa.true()
     is_open = _images.c.visibility == _COMMUNITY

@@ -51,7 +51,7 @@ class Lease:
         connection.execute(sa.insert(_locks).values(id=self._id, acquired_at=timeutils.utcnow()))
 
     def renew(self) -> None:
-        """Renew the lease, if that was some time ago.
+        """Renew the lease, if the last renewal was some time ago.
 
         :raises glare.common.exception.GlareException: if another request has ended
             the upload, or has deleted the artifact.
@@ -89,13 +89,13 @@ def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | No
 
 
 def is_running(connection: Connection, artifact_id: str, now: datetime.datetime) -> bool:
-    """Return whether an upload to an artifact is running that has not expired."""
+    """Return whether an unexpired upload to an artifact is running."""
     end = find_end(connection, artifact_id)
     return end is not None and end > now
 
 
 def delete(connection: Connection, artifact_id: str) -> None:
-    """Delete the lease of the upload to an artifact, if there is one."""
+    """Delete the lease of the upload to an artifact, if any."""
     connection.execute(sa.delete(_locks).where(_is_of(artifact_id)))
 
 

@@ -215,8 +215,8 @@ def _check_idle(connection: Connection, artifact_id: str) -> None:
 def expire(now: datetime.datetime, artifact_id: str) -> None:
     """Cancel the upload to an artifact if its lease has expired.
 
-    The artifact returns to its state before the upload. A process that still continues
-    the upload can no longer save it.
+    The artifact returns to its state before the upload. A process still at work on
+    the upload can no longer save the package.
     """
 
     def end(connection: Connection, artifact: Row) -> None:
@@ -295,7 +295,7 @@ def _chunks(source: Readable) -> Iterator[bytes]:
 
 
 def _find_url(connection: Connection, artifact_id: str) -> str | None:
-    """Return the URL of an artifact's archive; None if it has none."""
+    """Return the URL of an artifact's archive; None without an archive."""
     is_archive = sa.and_(_blobs.c.artifact_id == artifact_id, _blobs.c.name == fields.ARCHIVE)
     url: str | None = connection.execute(sa.select(_blobs.c.url).where(is_archive)).scalar()
     return url

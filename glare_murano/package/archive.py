@@ -167,7 +167,7 @@ class Archive(abc.ABC):
     def open_zip(self) -> IO[bytes]:
         """Return the package as an open ZIP file with a descriptor, for another process.
 
-        It is read-only if it is the file that was opened, else packed for this.
+        The original file is returned read-only if possible, else a new packed file.
 
         :raises InvalidArchive: if a file is not as declared.
         :raises OSError: if a file cannot be read, or the temporary file not written.

@@ -161,7 +161,7 @@ def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
     """Return a manifest with other ranges in ``Require``, and everything else as it is written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
-    :param ranges: FQN -> range, of packages that it requires.
+    :param ranges: FQN -> range, of required packages.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}

@@ -2,9 +2,9 @@
 
 """Run the function of a package type in a child process, and read its answer.
 
-The child has limits of time and memory, a working directory that is removed, and no
+The child has limits of time and memory, a temporary working directory, and no
 environment variables, configuration or open files of this process. Its answer is not
-trusted. It runs as the same user, so a plug-in needs the operator's trust nevertheless:
+trusted. The child runs as the same user, so a plug-in needs the operator's trust nevertheless:
 the limits are for faults, and for packages that exploit them. ``type_process`` is the
 program of the child.
 """
@@ -57,7 +57,7 @@ class Sandbox:
     :param seconds: the longest time to wait for other children, and then for the answer.
     :param memory: the largest address space in bytes.
     :param limits: the limits of the archive.
-    :param python: the interpreter; by default that of this process. In a process of uWSGI,
+    :param python: the interpreter; by default this process's own. In a process of uWSGI,
         ``sys.executable`` is uWSGI.
     """
 
@@ -110,8 +110,8 @@ class Sandbox:
         """Run a child to its end.
 
         :raises InvalidPackage: if the child reaches a limit.
-        :raises ValueError: if it fails.
-        :raises OSError: if it cannot be started.
+        :raises ValueError: if the child fails.
+        :raises OSError: if the child cannot be started.
         """
         settings = json.dumps([self.seconds, self.memory, dataclasses.astuple(self.limits)])
         _remove_abandoned()
@@ -161,7 +161,7 @@ def describe_trusted(manifest: Manifest, archive: Archive) -> Description:
 
 
 def _remove_abandoned() -> None:
-    """Remove the scratch directories that stopped servers have left; no child lives so long."""
+    """Remove the scratch directories of stopped servers; no child lives so long."""
     oldest = time.time() - _ABANDONED
     for path in pathlib.Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
         with contextlib.suppress(OSError, RecursionError):
@@ -170,7 +170,7 @@ def _remove_abandoned() -> None:
 
 
 def _wait(pid: int, seconds: float) -> bool:
-    """Wait until a child has ended, without reaping it; return whether it has.
+    """Wait for the end of a child, without reaping the child; return whether the child has ended.
 
     Polling lets the other green threads of a server run.
     """
@@ -187,7 +187,8 @@ def _read(answer: IO[bytes]) -> Description:
     """Read a child's answer.
 
     :raises InvalidPackage: with the problems in the answer.
-    :raises ValueError: if it has another form; RecursionError if it is nested too deeply.
+    :raises ValueError: if the answer has another form.
+    :raises RecursionError: if the answer is nested too deeply.
     """
     answer.seek(0)
     data = answer.read(MAX_ANSWER + 1)

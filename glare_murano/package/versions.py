@@ -94,12 +94,12 @@ class VersionSpec:
 
     @classmethod
     def of(cls, text: "str | VersionSpec | None") -> "VersionSpec":
-        """Parse a range; return it as it is if it is parsed already.
+        """Parse a range; return an already parsed range unchanged.
 
         :param text: a partial or full version, or clauses (``==``, ``=``,
             ``!=``, ``<``, ``<=``, ``>``, ``>=`` and the engine's ``~``, ``^``,
             ``~=``) joined by commas, or ``*``. None and the empty string mean
-            ``0``, that is 0.x.
+            ``0``, the range 0.x.
         :raises InvalidRange: if the string is not valid.
         """
         if isinstance(text, VersionSpec):
@@ -113,7 +113,7 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range of exactly one version; without build metadata, any build matches."""
+        """Return the range of exactly this version; without build metadata, any build matches."""
         return _parse(f"=={version}")
 
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's limits and checks of archives, as options that both services have."""
+"""The operator's limits and checks of archives, as options of both services."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def limits(options: Any) -> Limits:
 
 
 def form_check(options: Any) -> FormCheck:
-    """Return what is done about the form of a package.
+    """Return the treatment of a form's problems.
 
     :param options: the group of ``OPTIONS``.
     """
@@ -77,7 +77,7 @@ def sandbox(options: Any, python: str = "") -> Sandbox:
     """Return the configured limits of the child process of a package type.
 
     :param options: the group of ``OPTIONS``.
-    :param python: the interpreter, if it is not that of this process.
+    :param python: the interpreter, if not this process's own.
     """
     seconds, memory = options["package_type_timeout"], options["package_type_memory"]
     return Sandbox(seconds, memory, limits(options), python)

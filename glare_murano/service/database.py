@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The queries that the API needs of a service's database, and the records that they find."""
+"""The API's queries of a service's database, and the records found."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -22,11 +22,11 @@ class Viewer(NamedTuple):
 
 
 class PackageRecord(NamedTuple):
-    """A package, as a service stores it.
+    """A package stored by a service.
 
     :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
-    :ivar visibility: ``private``, ``public``, or another one of the service.
-    :ivar members: other projects that the package is shared with.
+    :ivar visibility: ``private``, ``public``, or another visibility of the service.
+    :ivar members: other projects with access to the package.
     """
 
     id: str
@@ -43,7 +43,7 @@ class PackageRecord(NamedTuple):
         return PackageVersion(self.name, self.version)
 
     def is_available_to(self, project_id: str | None) -> bool:
-        """Return whether a project can see the package, if it is active."""
+        """Return whether a project can see the package, once active."""
         return self.visibility == "public" or self.owner == project_id or project_id in self.members
 
     def __str__(self) -> str:
@@ -78,8 +78,8 @@ class PackageMetadata:
 class Database(Protocol):
     """The packages of a service, in one transaction, for one viewer.
 
-    Each method takes a bounded number of statements. Names and ids that differ in case
-    may be found as well, since some databases ignore case.
+    Each method takes a bounded number of statements. Names and ids may differ in case from the
+    requested values, since some databases ignore case.
     """
 
     @property
@@ -91,14 +91,14 @@ class Database(Protocol):
     ) -> Iterable[PackageRecord]:
         """Find active packages among those visible to the viewer.
 
-        :param package: the id of a package that may be a draft.
+        :param package: the id of a package, even of a draft.
         """
 
     def find_defining(self, class_names: Iterable[str]) -> Iterable[tuple[str, str]]:
-        """Find the packages that define classes: pairs of class and id."""
+        """Find the packages defining classes: pairs of class and id."""
 
     def find_metadata(self, ids: Iterable[str]) -> Mapping[str, PackageMetadata]:
-        """Return the metadata of packages by id, without drafts that lack an archive."""
+        """Return the metadata of packages by id, without drafts lacking an archive."""
 
     def find_requirements(self, ids: Iterable[str]) -> Mapping[str, dict[str, str]]:
         """Return the requirements of packages by id: FQN -> range."""
@@ -121,4 +121,4 @@ class Database(Protocol):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterable[PackageVersion]:
-        """Find packages of a group that ``find_dependents`` has found."""
+        """Find packages of a group from ``find_dependents``."""

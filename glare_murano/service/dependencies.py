@@ -14,9 +14,9 @@ from glare_murano.service.source import CatalogSource, Remembered
 
 
 def read_query(body: object) -> wire.Query:
-    """Read a dependency query that its schema permits.
+    """Read a dependency query already checked against its schema.
 
-    :raises RefusedRequest: for names and ranges that are not valid.
+    :raises RefusedRequest: for invalid names and ranges.
     """
     try:
         return wire.query_from_json(body)
@@ -29,8 +29,8 @@ def resolve(
 ) -> dict[str, Any]:
     """Return the closure of a query, as JSON.
 
-    :param remembered: metadata that never changes, from earlier queries.
-    :raises RefusedRequest: for a query that cannot be planned, or of an unknown package.
+    :param remembered: constant metadata from earlier queries.
+    :raises RefusedRequest: for a query beyond the limits of planning, or of an unknown package.
     """
     try:
         answer = _plan(query, CatalogSource(database, query, remembered), settings)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The discovery document: the versions of this API, as OpenStack services list theirs.
+"""The discovery document: the versions of this API, as in other OpenStack services.
 
-Clients read it before they authenticate, so that it needs no token.
+Clients read the document before they authenticate, so no token is required.
 """
 
 import webob

@@ -63,7 +63,7 @@ def check_url(environ: dict[str, Any]) -> None:
 
 
 def allow_chunks(req: webob.Request) -> None:
-    """Let webob read a body without a length, which it would take for an empty one."""
+    """Let webob read a body without a length, instead of an empty body."""
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         req.environ["wsgi.input_terminated"] = True
 
@@ -80,9 +80,9 @@ def check_content_type(req: webob.Request) -> None:
 
 
 def check_body(req: webob.Request) -> None:
-    """Read the body of a request, and leave it readable.
+    """Read the body of a request, and leave the body readable.
 
-    :raises RefusedRequest: if it is incomplete, too large, or out of place.
+    :raises RefusedRequest: if the body is incomplete, too large, or out of place.
     """
     try:
         data = req.body_file.read(MAX_BODY + 1)
@@ -100,7 +100,7 @@ def check_body(req: webob.Request) -> None:
 def parse_json(data: bytes) -> Any:
     """Parse the body of a request.
 
-    :raises RefusedRequest: for malformed JSON, and for values that cannot be stored.
+    :raises RefusedRequest: for malformed JSON, and for unstorable values.
     """
     try:
         body = json.loads(data.decode(), parse_constant=_finite, parse_float=_finite)

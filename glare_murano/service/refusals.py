@@ -13,7 +13,7 @@ from glare_murano.package.errors import GlareMuranoError
 
 
 class RefusedRequest(GlareMuranoError):
-    """A request that is refused.
+    """A refused request.
 
     :ivar status: the HTTP status of the answer.
     """
@@ -24,12 +24,12 @@ class RefusedRequest(GlareMuranoError):
 
 
 def bad_request(message: str) -> RefusedRequest:
-    """Return the refusal of a request that is wrong in itself."""
+    """Return the refusal of an invalid request."""
     return RefusedRequest(HTTPStatus.BAD_REQUEST, message)
 
 
 def conflict(message: str) -> RefusedRequest:
-    """Return the refusal of a request that the state of a package does not permit."""
+    """Return the refusal of a request in conflict with the state of a package."""
     return RefusedRequest(HTTPStatus.CONFLICT, message)
 
 
@@ -45,7 +45,7 @@ def document(status: int, message: str) -> dict[str, Any]:
 
 
 def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return the JSON of a refusal in HTML, such as that of a middleware."""
+    """Return the JSON of a refusal in HTML, such as a middleware's."""
     known = exc.status_map[response.status_code]
     reason = known.explanation or known.title
     if allowed := response.headers.get("Allow"):

@@ -5,7 +5,7 @@
 A package becomes active only if its requirements are satisfied, and public only if
 public packages satisfy them. A package stays while it alone satisfies a requirement
 of an active package. A yanked package satisfies only ranges of exactly its version. Packages
-that engines provide satisfy requirements, too. The checks are not locked: two requests at
+provided by engines satisfy requirements, too. The checks are not locked: two requests at
 the same time may both pass.
 """
 
@@ -76,7 +76,7 @@ _Concerns = Callable[[DependentsRecord, VersionSpec], bool]
 
 
 class Checked(Protocol):
-    """A package that is added or removed."""
+    """An added or removed package."""
 
     @property
     def id(self) -> str:
@@ -96,7 +96,7 @@ class Checked(Protocol):
 
     @property
     def visibility(self) -> str:
-        """``private``, ``public``, or another one of the service."""
+        """``private``, ``public``, or another visibility of the service."""
 
     @property
     def requirements(self) -> Mapping[str, str]:
@@ -127,7 +127,7 @@ class RequirementChecks:
         self._overrides = overrides
 
     def check_activation(self, packages: Iterable[Checked]) -> None:
-        """Check the requirements of packages that are being activated.
+        """Check the requirements of packages before their activation.
 
         :raises FailedCheck: for unsatisfied ones, if the check is enforced.
         """
@@ -153,8 +153,8 @@ class RequirementChecks:
     def check_withdrawal(self, package: Checked) -> None:
         """Check the dependents of a public package before only its project can see it.
 
-        :raises FailedCheck: if public packages, or those of other projects, depend on this package
-            alone, and the check is enforced.
+        :raises FailedCheck: if public packages, or packages of other projects, depend on this
+            package alone, and the check is enforced.
         """
 
         def concerns(group: DependentsRecord, _: VersionSpec) -> bool:
@@ -227,7 +227,7 @@ class RequirementChecks:
                 )
 
     def _requirements(self, package: Checked) -> dict[str, str]:
-        """Return the requirements that packages of the catalogue have to satisfy."""
+        """Return the requirements to be satisfied by packages of the catalogue."""
         return {
             fqn: text
             for fqn, text in package.requirements.items()
@@ -241,7 +241,7 @@ class RequirementChecks:
     def _describe(
         self, fqn: str, available: Iterable[PackageRecord], yanked: Container[str]
     ) -> str:
-        """Return the versions of a package that exist, for a message; empty if there are none."""
+        """Return the existing versions of a package, for a message; empty if there are none."""
         marks = {each.version: " (yanked)" * (each.id in yanked) for each in available}
         published = [f"{version}{marks[version]}" for version in newest_first(marks)]
         of_engines = map(str, newest_first(self._settings.provided().get(fqn, ())))
@@ -258,7 +258,7 @@ class RequirementChecks:
             )
 
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
-        """Return the packages that depend on a package alone, for a message; empty if none.
+        """Return the dependents without an alternative to a package, for a message; empty if none.
 
         :param concerns: returns whether a group, and its range, are affected.
         """

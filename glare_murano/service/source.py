@@ -29,9 +29,9 @@ def _size(metadata: PackageMetadata) -> int:
 
 
 class Remembered:
-    """The metadata of active packages, by id, for services in which it never changes.
+    """The metadata of active packages, by id, for services with constant metadata.
 
-    It saves a fifth of the time of a query.
+    This memory saves a fifth of the time of a query.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Remembered:
         self._lock = threading.Lock()
 
     def find(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return what is known, by id."""
+        """Return the known metadata, by id."""
         with self._lock:
             return {id_: self._cache[id_] for id_ in ids if id_ in self._cache}
 
@@ -169,7 +169,7 @@ class CatalogSource:
         return project_id is None or record.is_available_to(project_id)
 
     def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
-        """Prefer the package of the query, then the project's own, then a public one."""
+        """Prefer the package of the query, then the project's own, then a public package."""
         project_id = self._query.project_id or self._database.viewer.project_id
         return (
             record.id == self._query.package,

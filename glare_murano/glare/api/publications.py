@@ -174,7 +174,7 @@ def _check(
 
 @contextlib.contextmanager
 def _collected(problems: _Problems) -> Iterator[None]:
-    """Add a problem that is raised to the others, and go on."""
+    """Add a raised problem to the others, and go on."""
     try:
         yield
     except exception.GlareException as problem:

@@ -42,7 +42,7 @@ _ELEMENT = (_properties.key_name, _properties.string_value)
 
 @contextlib.contextmanager
 def snapshot() -> Iterator[Connection]:
-    """Open a transaction on one state of the database."""
+    """Open a transaction on a snapshot of the database."""
     session = database.get_session()
     with session.begin():
         is_postgresql = session.get_bind().dialect.name == "postgresql"
@@ -77,7 +77,7 @@ def find_usable(
     """Find active artifacts among those visible to a viewer.
 
     :param column: the column of the values: ``id`` or ``name``.
-    :param package: the id of an artifact that may be a draft.
+    :param package: the id of an artifact, even of a draft.
     """
     statement = _usable(column, viewer.is_admin, viewer.project_id is not None)
     rows = _look_up(connection, statement, values, package=package, project=viewer.project_id)
@@ -85,7 +85,7 @@ def find_usable(
 
 
 def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Find the artifacts that define classes.
+    """Find the artifacts defining classes.
 
     :returns: pairs of a class and the id of an artifact.
     """
@@ -112,7 +112,7 @@ def find_archives(connection: Connection, ids: Iterable[str]) -> Iterator[Row]:
 
 
 def find_metadata(connection: Connection, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-    """Return the metadata of artifacts by id, without drafts that lack an archive."""
+    """Return the metadata of artifacts by id, without drafts lacking an archive."""
     archives: dict[str, tuple[str, int]] = {}
     requirements: dict[str, dict[str, str]] = collections.defaultdict(dict)
     classes: dict[str, list[str]] = collections.defaultdict(list)
@@ -180,7 +180,7 @@ def find_requiring(
 
 
 def requiring(names: Iterable[str]) -> Any:
-    """Return a statement for the ids of artifacts that require one of several packages.
+    """Return a statement for the ids of artifacts with a requirement on any of several packages.
 
     A package's requirement on itself does not count.
     """
@@ -197,13 +197,13 @@ def requiring(names: Iterable[str]) -> Any:
 
 
 def stable() -> Any:
-    """Return a statement for the ids of artifacts that are not pre-releases."""
+    """Return a statement for the ids of all artifacts but pre-releases."""
     artifacts = models.Artifact.__table__.alias().c
     return sa.select(artifacts.id).where(artifacts.version_suffix == "")
 
 
 def not_yanked() -> Any:
-    """Return a statement for the ids of artifacts that are not yanked."""
+    """Return a statement for the ids of all artifacts but yanked packages."""
     artifacts, properties = (
         model.__table__.alias().c for model in (models.Artifact, models.ArtifactProperty)
     )

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Transactions that change or delete artifacts.
+"""Transactions to change or delete artifacts.
 
 Glare reads an artifact in one transaction and writes it in another. Its own lock, held
-in between, expires after five seconds, and its deletions do not take it. Therefore each
+in between, expires after five seconds, and its deletions do not take this lock. Therefore each
 transaction begins with ``lock_artifact``, and then checks the artifact's state again.
 
 A transaction waits for nothing but the database. During any other wait, another request of
 the same process could run and wait for the same lock. PostgreSQL's driver blocks all green
-threads while it waits, so the first transaction would never end.
+threads during a wait, so the first transaction would never end.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def lock_artifact(connection: Connection, artifact_id: str) -> Row:
     """Lock the row of an artifact until the end of the transaction.
 
     Call this before any other statement of the transaction: then the transaction
-    sees the artifact as the last one has left it. Lock several artifacts in the order
+    sees the artifact as left by the last transaction. Lock several artifacts in the order
     of their ids.
 
     :returns: the artifact's ``id``, ``status``, ``visibility`` and ``updated_at``.
@@ -120,9 +120,9 @@ def update(
 
 
 def _set_ids(session: orm.Session, *_: Any) -> None:
-    """Set the ids of new rows, so that one statement inserts all rows of a table.
+    """Set the ids of new rows, so a single statement inserts all rows of a table.
 
-    SQLAlchemy inserts rows whose ids it has to make itself one by one.
+    For rows without ids, SQLAlchemy would need a statement for each row.
     """
     for row in session.new:
         if row.id is None:
@@ -152,7 +152,7 @@ def lock_artifacts(session: orm.Session, ids: Collection[str]) -> list[models.Ar
     """Lock several artifacts until the end of the transaction.
 
     :returns: the artifacts in the order of the ids.
-    :raises Busy: if one was deleted.
+    :raises Busy: if an artifact was deleted.
     """
     for artifact_id in sorted(ids):
         try:
@@ -164,7 +164,7 @@ def lock_artifacts(session: orm.Session, ids: Collection[str]) -> list[models.Ar
 
 
 def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, models.Artifact]:
-    """Return the artifacts that exist, of any owner, by id; the number of statements is fixed."""
+    """Return the existing artifacts of any owner, by id; the number of statements is fixed."""
     parts = (models.Artifact.properties, models.Artifact.tags, models.Artifact.blobs)
     query = session.query(models.Artifact).options(*map(orm.selectinload, parts))
     is_named = sa.and_(models.Artifact.id.in_(ids), _artifacts.type_name == fields.TYPE_NAME)
@@ -194,7 +194,7 @@ def public_names_locked(
 
 
 def remove_expired_locks(packages: Collection[tuple[str, str]]) -> None:
-    """Remove Glare's locks of public names and versions that killed processes have left."""
+    """Remove Glare's locks of public names and versions left by killed processes."""
     has_expired = _locks.c.acquired_at < timeutils.utcnow() - _LOCK_AGE
     session = database.get_session()
     with session.begin():

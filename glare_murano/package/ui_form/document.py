@@ -33,7 +33,7 @@ _SECTIONS = ("application", "forms", "parameters", "parameters_source", "templat
 
 @enum.unique
 class FormCheck(enum.StrEnum):
-    """What is done about the problems of a form."""
+    """The treatment of problems in a form."""
 
     OFF = "off"
     """The form is not read."""

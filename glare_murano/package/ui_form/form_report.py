@@ -25,10 +25,10 @@ Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 
 class FormReport:
-    """What is wrong in a file.
+    """The mistakes in a file.
 
-    :ivar problems: why the dashboard cannot show the form.
-    :ivar warnings: what the dashboard ignores.
+    :ivar problems: reasons why the dashboard cannot show the form.
+    :ivar warnings: mistakes ignored by the dashboard.
     """
 
     def __init__(self, file: str) -> None:
@@ -53,7 +53,7 @@ class FormReport:
     def entries(self, rule: Rule, node: yaml.Node, subject: str) -> Entries | None:
         """Return the entries of a mapping whose keys are strings, else None after a problem.
 
-        :param subject: what the mapping is, for messages.
+        :param subject: the name of the mapping, for messages.
         """
         try:
             pairs = safe_yaml.merged_pairs(node)

@@ -2,8 +2,8 @@
 
 """The fields of a form: their types, attributes and validators.
 
-The dashboard passes attributes on as arguments, so it cannot show a field with an unknown
-one. An attribute whose value is an expression becomes a property, which may have any name.
+The dashboard passes attributes on as arguments, so an unknown attribute breaks the form.
+An attribute whose value is an expression becomes a property, which may have any name.
 """
 
 import re
@@ -39,7 +39,7 @@ _Check = Callable[[FormReport, str, yaml.Node], None]
 def check_field(report: FormReport, field: yaml.Node) -> str | None:
     """Check a field of a form.
 
-    :returns: its name; None after a problem with it.
+    :returns: its name; None after a problem with the name.
     """
     entries = report.entries(Rule.FORM_FIELD, field, "a field")
     if entries is None:
