@@ -61,6 +61,8 @@ def configure(directory: pathlib.Path) -> list[pathlib.Path]:
         then.
     :raises OSError: if a file cannot be read or written.
     """
+    # Glance does not run in the directory of this command, so no path it gets is relative.
+    directory = directory.absolute()
     conf = IniFile(directory / _CONF)
     if not conf.path.is_file():
         raise ConfigurationError(f"{conf.path} is missing: name the directory of Glance's files")

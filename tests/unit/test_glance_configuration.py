@@ -268,6 +268,19 @@ def test_the_command_lists_the_files(
     assert capsys.readouterr().out == ""
 
 
+def test_a_relative_directory_gives_absolute_paths(
+    etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(etc.parent)
+
+    changed = configure(pathlib.Path(etc.name))
+
+    assert set(changed) <= set(etc.rglob("*"))
+    protections = IniFile(etc / "glance-api.conf").get("DEFAULT", "property_protection_file")
+    assert protections == str(etc / "property-protections.conf")
+    assert configure(pathlib.Path(etc.name)) == []
+
+
 def test_the_command_names_a_directory_without_glance(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
