@@ -71,7 +71,7 @@ def find(
                 )
         found += waiting
     if problems:
-        raise publication.PublishError(problems)
+        raise publication.PublishError(_with_one_remedy(problems))
     return found
 
 
@@ -128,3 +128,10 @@ def _listed(versions: Mapping[Version, str]) -> str:
 
 def _remedy(fqn: str, versions: Collection[Version]) -> str:
     return _CORE_LIBRARY_REMEDY if fqn == CORE_LIBRARY and not versions else "publish it as well"
+
+
+def _with_one_remedy(problems: Sequence[str]) -> list[str]:
+    """Return problems with the long remedy for the core library in the last of them alone."""
+    ending = f"; {_CORE_LIBRARY_REMEDY}"
+    last = next((problem for problem in reversed(problems) if problem.endswith(ending)), None)
+    return [each if each is last else each.removesuffix(ending) for each in problems]

@@ -9,6 +9,7 @@ same request may succeed later.
 import contextlib
 import json
 import logging
+import re
 import urllib.parse
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import IO, Any
@@ -34,6 +35,8 @@ _MAX_PAGES = 1000
 # In seconds, for the answer to an upload.
 _UPLOAD_GRACE = 120
 _WITH_DOCUMENT = (requests.codes.ok, requests.codes.created)
+# The header Warning: a code, who warns, and the quoted text.
+_WARNING = re.compile(r'\d{3} \S+ (".*")')
 
 
 class ServiceAdapter(ksa_adapter.Adapter):
@@ -84,7 +87,8 @@ class ServiceAdapter(ksa_adapter.Adapter):
         def request() -> Any:
             with self._send(method, path, **arguments) as response:
                 if "Warning" in response.headers:
-                    LOG.warning("%s: %s", self.name, shown(response.headers["Warning"]))
+                    warning = _warning(response.headers["Warning"])
+                    LOG.warning("%s: %s", self.name, shown(warning))
                 return _read(response) if response.status_code in _WITH_DOCUMENT else None
 
         return self._repeated(request, subject or f"{method} {path}", self._seconds)
@@ -271,6 +275,14 @@ def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
         except (AttributeError, RecursionError, ValueError):
             # The status counts, as if the server had sent no more.
             response._content = b""
+
+
+def _warning(header: str) -> str:
+    """Return the text of a header ``Warning``; one in another form than ours as it is."""
+    if found := _WARNING.fullmatch(header):
+        with contextlib.suppress(ValueError):
+            return str(json.loads(found[1]))
+    return header
 
 
 def _body(response: requests.Response) -> bytes:

@@ -64,6 +64,7 @@ def test_the_warning_about_dependents_of_a_yanked_package_is_shown(
     _publish(glare, name)
     _publish(glare, f"{name}.user", Require={name: "1"})
     result = openstack.ok("package", "yank", name, "--reason", "loses data")
+    assert f"{glare.url}: no version of {name} is left for" in result.err
     assert f"{name}.user" in result.err
 
 

@@ -46,3 +46,21 @@ def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None
     )
     assert "(available: none); io.murano is Murano's core library" in problem
     assert "--as-version 0.16.0" in problem
+
+
+def test_the_remedy_for_a_missing_core_library_is_named_once(tmp_path: pathlib.Path) -> None:
+    for fqn in ("org.app", "org.other"):
+        packages.write(tmp_path / "source" / fqn, packages.files(packages.manifest(fqn)))
+    read = local_packages.read_all([tmp_path / "source"], tmp_path)
+    catalog = DirectoryCatalog(tmp_path / "catalog")
+    repository = mock.Mock(spec=Repository, named=lambda *_: ())
+    repository.name = "Glare"
+
+    with pytest.raises(publication.PublishError) as refused:
+        requirements.find(read, repository, catalog, (), "private")
+
+    first, last = refused.value.problems
+    assert "org.app 1.0.0 requires io.murano" in first
+    assert first.endswith("which was not found in Glare (available: none)")
+    assert "org.other 1.0.0 requires io.murano" in last
+    assert "--as-version 0.16.0" in last
