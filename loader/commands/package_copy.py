@@ -21,9 +21,9 @@ _DONE = package_publish.DONE | {State.MISSING: "copied"}
 class CopyPackages(base.Lister):
     """Copy packages to another cloud of clouds.yaml or another service, all of them or none.
 
-    A name without a range is the newest version. A yanked version is copied only by its exact
-    version, and is yanked there as well. Archives stay the same, byte by byte; display name,
-    description, tags, categories and keywords are copied.
+    A name or a range is its newest version. A yanked version is copied only by its exact
+    version or its id, and is yanked there as well. Archives stay the same, byte by byte;
+    display name, description, tags, categories and keywords are copied.
 
     If the command fails or is stopped, run it again: it copies only what is missing. For
     example::
