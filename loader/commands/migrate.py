@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command that migrates the packages of a Murano API into Glare."""
+"""The command that migrates the packages of a Murano API into Glare or Glance."""
 
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ from loader.repository.client import Repository
 
 
 class MigratePackages(base.Lister):
-    """Migrate the packages of Murano's API into Glare.
+    """Migrate the packages of Murano's API into Glare or Glance.
 
     Owner, visibility, display name, description, categories and tags are kept. By default the
     packages of your project and public packages are migrated. Packages of other projects need a
