@@ -41,6 +41,7 @@ class StagingFilter:
     def __init__(self, application: Application) -> None:
         self._application = application
         internals.keep_through_saves([internals.CLAIM, *images.PROPERTIES])
+        internals.read_protections_in_turn()
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]

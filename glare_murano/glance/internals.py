@@ -14,6 +14,7 @@ import functools
 import pathlib
 import random
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ import webob.exc
 from glance import context, domain, gateway, housekeeping
 from glance.api import common as api_common
 from glance.api.v2 import policy as api_policy
-from glance.common import crypt, exception
+from glance.common import crypt, exception, property_utils
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
 from oslo_config import cfg
@@ -57,6 +58,9 @@ _PROGRESS = (
     "os_glance_failed_import",
     "os_glance_stage_host",
 )
+
+_load_protections = property_utils.PropertyRules._load_rules
+_protections_lock = threading.Lock()
 
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
@@ -256,6 +260,20 @@ def keep_through_saves(names: Collection[str]) -> None:
     request in between would be lost.
     """
     glance.db.IMAGE_ATOMIC_PROPS.update(names)
+
+
+def read_protections_in_turn() -> None:
+    """Let the threads of a process read the file of property protections in turn.
+
+    Glance reads the file for each request into an object that all threads share. Two threads
+    that read at once see half of the file: a request then ends with 500, or with 403.
+    """
+    property_utils.PropertyRules._load_rules = _load_protections_alone
+
+
+def _load_protections_alone(rules: property_utils.PropertyRules) -> None:
+    with _protections_lock:
+        _load_protections(rules)
 
 
 @contextlib.contextmanager

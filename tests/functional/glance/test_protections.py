@@ -6,6 +6,8 @@ The same request for another image succeeds: so it is the rule for packages that
 """
 
 import hashlib
+import os
+import subprocess
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from glare_murano import images as form
-from tests import packages, processes
+from tests import packages, prerequisites, processes
 from tests.functional.glance import service, stored, web
 from tests.functional.glance.image_client import ImageClient
 
@@ -32,6 +34,37 @@ PROPERTIES = (
     "murano_",
     "MURANO_Published",
 )
+
+
+# Threads of a process of Glance read the protections at once, and print their numbers of rules.
+_READ_AT_ONCE = """\
+import concurrent.futures
+import sys
+from glance.common import property_utils
+from glare_murano.glance import internals
+sys.setswitchinterval(1e-6)
+internals.read_protections_in_turn()
+property_utils.CONF([], project="glance")
+property_utils.CONF.set_override("property_protection_file", sys.argv[1])
+def read(_):
+    return len(property_utils.PropertyRules(object()).rules)
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    print(*set(pool.map(read, range(200))))
+"""
+
+
+def test_threads_read_the_protections_in_turn() -> None:
+    file = processes.ROOT / "glare_murano" / "glance" / "etc" / "property-protections.conf"
+    read = subprocess.run(
+        [prerequisites.glance() / "python", "-W", "ignore", "-c", _READ_AT_ONCE, file],
+        env={**os.environ, "PYTHONPATH": str(processes.ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert read.returncode == 0, read.stderr
+    # The file's own rules, and Glance's for its own properties.
+    assert read.stdout.split() == [str(file.read_text().count("\n[") + 1)]
 
 
 @pytest.fixture(params=["member", "administrator"])
