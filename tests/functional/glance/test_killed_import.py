@@ -56,7 +56,8 @@ def test_a_killed_import_can_be_tried_again(
         )
         assert images.start_import(image_id).status_code == 202
         found = images.wait(image_id)
-        assert list(glance.staging.iterdir()) == []
+        # Kills after the end of an import have left files of other images.
+        assert image_id not in [path.name for path in glance.staging.iterdir()]
 
     assert found["status"] == "active", found
     assert found[form.VERSION] == "1.0.0"
