@@ -2,9 +2,9 @@
 
 """The table of a package's fields: how the contents of an archive become fields of an artifact.
 
-Servers fill their fields from this table, and the loader finds packages by them.
-Glare's common fields (``name``, ``version``, ``description``, ``tags``) are
-declared by Glare, and filled here as well.
+Glare fills its fields from this table, and Glance its properties (``images``). The loader finds
+packages by these fields. Glare's common fields (``name``, ``version``, ``description``,
+``tags``) are declared by Glare, and filled here as well.
 """
 
 import dataclasses

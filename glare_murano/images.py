@@ -31,11 +31,11 @@ SHA256 = "murano_sha256"
 REQUIREMENTS = "murano_requirements"
 CLASSES = "murano_classes"
 INHERITS = "murano_inherits"
-# When the package was published, as an ISO 8601 time. Before that it does not count.
+# When the package was published, as an ISO 8601 time. Before that it is a draft.
 PUBLISHED = "murano_published"
 # Why the owner withdrew the package.
 YANKED = "murano_yanked"
-# Why the last import was refused, word for word.
+# Why the last import was refused: the whole message.
 REFUSAL = "murano_refusal"
 DESCRIPTION = "murano_description"
 TAGS = "murano_tags"
@@ -43,16 +43,18 @@ TAGS = "murano_tags"
 # Fields whose property has another name.
 _NAMES = {"class_definitions": CLASSES}
 
-# All of them.
+# The names of all properties that only the server can write.
 PROPERTIES = frozenset(
     {_NAMES.get(field.name, PREFIX + field.name) for field in fields.FIELDS}
     | {VERSION, SHA256, PUBLISHED, YANKED, REFUSAL, DESCRIPTION, TAGS}
 )
 
-# Of the version 5 UUIDs of packages. Another value would be another catalogue.
+# The namespace of the ids, which are UUIDs of version 5. With another value, the ids of all
+# packages would change.
 _NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
 
-# Before the names of fields, in properties that the owner of a package sets and may change.
+# The prefix of properties by which the owner of a package changes fields; behind it is the name
+# of the field.
 _OWN_PREFIX = "package_"
 # The version of a package before the import.
 _OWN_VERSION = "package_version"
@@ -132,8 +134,8 @@ def release(image: Mapping[str, Any]) -> wire.Release:
 def version(image: Mapping[str, Any]) -> str | None:
     """Return the version of a package in any state, drafts included.
 
-    :returns: None for an image of another kind, or after a change of its name or owner: the
-        version does not lead to its id.
+    :returns: None for an image of another kind, and after a change of its name or owner, since
+        its id does not follow from them any more.
     """
     for name in (VERSION, _OWN_VERSION):
         found = image.get(name)
@@ -148,7 +150,7 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 
     The owner's values replace the values from the archive.
 
-    :raises glare_murano.wire.Malformed: if a property of the server's has another form.
+    :raises glare_murano.wire.Malformed: if a property of the server has another form.
     """
     names = (*_COMMON, *(field.name for field in fields.FIELDS))
     found = {
@@ -169,7 +171,7 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 def own_properties(**values: Any) -> dict[str, str]:
     """Return the properties by which an owner changes fields of a package.
 
-    :raises ValueError: if a field cannot be changed so.
+    :raises ValueError: if the owner cannot change a field.
     """
     if fixed := values.keys() - {*_CHANGEABLE, "version"}:
         raise ValueError(f"fields that cannot be changed: {', '.join(sorted(fixed))}")

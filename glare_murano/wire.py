@@ -33,10 +33,11 @@ from glare_murano.resolver import (
 MAX_REQUIREMENTS = 1000  # also of classes, and of packages with pins
 MAX_PINS = 100  # versions of one package
 MAX_ARCHIVES = 100
-MAX_PUBLICATIONS = 100
+MAX_PUBLICATIONS = 100  # also of packages that may have been deleted
 
 # Paths of the API; see ``doc/openapi.yaml``.
 ARCHIVES_PATH = "/murano/v1/archives"
+DELETIONS_PATH = "/murano/v1/deletions"  # in Glance alone
 DEPENDENCIES_PATH = "/murano/v1/dependencies"
 PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
@@ -115,7 +116,7 @@ class Query:
     :param classes: names of classes, and the ranges of their objects' headers.
     :param pins: FQN -> versions to take wherever they are in a range.
     :param provided: FQN -> the versions provided by the engine, as extension plug-ins.
-    :param package: the id of a further required artifact, even a draft.
+    :param package: the id of a further required package, even a draft.
     :param prereleases: whether pre-releases may be chosen; if not, they are for a pin and
         for a range of exactly this version.
     :param why: whether the answer says why each release was chosen.

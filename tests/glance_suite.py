@@ -14,7 +14,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 
 from tests import prerequisites, processes, suites
@@ -82,26 +81,16 @@ def repeat(folder: pathlib.Path, names: set[str]) -> set[str]:
     return passed(folder, start(folder, "--packages", tests=sorted(names)))
 
 
-def main() -> int:
+def run(folder: pathlib.Path) -> str:
     """Run both at the same time, and compare them."""
-    with tempfile.TemporaryDirectory(prefix="glance-suite-") as directory:
-        folder = pathlib.Path(directory)
-        folders = [folder / "without", folder / "packages"]
-        running = [start(folders[0]), start(folders[1], "--packages")]
-        try:
-            without, changed = map(passed, folders, running)
-            if broken := without - changed:
-                changed |= repeat(folder / "again", broken)
-            print(suites.compare(_FEWEST, "Glance", "packages", without, changed))
-        except suites.SuiteError as error:
-            print(f"glance-tests: {error}", file=sys.stderr)
-            return 1
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
-    return 0
+    folders = [folder / "without", folder / "packages"]
+    processes_ = [start(folders[0]), start(folders[1], "--packages")]
+    with suites.running(*processes_):
+        without, changed = map(passed, folders, processes_)
+    if broken := without - changed:
+        changed |= repeat(folder / "again", broken)
+    return suites.compare(_FEWEST, "Glance", "packages", without, changed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suites.report("glance-tests", run))

@@ -10,14 +10,13 @@ import webob
 from glare_murano import images
 from glare_murano.glance import image_rows, internals, options
 from glare_murano.glance.image_rows import ImageRow
+from glare_murano.service import http_requests
 from glare_murano.service.database import Database, Viewer
 from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.requirement_checks import RequirementChecks
 from glare_murano.service.settings import Settings
 
 SETTINGS = Settings(options.GROUP)
-
-_CALLER = "glare_murano.caller"
 
 
 class Caller:
@@ -27,19 +26,19 @@ class Caller:
     :param overrides: whether an administrator overrides the checks of requirements.
     """
 
-    def __init__(self, context: Any, overrides: bool = False) -> None:
+    def __init__(self, context: Any, overrides: bool) -> None:
         self.context = context
         self.viewer = Viewer(context.project_id, bool(context.is_admin))
-        self._overrides = overrides
+        self.overrides = overrides
 
     def checks(self, database: Database) -> RequirementChecks:
         """Return the checks of the request."""
-        return RequirementChecks(database, SETTINGS, self._overrides)
+        return RequirementChecks(database, SETTINGS, self.overrides)
 
     def check_list(self) -> None:
         """Check that the caller may list images.
 
-        :raises RefusedRequest: if the policy forbids it.
+        :raises RefusedRequest: if the policy forbids lists.
         """
         if not internals.may_list(self.context):
             raise _forbidden("the policy get_images forbids it")
@@ -61,9 +60,9 @@ class Caller:
         return rows[0] if rows else None
 
     def find_changeable(self, image_id: str) -> ImageRow | None:
-        """Return a package for the caller to change; None if missing or not changeable.
+        """Return a package for the caller to change; None for any other package.
 
-        Errors reveal nothing about other packages.
+        So an error reveals nothing about packages of other projects.
         """
         row = self._find(image_id)
         return row if row and self.owns(row) and self.may(row, "modify_image") else None
@@ -121,21 +120,14 @@ class Caller:
 
 
 def of(req: webob.Request) -> Caller:
-    """Return the caller of a request that has passed Glance's filter ``context``."""
-    caller: Caller | None = req.environ.get(_CALLER)
-    if caller is None:
-        caller = req.environ[_CALLER] = Caller(req.context)
-    return caller
+    """Return the caller of a request that has passed Glance's filter ``context``.
 
-
-def override(req: webob.Request) -> None:
-    """Let a request override the checks of requirements.
-
-    :raises RefusedRequest: if the caller is not an administrator.
+    :raises RefusedRequest: if anybody but an administrator overrides the checks.
     """
-    if not of(req).viewer.is_admin:
+    caller = Caller(req.context, http_requests.overrides_checks(req))
+    if caller.overrides and not caller.viewer.is_admin:
         raise _forbidden("only an administrator may override the checks of requirements")
-    req.environ[_CALLER] = Caller(req.context, overrides=True)
+    return caller
 
 
 def _forbidden(message: str) -> RefusedRequest:

@@ -31,8 +31,8 @@ _POLICY = "glance-policy.yaml"
 _PROTECTIONS = "property-protections.conf"
 _OWN_POLICY = "glare-murano.yaml"
 _HEADER = """\
-# Written by glare-murano-glance-configure, from the rules that were in effect without it.
-# Run it again after a change of them.
+# Written by glare-murano-glance-configure, from the rules in Glance's other policy files.
+# Run the command again after a change of these rules.
 """
 
 # In the paste file: sections, Glance's filters, and ours.
@@ -55,13 +55,13 @@ class ConfigurationError(GlareMuranoError):
 def configure(directory: pathlib.Path) -> list[pathlib.Path]:
     """Merge all settings for packages into the files of a Glance, in place.
 
-    :param directory: of ``glance-api.conf`` and the other files.
+    :param directory: the directory of ``glance-api.conf`` and the other files.
     :returns: the files that have changed.
-    :raises ConfigurationError: if a file has another form than Glance's. No file has changed
-        then.
+    :raises ConfigurationError: if a file has another form than Glance's; then no file has
+        changed.
     :raises OSError: if a file cannot be read or written.
     """
-    # Glance does not run in the directory of this command, so no path it gets is relative.
+    # Glance does not run in the directory of this command, so paths in its files are absolute.
     directory = directory.absolute()
     conf = IniFile(directory / _CONF)
     if not conf.path.is_file():
@@ -85,7 +85,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="glare-murano-glance-configure",
         description="Merge the settings for Murano packages into the configuration of a Glance.",
-        epilog="What is set there stays. Restart Glance afterwards.",
+        epilog="Existing settings stay. Restart Glance afterwards.",
     )
     parser.add_argument(
         "directory",
@@ -122,7 +122,7 @@ def _write(path: pathlib.Path, text: str, like: pathlib.Path) -> None:
 
 def _merge_formats(conf: IniFile) -> None:
     option = "container_formats"
-    # The group DEFAULT is that of older releases.
+    # Older releases of Glance have the option in the group DEFAULT.
     known = conf.get("image_format", option) or conf.get("DEFAULT", option)
     if known is None:
         shipped = IniFile(ETC / _OPTIONS).get("image_format", option)
@@ -132,9 +132,9 @@ def _merge_formats(conf: IniFile) -> None:
 
 
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
-    """Make our plug-in the last, so Glance stores exactly the archive read by our plug-in."""
+    """Make our plug-in the last, so Glance stores exactly the archive read by the plug-in."""
     section, option = "image_import_opts", "image_import_plugins"
-    # Glance reads its main file last.
+    # A value in Glance's main file replaces the value in the other file.
     file = conf if conf.get(section, option) is not None else imports
     values = (file.get(section, option) or "").strip().removeprefix("[").removesuffix("]")
     plugins = [name for value in values.split(",") if (name := value.strip(" '\""))]

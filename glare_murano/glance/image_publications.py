@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: several packages begin to count, and become public, all or none.
+"""The resource ``publications``: several packages are published, and become public, all or none.
 
-Glance activates each imported image. A package counts from its publication on. One
-transaction changes all packages, and is rolled back if a check fails. So packages may
+Glance activates each imported image, but the package is a release only after its publication.
+One transaction changes all packages, and is rolled back if a check fails. So packages may
 require each other, and no reader sees only some of them.
 """
 
@@ -53,6 +53,8 @@ def publish(req: webob.Request) -> webob.Response:
         published = internals.retry(lambda: _publish(req, ids, visibility, is_dry_run))
     except _DryRun as done:
         published = done.publications
+    else:
+        internals.notify(each.row.id for each in published if each.actions)
     listed = [
         {
             "id": each.row.id,
@@ -72,7 +74,7 @@ def _publish(
 ) -> list[Publication]:
     problems: _Problems = []
     caller = callers.of(req)
-    # Policies may query other services, and other requests should not wait for that.
+    # Policies may query other services, so they are checked before the images are locked.
     with internals.reading() as connection:
         rows = image_rows.find(connection, ids, caller.viewer.project_id)
         becoming_public = [row for row in rows if visibility == "public" != row.visibility]
@@ -154,7 +156,7 @@ def _check(
     database = GlanceDatabase(connection, caller.viewer)
     checks = caller.checks(database)
     activated = [each.row for each in published if "activate" in each.actions]
-    # An image may have been public before it counted.
+    # The image of a draft may be public already.
     public = [each.row for each in published if each.actions and each.row.visibility == "public"]
     with _collected(problems):
         checks.check_activation(activated)

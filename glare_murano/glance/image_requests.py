@@ -4,11 +4,14 @@
 
 The filter stands behind ``context`` in Glance's pipeline. The checked requests delete, deactivate,
 reactivate, rename, give away or publicize a package, or withdraw a package from the public.
-Requests for other images, and requests refused by Glance anyway, pass unchanged.
+Requests for other images, and requests refused by Glance anyway, pass unchanged. No image can
+replace another image.
 """
 
+import dataclasses
 import json
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -16,7 +19,7 @@ import webob
 from oslo_log import log as logging
 from webob import dec
 
-from glare_murano import images, wire
+from glare_murano import images
 from glare_murano.glance import callers, image_publications, internals
 from glare_murano.glance.image_rows import ImageRow
 from glare_murano.glance.queries import GlanceDatabase
@@ -30,9 +33,18 @@ _PATH = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)(?:/actions/(deactivate|reac
 _IMAGE = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)")
 # The ids of packages, as ``images.image_id`` writes them.
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Attributes by which a package is found.
-_IDENTITY = {"name", "owner"}
-_PATCH = "application/openstack-images-v2."
+_DELETED = "deleted"
+# Action -> the status of the image afterwards.
+_STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
+# Attributes that decide whether, and for whom, a package counts.
+_CHECKED = ("name", "owner", "visibility")
+# An attribute that Glance neither shows nor protects.
+_ID_ATTRIBUTE = "image_id"
+# The content type of a patch -> the keys of an operation that name an attribute.
+_PATHS = {
+    "application/openstack-images-v2.0-json-patch": ("add", "replace", "remove"),
+    "application/openstack-images-v2.1-json-patch": ("path",),
+}
 
 
 class ImageRequestFilter:
@@ -49,7 +61,8 @@ class ImageRequestFilter:
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on."""
-        found, image = _PATH.match(req.path_info), _IMAGE.match(req.path_info)
+        path = internals.routed(req.path_info)
+        found, image = _PATH.match(path), _IMAGE.match(path)
         try:
             if image:
                 _check_spelling(image[1])
@@ -81,20 +94,28 @@ def _answer(refusal: RefusedRequest) -> webob.Response:
     return webob.Response(status=refusal.status, json={"error": error})
 
 
-def _changes(req: webob.Request, action: str | None) -> set[str]:
-    """Return the changes of a request.
+def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
+    """Return the attributes that a request changes, with their new values.
 
-    :returns: ``remove``, ``reactivate``, ``publicize`` or ``withdraw`` (from the public).
+    :raises RefusedRequest: for a change of the id: Glance would write over another image.
     """
     if req.method == "DELETE" and not action:
-        return {"remove"}
+        return {"status": _DELETED}
     if req.method == "POST" and action:
-        return {"remove" if action == "deactivate" else "reactivate"}
-    if req.method != "PATCH" or action or not req.content_type.startswith(_PATCH):
-        return set()
+        return {"status": _STATUSES[action]}
+    if req.method != "PATCH" or action or req.content_type not in _PATHS:
+        return {}
     http_requests.allow_chunks(req)
     http_requests.check_body(req)
-    return set(filter(None, map(_change_of, _operations(req.body))))
+    values: dict[str, Any] = {}
+    for operation in _operations(req.body):
+        for key in _PATHS[req.content_type]:
+            if isinstance(path := operation.get(key), str):
+                # Glance ignores spaces.
+                values[path.strip("/").strip()] = operation.get("value")
+    if _ID_ATTRIBUTE in values:
+        raise RefusedRequest(HTTPStatus.FORBIDDEN, "the id of an image cannot be changed")
+    return {name: values[name] for name in _CHECKED if name in values}
 
 
 def _operations(body: bytes) -> list[dict[str, Any]]:
@@ -108,43 +129,35 @@ def _operations(body: bytes) -> list[dict[str, Any]]:
     return [each for each in operations if isinstance(each, dict)]
 
 
-def _change_of(operation: dict[str, Any]) -> str:
-    # The first version of patches has {"replace": "/name"}.
-    paths = (operation.get(key) for key in ("path", "replace", "add", "remove"))
-    names = {path.strip("/") for path in paths if isinstance(path, str)}
-    if "visibility" in names:
-        return "publicize" if operation.get("value") == "public" else "withdraw"
-    return "remove" if names & _IDENTITY else ""
-
-
-def _check(req: webob.Request, image_id: str, changes: set[str]) -> None:
+def _check(req: webob.Request, image_id: str, changes: Mapping[str, Any]) -> None:
     """Check a change of a package.
 
     :raises RefusedRequest: if the change is refused.
     """
-    if req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true":
-        callers.override(req)
     caller = callers.of(req)
     row = caller.find_changeable(image_id)
-    if row is None or not (row.is_published and row.is_valid):
+    if row is None or not row.is_published:
         return
-    if "publicize" in changes and not caller.may(row, "publicize_image"):
+    if changes.get("visibility") == "public" and not caller.may(row, "publicize_image"):
         return
+    changed = dataclasses.replace(row, attributes={**row.attributes, **changes})
     with internals.reading() as connection:
-        _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changes)
+        _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changed)
 
 
 def _check_row(
-    caller: callers.Caller, database: GlanceDatabase, row: ImageRow, changes: set[str]
+    caller: callers.Caller, database: GlanceDatabase, row: ImageRow, changed: ImageRow
 ) -> None:
+    """Check a package before and after a change."""
     checks = caller.checks(database)
-    if "remove" in changes and row.is_release:
+    was_public, is_public = (each.visibility == "public" for each in (row, changed))
+    if row.is_release and not changed.is_release:
         checks.check_removal(row)
-    if "reactivate" in changes and not row.is_release:
-        checks.check_activation([row])
-    is_public = row.visibility == "public"
-    if "withdraw" in changes and is_public and row.is_release:
+    if row.is_release and changed.is_release and was_public and not is_public:
         checks.check_withdrawal(row)
-    if ("publicize" in changes and not is_public) or ("reactivate" in changes and is_public):
-        checks.check_publication([row])
-        image_publications.check_unique(database, row)
+    is_new = changed.is_release and not row.is_release
+    if is_new:
+        checks.check_activation([changed])
+    if is_public and changed.is_valid and (is_new or not was_public):
+        checks.check_publication([changed])
+        image_publications.check_unique(database, changed)

@@ -103,17 +103,17 @@ class ImageRow:
 
     @property
     def is_published(self) -> bool:
-        """Whether the package counts, if the image is active."""
+        """Whether the package was published; its image may be deactivated since."""
         return bool(self.properties.get(images.PUBLISHED))
 
     @property
     def is_valid(self) -> bool:
-        """Whether the image was imported, and has the owner and the name of its import."""
+        """Whether the image was imported, and still has the same owner and name."""
         return self.id == images.image_id(self.owner, self.name, self.version)
 
     @property
     def is_release(self) -> bool:
-        """Whether the package counts."""
+        """Whether the package is a release: active, published and unchanged."""
         return self.status == images.ACTIVE and self.is_published and self.is_valid
 
     def __str__(self) -> str:
@@ -203,6 +203,26 @@ def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[st
     return {row.id for row in found if (row.name, row.value) in wanted}
 
 
+def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
+    """Return the ids of packages without an image of the project, if it cannot be created either.
+
+    Glance never gives the id of a deleted image again, nor the id of an image with another name
+    or owner.
+
+    :param names: id -> FQN.
+    """
+    columns = (_images.c.id, _images.c.name, _images.c.owner, _images.c.container_format)
+    statement = sa.select(*columns, _images.c.deleted).where(_images.c.id.in_(list(names)))
+    lost = set()
+    for row in connection.execute(statement):
+        # MariaDB ignores case in ids.
+        id_ = row.id.lower()
+        package = (names[id_], project_id, images.CONTAINER_FORMAT)
+        if row.deleted or (row.name, row.owner, row.container_format) != package:
+            lost.add(id_)
+    return lost
+
+
 def lock(connection: Connection, ids: Collection[str]) -> None:
     """Lock images until the end of the transaction.
 
@@ -218,7 +238,8 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
     """Write a property of a locked image."""
     now = _now()
     is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
-    # MariaDB may find a property of the owner's here whose name it does not tell apart.
+    # MariaDB ignores case and accents: it may find a property that the owner has written with
+    # another spelling of the name. So the name is written as well.
     values = {"name": name, "value": value, "deleted": False, "deleted_at": None, "updated_at": now}
     updated = connection.execute(sa.update(_properties).where(is_property).values(values))
     if not updated.rowcount:

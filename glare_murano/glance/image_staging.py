@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A WSGI filter for staging and importing packages: one at a time, and again after a kill.
+"""A WSGI filter for staging and importing packages: in turn, and again after a killed process.
 
 The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
 image must not stay in a state in which Glance refuses to stage its data. Two simultaneous
@@ -41,6 +41,7 @@ class StagingFilter:
     def __init__(self, application: Application) -> None:
         self._application = application
         internals.keep_through_saves([internals.CLAIM, *images.PROPERTIES])
+        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
         internals.read_protections_in_turn()
 
     def __call__(
@@ -48,11 +49,10 @@ class StagingFilter:
     ) -> Iterable[bytes]:
         """Handle a request."""
         request = webob.Request(environ)
-        path = _PATH.fullmatch(request.path_info)
+        path = _PATH.fullmatch(internals.routed(request.path_info))
         if path and request.method == _METHODS[path[2]]:
             image = internals.find_image(path[1])
-            is_package = image and image.container_format == images.CONTAINER_FORMAT
-            if image and is_package and internals.may_modify(request.context, image.id):
+            if image and _is_open(image) and internals.may_modify(request.context, image.id):
                 handle = self._stage if path[2] == "stage" else self._import
                 response: Iterable[bytes] = handle(request, image)(environ, start_response)
                 return response
@@ -71,7 +71,8 @@ class StagingFilter:
 
     def _import(self, request: webob.Request, image: internals.StoredImage) -> Any:
         if image.is_elsewhere:
-            # The other process claims it. Glance itself would take the import away from it.
+            # Glance passes the request on to the process with the data, which claims the image.
+            # During an import there, a second request would take the import away.
             is_claimed = internals.CLAIM in image.properties
             return _conflict(image) if is_claimed else request.get_response(self._application)
         try:
@@ -79,6 +80,11 @@ class StagingFilter:
                 return request.get_response(self._application)
         except internals.Claimed:
             return _conflict(image)
+
+
+def _is_open(image: internals.StoredImage) -> bool:
+    """Return whether data of a package can be staged or imported; stored data never changes."""
+    return image.container_format == images.CONTAINER_FORMAT and not image.is_stored
 
 
 def _conflict(image: internals.StoredImage) -> Any:

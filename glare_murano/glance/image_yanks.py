@@ -29,6 +29,7 @@ def yank(req: webob.Request) -> webob.Response:
             database = GlanceDatabase(connection, caller.viewer)
             warning = caller.checks(database).warning_of_yank(row)
     internals.retry(lambda: _save(row, reason))
+    internals.notify([row.id])
     answer = {"id": row.id, "name": row.name, "version": row.version, "yanked": reason}
     response = webob.Response(json=answer)
     warn(response, warning)

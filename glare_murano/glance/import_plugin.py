@@ -31,7 +31,7 @@ from glare_murano.package import (
     read_contents,
 )
 from glare_murano.package.archive_rules import check_size
-from glare_murano.package.errors import quoted
+from glare_murano.package.errors import listed, quoted
 from glare_murano.package.rules import Rule
 from glare_murano.service import archive_settings
 
@@ -44,7 +44,8 @@ MAX_PROPERTIES = 60 * 1024
 _CHUNK_SIZE = 128 * 1024
 _FILE_URL = "file://"
 _FROM_STAGING = "glance-direct"
-# Behind the name of a staged file, whose owner Glance's cleaner finds before the first dot.
+# The suffix of the copy of a staged file. Glance's cleaner of the staging area reads the id of
+# the image from the part of a file name before the first dot.
 _SUFFIX = ".murano"
 
 
@@ -108,7 +109,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)
             self._action_wrapper.assert_task_lock()
-            # Whatever has brought them there, they are of no publication of this archive.
+            # Other properties do not belong to this archive, wherever they come from.
             others = set(_of_packages(image)) - properties.keys()
             internals.write_properties(self._image_id, properties, others)
         except InvalidPackage as error:
@@ -125,6 +126,10 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         if self._staged is None:
             return
         try:
+            if internals.find_image(self._image_id) is None:
+                # Glance has deleted the staged file with the image, maybe before its replacement.
+                self._staged.unlink(missing_ok=True)
+                return
             # Without the lock, another import may have begun.
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
@@ -188,9 +193,10 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
         contents = read_contents(opened, sandbox.describe, archive_settings.form_check(settings))
         # A damaged file is refused here, rather than by every engine.
         opened.verify()
-    for warning in contents.warnings:
-        LOG.warning("The package of image %s: %s", image.id, warning)
-    problems = [*_find_mismatches(contents, image), *_find_excess(contents)]
+    if contents.warnings:
+        LOG.warning("The package of image %s: %s", image.id, listed(contents.warnings))
+    values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
+    problems = [*_find_mismatches(contents, image), *fields.find_excess(values)]
     properties = images.properties(contents, sha256)
     problems = problems or [
         *_find_too_many(properties, image),
@@ -225,13 +231,8 @@ def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterat
         yield Problem(Rule.MANIFEST_MISMATCH, "Version", message)
 
 
-def _find_excess(contents: Contents) -> list[Problem]:
-    values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
-    return fields.find_excess(values)
-
-
 def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) -> list[Problem]:
-    """Return why properties cannot be stored, before the database refuses them by half."""
+    """Return why properties cannot be stored; the database might refuse only some of them."""
     sizes = {name: len((name + value).encode()) for name, value in properties.items()}
     if (total := sum(sizes.values())) > MAX_PROPERTIES:
         largest = max(sizes, key=lambda name: sizes[name])
@@ -244,8 +245,8 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
     count, quota = len(own) + len(properties), internals.property_quota()
     if 0 <= quota < count:
         message = (
-            f"the image has {len(own)} of its own and the package {len(properties)}; together, "
-            f"at most {quota} are allowed (image_property_quota)"
+            f"the image has {len(own)} other properties, and the package needs {len(properties)}; "
+            f"together, at most {quota} are allowed (image_property_quota)"
         )
         return [Problem(Rule.MANIFEST_LIMIT, "properties", message)]
     return []
@@ -254,11 +255,11 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
 def _find_lookalikes(
     properties: Mapping[str, str], image: internals.StoredImage
 ) -> Iterator[Problem]:
-    """Find the owner's properties whose names some databases confuse with a package's."""
+    """Find properties of the owner with names too similar to the package's for some databases."""
     folded = {_folded(name): name for name in properties}
     for name in image.counted - folded.keys():
         if own := folded.get(_folded(name)):
-            message = f"some databases do not tell it from {own}; delete it"
+            message = f"some databases cannot distinguish this name from {own}; delete the property"
             yield Problem(Rule.MANIFEST_LIMIT, name, message)
 
 

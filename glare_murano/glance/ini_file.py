@@ -63,8 +63,7 @@ class IniFile:
 
     def add_before_sections(self, text: str) -> None:
         """Add lines before the first section and its comments."""
-        first = next((i for i, line in enumerate(self._lines) if _SECTION.match(line)), None)
-        start = len(self._lines) if first is None else first
+        start = next(i for i, line in enumerate(self._lines) if _SECTION.match(line))
         while start and self._lines[start - 1].startswith("#"):
             start -= 1
         self._lines[start:start] = [*text.split("\n"), ""]

@@ -17,14 +17,14 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import glance.db
 import glance_store
 import sqlalchemy as sa
 import webob.exc
-from glance import context, domain, gateway, housekeeping
+from glance import context, domain, gateway, housekeeping, notifier
 from glance.api import common as api_common
 from glance.api.v2 import policy as api_policy
 from glance.common import crypt, exception, property_utils
@@ -59,19 +59,29 @@ _PROGRESS = (
     "os_glance_stage_host",
 )
 
+_load_image = glance.db.ImageRepo._format_image_from_db
+_values_of_image = glance.db.ImageRepo._format_image_to_db
+_save_image = glance.db.ImageRepo.save
+# What an image says of its data.
+_OF_DATA = ("size", "checksum", "os_hash_algo", "os_hash_value")
+
+# Attributes that other requests change meanwhile.
+_KEPT = ("visibility", "status", "locations", *_OF_DATA)
+
 _load_protections = property_utils.PropertyRules._load_rules
 _protections_lock = threading.Lock()
 
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
+_locations = models.ImageLocation.__table__
 
 
-# What is raised if another request has a claim.
+# The error of ``claimed`` if another request has a claim.
 Claimed = exception.Duplicate
 
 
 class ImportRefused(exception.UploadException):  # type: ignore[misc]
-    """An import ends with this; Glance shows the text to the owner, as the task's message."""
+    """Ends an import; Glance shows the message to the owner, as the message of the task."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +101,11 @@ class StoredImage:
     properties: Mapping[str, str]
     locations: Sequence[Any]
     updated_at: datetime.datetime
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether data was stored, so that nobody can stage or import data any more."""
+        return self.status not in (QUEUED, UPLOADING, IMPORTING)
 
     @property
     def is_begun(self) -> bool:
@@ -124,6 +139,9 @@ def get_image(image_id: str) -> StoredImage:
     :raises glance.common.exception.NotFound: if the image is missing or deleted.
     """
     found = glance.db.get_api().image_get(context.get_admin_context(), image_id)
+    # Administrators see deleted images.
+    if found["deleted"]:
+        raise exception.ImageNotFound(image_id=image_id)
     properties = {row["name"]: row["value"] for row in found["properties"] if not row["deleted"]}
     names = (field.name for field in dataclasses.fields(StoredImage))
     values = {name: found[name] for name in names if name != "properties"}
@@ -155,7 +173,7 @@ def claimed(image_id: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # If it was taken for that of a killed process, somebody has cancelled it.
+        # After a long time without progress, another request may have removed the claim.
         with contextlib.suppress(exception.NotFound):
             retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
 
@@ -182,7 +200,7 @@ def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
     :returns: False, without any change, if the image has changed since its reading.
     """
     is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
-    values = {"status": QUEUED, "size": None, "updated_at": timeutils.utcnow()}
+    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(_OF_DATA)}
     is_progress = sa.and_(
         _properties.c.image_id == image.id, _properties.c.name.in_([*_PROGRESS, *drop])
     )
@@ -192,7 +210,14 @@ def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
         if connection.execute(sa.update(_images).where(is_unchanged).values(values)).rowcount != 1:
             return False
         connection.execute(sa.delete(_properties).where(is_progress))
+        # Of several stores, some may have the data already.
+        connection.execute(sa.delete(_locations).where(_locations.c.image_id == image.id))
     return True
+
+
+def routed(path: str) -> str:
+    """Return the path of a request without a newline at the end, which Glance's router ignores."""
+    return path.removesuffix("\n")
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:
@@ -240,12 +265,12 @@ def _directories(store: Any) -> Iterator[pathlib.Path]:
 
 
 def property_quota() -> int:
-    """Return how many properties an image can have; a negative number is no limit."""
+    """Return the largest number of properties of an image; a negative number means no limit."""
     return int(cfg.CONF.image_property_quota)
 
 
 def python() -> str:
-    """Return the interpreter for child processes: in uWSGI's, ``sys.executable`` is uWSGI."""
+    """Return the interpreter for child processes; in uWSGI, ``sys.executable`` is uWSGI itself."""
     return cfg.CONF.wsgi.python_interpreter or sys.executable
 
 
@@ -262,11 +287,59 @@ def keep_through_saves(names: Collection[str]) -> None:
     glance.db.IMAGE_ATOMIC_PROPS.update(names)
 
 
+class _ImageValues(dict[str, Any]):
+    """Values of an image to save, of which Glance may look for a missing one."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+def _comparable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that may be kept, without the list that Glance changes in place."""
+    kept = {name: values[name] for name in _KEPT}
+    return {**kept, "locations": [dict(location) for location in values["locations"]]}
+
+
+def keep_attributes_through_saves(container_format: str) -> None:
+    """Let Glance write some attributes of an image only if changed by the request.
+
+    Otherwise Glance writes back the attributes read before, as with properties: a package would
+    lose its visibility, or its status and its data after an import.
+
+    :param container_format: of the images.
+    """
+
+    def load(repository: Any, *row: Any) -> Any:
+        image = _load_image(repository, *row)
+        image.loaded_values = _comparable(_values_of_image(repository, image))
+        return image
+
+    def values_of(repository: Any, image: Any) -> dict[str, Any]:
+        values: dict[str, Any] = _values_of_image(repository, image)
+        if image.container_format != container_format:
+            return values
+        # A created image was not loaded; others are in a proxy.
+        loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+        now = _comparable(values)
+        kept = {name for name in loaded if loaded[name] == now[name]}
+        return _ImageValues({name: value for name, value in values.items() if name not in kept})
+
+    def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
+        _save_image(repository, image, *arguments, **options)
+        # The same image may be saved again, with the attributes from before.
+        saved = _comparable(_values_of_image(repository, image))
+        getattr(image, "base", image).loaded_values = saved
+
+    glance.db.ImageRepo._format_image_from_db = load
+    glance.db.ImageRepo._format_image_to_db = values_of
+    glance.db.ImageRepo.save = save
+
+
 def read_protections_in_turn() -> None:
     """Let the threads of a process read the file of property protections in turn.
 
-    Glance reads the file for each request into an object that all threads share. Two threads
-    that read at once see half of the file: a request then ends with 500, or with 403.
+    Glance reads the file for each request into an object shared by all threads. Two threads
+    reading at once see half of the file: a request then ends with 500, or with 403.
     """
     property_utils.PropertyRules._load_rules = _load_protections_alone
 
@@ -293,6 +366,26 @@ def writing() -> Iterator[Connection]:
         yield session.connection()
 
 
+def notify(image_ids: Iterable[str]) -> None:
+    """Send Glance's notification for changed images, as Glance does after its own changes."""
+    # Making the notifier registers the option ``driver``.
+    sender = _notifier()
+    if not cfg.CONF.oslo_messaging_notifications.driver:
+        return
+    repository = glance.db.ImageRepo(context.get_admin_context(), glance.db.get_api())
+    proxy = notifier.ImageRepoProxy(repository, repository.context, sender)
+    for image_id in image_ids:
+        # Another request may have deleted the image meanwhile.
+        with contextlib.suppress(exception.NotFound):
+            proxy.send_notification("image.update", repository.get(image_id))
+
+
+@functools.cache
+def _notifier() -> Any:
+    # Each one has connections of its own.
+    return notifier.Notifier()
+
+
 def retry(function: Callable[[], Result]) -> Result:
     """Call a function again, for some seconds, while other transactions are in its way.
 
@@ -311,7 +404,7 @@ def retry(function: Callable[[], Result]) -> Result:
 
 
 def _is_busy(error: Exception) -> bool:
-    # SQLite refuses a transaction that has read before it writes.
+    # SQLite may refuse to write in a transaction that has read before.
     is_known = isinstance(error, ImagesBusy | db_exception.DBDeadlock)
     return is_known or "database is locked" in str(error)
 

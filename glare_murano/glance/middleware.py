@@ -17,10 +17,11 @@ from oslo_log import log as logging
 from sqlalchemy.engine import Connection
 from webob import dec
 
-from glare_murano import images, wire
+from glare_murano import wire
 from glare_murano.glance import (
     callers,
     image_archives,
+    image_deletions,
     image_publications,
     image_yanks,
     internals,
@@ -43,7 +44,7 @@ from glare_murano.service.refusals import RefusedRequest
 LOG = logging.getLogger(__name__)
 
 _MOUNT = "/murano"
-_FAILED = "the request failed in the service; its log says why"
+_FAILED = "the request failed in the service; see the log of the service"
 _BUSY = "other requests are changing these packages; try again"
 
 
@@ -92,7 +93,6 @@ class PackageApplication:
         """
         options.group()
         SETTINGS.provided()
-        internals.keep_through_saves([images.PUBLISHED, images.YANKED])
 
     @classmethod
     def factory(cls, _: Any, **options: str) -> "PackageApplication":
@@ -107,8 +107,6 @@ class PackageApplication:
         method, handler = ROUTES[req.path_info]
         if req.method != method:
             return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": method})
-        if req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true":
-            callers.override(req)
         callers.of(req).check_list()
         return handler(req)
 
@@ -126,7 +124,7 @@ def resolve(req: webob.Request) -> webob.Response:
 def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[str, Any]:
     """Resolve a query without unreadable packages."""
     left_out: set[str] = set()
-    # It ends, since what is left out is not found again.
+    # The loop ends, since packages that are left out are not found again.
     while True:
         database = GlanceDatabase(connection, viewer, left_out)
         try:
@@ -148,6 +146,7 @@ def list_subclasses(req: webob.Request) -> webob.Response:
 # Path -> method and handler.
 ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
     wire.ARCHIVES_PATH: ("POST", image_archives.download),
+    wire.DELETIONS_PATH: ("POST", image_deletions.find),
     wire.DEPENDENCIES_PATH: ("POST", resolve),
     wire.PUBLICATIONS_PATH: ("POST", image_publications.publish),
     wire.SUBCLASSES_PATH: ("GET", list_subclasses),
@@ -157,7 +156,7 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
 
 def _unmount(req: webob.Request) -> None:
     """Join the path of a request again after Paste has divided the path."""
-    # The path may not be UTF-8, which webob would not read.
+    # webob cannot read a path that is not UTF-8.
     environ = req.environ
     mounted_at = environ.get("SCRIPT_NAME", "")
     if mounted_at.endswith(_MOUNT):

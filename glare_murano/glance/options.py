@@ -18,8 +18,9 @@ OPTIONS = [
         "import_timeout",
         min=1,
         default=300,
-        help="The time, in seconds, after which the staging or the import of a package that makes "
-        "no progress may be begun anew: its process was killed.",
+        help="The longest time that staging or importing a package may make no progress, in "
+        "seconds. After that the package can be staged again, since the process may have been "
+        "killed.",
     ),
 ]
 

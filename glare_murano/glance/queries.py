@@ -6,17 +6,17 @@ The tables are declared here with the few necessary columns, so no statement joi
 returns more. A level of a plan takes two statements, and a third if packages are
 shared. Values for look-ups are parameters, so SQLAlchemy compiles each statement once.
 
-MariaDB takes ``muráno_published`` for ``murano_published``, and anybody may write the former:
-so the names of properties are compared again here.
+MariaDB ignores case and accents, and also finds ``muráno_published`` for ``murano_published``,
+and every owner may write the former. So the names of properties are compared again here.
 
-A package counts by the rule of ``images.is_release``: an image whose owner, name or version
-does not lead to its id is not found.
+Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
+follow from its owner, name and version.
 """
 
 import collections
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -28,13 +28,13 @@ from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import GlareMuranoError, Version, parse_version
 from glare_murano.resolver import PackageVersion
 from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
-from glare_murano.service.source import Remembered
 
 LOG = logging.getLogger(__name__)
 
 # SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
 _MAX_VALUES = 30_000
-# Names in one statement that looks them up in lists. Of more, all lists are read.
+# The largest number of names in a statement that searches lists for them. For more names, all
+# lists are read.
 _MAX_NAMES = 16
 
 INHERITS = images.property_name("inherits")
@@ -52,10 +52,6 @@ _members = sa.table(
 _properties = sa.table(
     "image_properties", *map(sa.column, ("image_id", "name", "value")), sa.column("deleted", _FLAG)
 )
-
-# The metadata of published packages never changes. An id can be used again after a purge of
-# deleted images: the time of the creation tells the images apart.
-_REMEMBERED = Remembered()
 
 _ACCEPTED = "accepted"
 _SHARED = "shared"
@@ -91,10 +87,8 @@ class GlanceDatabase:
         self._connection = connection
         # Package -> the active packages that require it, with their ranges.
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
-        # What was found with the packages: id -> why it is yanked.
+        # The reasons of yanks, found with the packages: id -> reason; empty if not yanked.
         self._yanked: dict[str, str] = {}
-        # Id -> the key of a published package in ``_REMEMBERED``.
-        self._keys: dict[str, str] = {}
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
@@ -130,16 +124,10 @@ class GlanceDatabase:
 
         :raises UnreadablePackages: if the metadata of some packages cannot be read.
         """
-        keys = {id_: self._keys.get(id_, "") for id_ in ids}
-        known = _REMEMBERED.find(keys.values())
-        found = self._read_metadata({id_ for id_, key in keys.items() if key not in known})
-        _REMEMBERED.add({keys[id_]: each for id_, each in found.items() if keys[id_]})
-        return {**{id_: known[key] for id_, key in keys.items() if key in known}, **found}
-
-    def _read_metadata(self, ids: Set[str]) -> dict[str, PackageMetadata]:
+        wanted = set(ids)
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         sizes = {}
-        for row in self._look_up(_METADATA, ids):
+        for row in self._look_up(_METADATA, wanted):
             found[row.image_id][row.name] = row.value
             sizes[row.image_id] = row.size
         read = {}
@@ -151,8 +139,8 @@ class GlanceDatabase:
                     wire.digest(values[images.SHA256]),
                     sizes[id_],
                 )
-        if unreadable := ids - read.keys():
-            raise UnreadablePackages(set(unreadable))
+        if unreadable := wanted - read.keys():
+            raise UnreadablePackages(unreadable)
         return read
 
     def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -230,7 +218,7 @@ class GlanceDatabase:
         """
         if not wanted:
             return
-        # Text is compared first, since few packages match.
+        # The database searches the text of the lists first, since few packages match.
         matching = _LISTS
         if len(wanted) <= _MAX_NAMES:
             has_name = (_properties.c.value.contains(f'"{n}"', autoescape=True) for n in wanted)
@@ -253,8 +241,6 @@ class GlanceDatabase:
             if version and is_valid and row.id not in self._left_out:
                 is_yanked = row.yanked and row.yanked_name == images.YANKED
                 self._yanked[row.id] = row.yanked if is_yanked else ""
-                if _is_published(row):
-                    self._keys[row.id] = f"{row.id} {row.created_at}"
                 yield PackageRecord(
                     row.id,
                     row.name,
@@ -263,6 +249,8 @@ class GlanceDatabase:
                     row.visibility,
                     _status(row),
                     frozenset(members.get(row.id, ())),
+                    # An id can be used again once deleted images were purged from the database.
+                    f"{row.id} {row.created_at}" if _is_published(row) else "",
                 )
 
     def _find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:

@@ -27,6 +27,7 @@ class PackageRecord(NamedTuple):
     :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
     :ivar visibility: ``private``, ``public``, or another visibility of the service.
     :ivar members: other projects with access to the package.
+    :ivar memory_key: of metadata that never changes; empty for a draft, which may change.
     """
 
     id: str
@@ -36,6 +37,7 @@ class PackageRecord(NamedTuple):
     visibility: str
     status: str
     members: frozenset[str] = frozenset()
+    memory_key: str = ""
 
     @property
     def key(self) -> PackageVersion:

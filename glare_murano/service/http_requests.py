@@ -13,12 +13,12 @@ from typing import Any
 import jsonschema
 import webob
 
-from glare_murano import fields
+from glare_murano import fields, wire
 from glare_murano.package.errors import quoted
 from glare_murano.service.refusals import RefusedRequest, bad_request
 
 MAX_BODY = 1024 * 1024
-# Longer URLs are refused by some WSGI servers.
+# The longest query of a URL; some WSGI servers refuse longer URLs.
 MAX_QUERY = 8192
 MAX_DEPTH = 20
 
@@ -66,6 +66,11 @@ def allow_chunks(req: webob.Request) -> None:
     """Let webob read a body without a length, instead of an empty body."""
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         req.environ["wsgi.input_terminated"] = True
+
+
+def overrides_checks(req: webob.Request) -> bool:
+    """Return whether a request asks for the override of the checks of requirements."""
+    return bool(req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true")
 
 
 def check_content_type(req: webob.Request) -> None:

@@ -47,6 +47,24 @@ BATCH = {
     "additionalProperties": False,
 }
 
+DELETIONS = {
+    "type": "object",
+    "properties": {
+        "packages": {
+            "type": "array",
+            "maxItems": wire.MAX_PUBLICATIONS,
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "version": {"type": "string"}},
+                "required": ["name", "version"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["packages"],
+    "additionalProperties": False,
+}
+
 PUBLICATION = {
     "type": "object",
     "properties": {

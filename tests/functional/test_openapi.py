@@ -16,6 +16,7 @@ from glare.common import wsgi
 from keystoneauth1 import discover, session
 from openapi_core.contrib.requests import RequestsOpenAPIRequest, RequestsOpenAPIResponse
 
+from glare_murano import wire
 from glare_murano.glare.api import middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.service import schemas
@@ -33,6 +34,7 @@ def _without_prose(schema: Any) -> Any:
     ("name", "schema"),
     [
         ("Batch", schemas.BATCH),
+        ("Deletions", schemas.DELETIONS),
         ("Publication", schemas.PUBLICATION),
         ("Query", schemas.QUERY),
         ("Yank", schemas.YANK),
@@ -53,6 +55,7 @@ def test_the_document_tells_every_path_and_its_method(application: Any) -> None:
     }
     ours = {(path, method) for path, (method, _) in middleware.ROUTES.items()}
     versions = {("/murano", "GET"), ("/murano/v1", "GET")}
+    of_glance = {(wire.DELETIONS_PATH, "POST")}
 
     documented = {
         (path, method.upper())
@@ -60,7 +63,7 @@ def test_the_document_tells_every_path_and_its_method(application: Any) -> None:
         for method in set(item) - {"parameters"}
     }
     below = {each for each in glare if each[0].startswith("/artifacts/murano")}
-    assert documented == below | ours | versions
+    assert documented == below | ours | versions | of_glance
 
 
 def test_the_document_tells_every_field() -> None:

@@ -5,6 +5,8 @@
 from typing import Any
 
 import requests
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
 
 from glare_murano import images, wire
 from tests import packages, processes
@@ -24,6 +26,10 @@ class ImageClient:
     def request(self, method: str, path: str, **kwargs: Any) -> requests.Response:
         """Send a request to a path below the service."""
         return self._http.request(method, f"{self.url}{path}", timeout=60, **kwargs)
+
+    def session(self) -> ksa_session.Session:
+        """Return a session of keystoneauth for a token of ``trusted_tokens``."""
+        return ksa_session.Session(auth=token_endpoint.Token(self.url, self.token))
 
     def id_of(self, name: str, version: str) -> str:
         """Return the id of a package of this project."""
@@ -138,6 +144,13 @@ class ImageClient:
         """List subclasses."""
         parameters = {"class": class_name, **parameters}
         return validated(self.request("GET", wire.SUBCLASSES_PATH, params=parameters))
+
+    def lost(self, *packages: tuple[str, str]) -> list[tuple[str, str]]:
+        """Return which names and versions cannot be published again."""
+        listed = [{"name": name, "version": version} for name, version in packages]
+        answer = self.query(wire.DELETIONS_PATH, packages=listed)
+        assert answer.status_code == 200, answer.text
+        return [(each["name"], each["version"]) for each in answer.json()["packages"]]
 
     def yank(self, image_id: str, reason: str) -> requests.Response:
         """Yank a package."""

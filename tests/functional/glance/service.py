@@ -69,6 +69,9 @@ filesystem_store_datadir = {folder}/tasks
 [image_format]
 container_formats = {formats}
 
+[oslo_messaging_notifications]
+driver = log
+
 [oslo_policy]
 policy_file = {etc}/glance-policy.yaml
 

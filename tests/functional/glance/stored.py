@@ -2,6 +2,7 @@
 
 """Packages written directly into Glance's database and store, as if published long ago."""
 
+import collections
 import dataclasses
 import datetime
 import hashlib
@@ -17,7 +18,7 @@ from tests.functional.glance.service import Glance
 
 PUBLISHED_AT = "2026-01-01T00:00:00Z"
 NOW = datetime.datetime(2026, 1, 1)
-_TABLES = ("images", "image_properties", "image_locations", "image_members")
+_TIMES = {"created_at": NOW, "updated_at": NOW, "deleted": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,35 +54,33 @@ def package(archive: bytes, owner: str, visibility: str = "private", **others: A
 
 def store(glance: Glance, packages: Iterable[Package]) -> None:
     """Write packages into an idle Glance."""
-    engine = sqlalchemy.create_engine(glance.database)
-    metadata = sqlalchemy.MetaData()
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
+    rows: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
     for each in packages:
         for table, found in _rows(glance, each).items():
             rows[table] += found
         (glance.folder / "images" / each.id).write_bytes(each.archive)
+    _insert(glance, rows)
+
+
+def write_property(glance: Glance, image_id: str, name: str, value: str) -> None:
+    """Write a property into an idle Glance that nobody may write."""
+    row = {"image_id": image_id, "name": name, "value": value, **_TIMES}
+    _insert(glance, {"image_properties": [row]})
+
+
+def _insert(glance: Glance, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Insert rows into tables, by the names of the tables."""
+    engine = sqlalchemy.create_engine(glance.database)
+    metadata = sqlalchemy.MetaData()
     with engine.begin() as connection:
-        metadata.reflect(connection, only=_TABLES)
+        metadata.reflect(connection, only=list(rows))
         for table, found in rows.items():
             if found:
                 connection.execute(metadata.tables[table].insert(), found)
     engine.dispose()
 
 
-def write_property(glance: Glance, image_id: str, name: str, value: str) -> None:
-    """Write a property into an idle Glance that nobody may write."""
-    times = {"created_at": NOW, "updated_at": NOW, "deleted": False}
-    engine = sqlalchemy.create_engine(glance.database)
-    metadata = sqlalchemy.MetaData()
-    with engine.begin() as connection:
-        metadata.reflect(connection, only=["image_properties"])
-        row = {"image_id": image_id, "name": name, "value": value, **times}
-        connection.execute(metadata.tables["image_properties"].insert(), [row])
-    engine.dispose()
-
-
 def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]]:
-    times = {"created_at": NOW, "updated_at": NOW, "deleted": False}
     digest = hashlib.sha256(package.archive or package.id.encode()).hexdigest()
     image = {
         "id": package.id,
@@ -99,7 +98,7 @@ def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]
         "min_disk": 0,
         "min_ram": 0,
         "protected": False,
-        **times,
+        **_TIMES,
         **package.changed,
     }
     properties = {
@@ -119,9 +118,9 @@ def _rows(glance: Glance, package: Package) -> Mapping[str, list[dict[str, Any]]
     return {
         "images": [image],
         "image_properties": [
-            {"image_id": package.id, "name": name, "value": value, **times}
+            {"image_id": package.id, "name": name, "value": value, **_TIMES}
             for name, value in properties.items()
         ],
-        "image_locations": [{"image_id": package.id, **location, **times}],
-        "image_members": [{"image_id": package.id, **each, **times} for each in members],
+        "image_locations": [{"image_id": package.id, **location, **_TIMES}],
+        "image_members": [{"image_id": package.id, **each, **_TIMES} for each in members],
     }

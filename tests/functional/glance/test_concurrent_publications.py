@@ -249,6 +249,24 @@ def test_a_package_with_such_properties_can_be_published_and_yanked(
     assert client.show(draft.id)[form.YANKED] == "a reason"
 
 
+def test_versions_that_cannot_be_published_again_are_listed(site: service.Glance, fqn: str) -> None:
+    client, _ = _clients(site, "deletions", "member,reader", 2)
+    deleted, taken, draft, free = (
+        f"{fqn}.{kind}" for kind in ("deleted", "taken", "draft", "free")
+    )
+    assert client.delete(client.create(deleted).json()["id"]).status_code == 204
+    # On MariaDB, an id in capitals is the same.
+    stranger = ImageClient(client.url, "user:stranger:member,reader")
+    id_ = client.id_of(taken, "1.0.0").upper()
+    assert stranger.create(taken, id=id_).status_code == 201
+    assert client.create(draft).status_code == 201
+
+    is_taken = site.database.startswith("mysql")
+    assert client.create(taken).status_code == (409 if is_taken else 201)
+    listed = client.lost(*((name, "1.0.0") for name in (deleted, taken, draft, free)))
+    assert listed == [(deleted, "1.0.0"), *[(taken, "1.0.0")] * is_taken]
+
+
 def test_a_package_is_not_found_by_its_id_in_capitals(site: service.Glance, fqn: str) -> None:
     rows = [
         stored.package(packages.package(name, Require={"io.murano": "*", **require}), "capitals")

@@ -9,6 +9,7 @@ import pytest
 from glare_murano import images as form
 from tests import packages
 from tests.functional.glance import stored
+from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
 from tests.functional.openstack_command import OpenStack
 
@@ -103,6 +104,36 @@ def test_a_version_is_deactivated_reactivated_and_deleted(command: OpenStack, fq
     assert command.json("package", "list", fqn)[0]["Version"] == "1.1.0"
     command.ok("package", "delete", "--yes", f"{fqn}@1.1.0")
     assert command.json("package", "list", fqn)[0]["Version"] == "1.0.0"
+
+
+def test_a_refused_change_begins_with_the_package_and_the_reason(
+    command: OpenStack, glance: Glance, images: ImageClient, fqn: str
+) -> None:
+    foreign = stored.package(packages.package(f"{fqn}.foreign"), "another", "public")
+    stored.store(glance, [foreign])
+
+    def refused(*arguments: str) -> str:
+        result = command.run("package", *arguments)
+        assert result.code == 1
+        return result.err.splitlines()[-1]
+
+    assert refused("deactivate", f"{fqn}.db").startswith(
+        f"cannot deactivate {fqn}.db 1.2.0: only {fqn}.db 1.2.0 satisfies requirements of active "
+        f"packages: {fqn} 1.0.0 ({fqn}.db >=1,<2), {fqn} 1.1.0 ({fqn}.db >=1,<2); upload another"
+    )
+    # Reasons of Glance's own.
+    protected = images.id_of(fqn, "1.0.0")
+    assert images.set(protected, "protected", True).status_code == 200
+    assert refused("delete", "--yes", f"{fqn}@1.0.0") == (
+        f"cannot delete {fqn} 1.0.0: Image {protected} is protected and cannot be deleted."
+    )
+    assert refused("set", f"{fqn}.foreign", "--tag", "x") == (
+        f"cannot change {fqn}.foreign 1.0.0: "
+        "You are not authorized to complete modify_image action."
+    )
+    assert refused("yank", f"{fqn}.foreign", "--reason", "x") == (
+        f"cannot yank {fqn}.foreign 1.0.0: {fqn}.foreign 1.0.0 belongs to another project"
+    )
 
 
 def test_the_service_can_be_named(command: OpenStack, fqn: str) -> None:

@@ -56,3 +56,5 @@ def test_packages_of_glance_are_read_and_changed(
         murano.packages.delete(created.id)
         with pytest.raises(exceptions.HTTPNotFound):
             murano.packages.get(created.id)
+    log = (tmp_path / "murano-api.log").read_text()
+    assert "Search by parameter" not in log

@@ -9,7 +9,9 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 from glare_murano import images as form
+from glare_murano import wire
 from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
 from loader import errors
 from loader.references import PackageReference
 from loader.repository.glance_packages import GlanceRepository
@@ -42,7 +44,7 @@ def _listed(repository: GlanceRepository, **conditions: object) -> list[str]:
 
 
 def test_a_draft_is_uploaded_and_does_not_count_yet(
-    repository: GlanceRepository, glance_project: str, fqn: str
+    repository: GlanceRepository, images: ImageClient, glance_project: str, fqn: str
 ) -> None:
     archive = packages.package(fqn, "1.0.0")
 
@@ -52,6 +54,7 @@ def test_a_draft_is_uploaded_and_does_not_count_yet(
     done = repository.upload(draft, io.BytesIO(archive), len(archive))
 
     assert done.id == form.image_id(glance_project, fqn, V1)
+    assert images.show(done.id)["os_hidden"] is True
     assert (done.status, done.visibility, done.owner) == ("drafted", "private", glance_project)
     assert done.size == len(archive)
     assert done.fields["class_definitions"] == [f"{fqn}.Thing"]
@@ -98,6 +101,18 @@ def test_a_deleted_version_cannot_be_created_again(repository: GlanceRepository,
 
     with pytest.raises(errors.CatalogError, match="Glance never gives an id twice"):
         repository.create(fqn, V1)
+
+
+def test_deleted_versions_are_found_in_several_requests(
+    repository: GlanceRepository, fqn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = [PackageVersion(fqn, Version(f"1.{number}.0")) for number in range(5)]
+    for package in versions[:3]:
+        repository.delete(repository.create(fqn, package.version))
+
+    monkeypatch.setattr(wire, "MAX_PUBLICATIONS", 2)
+
+    assert list(repository.lost(versions)) == versions[:3]
 
 
 def test_what_the_owner_may_change_is_changed(

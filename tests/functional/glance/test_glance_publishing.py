@@ -7,7 +7,6 @@ import pathlib
 import pytest
 
 from loader import Cache, PackageLoader
-from loader.publishing import concurrency
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.glance import stored
@@ -15,12 +14,6 @@ from tests.functional.glance.conftest import Catalogs
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
 from tests.functional.openstack_command import OpenStack
-
-
-@pytest.fixture(autouse=True)
-def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite fails requests that write at the same time."""
-    monkeypatch.setattr(concurrency, "WORKERS", 1)
 
 
 @pytest.fixture

@@ -2,9 +2,12 @@
 
 """Packages that are imported into the real Glance: what is stored, refused and tried again."""
 
+import contextlib
 import hashlib
 import json
+import pathlib
 import random
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,8 +16,8 @@ from typing import Any
 import pytest
 
 from glare_murano import images as form
-from tests import packages
-from tests.functional.glance import service, stored, web
+from tests import packages, processes, web
+from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
 NAME = "org.example.db"
@@ -27,9 +30,44 @@ def nothing_staged(glance: service.Glance) -> Iterator[None]:
     assert list(glance.staging.iterdir()) == []
 
 
+def _large() -> bytes:
+    """Make a package that takes a moment to read."""
+    content = {"Resources/a": random.Random(0).randbytes(20_000_000)}
+    return packages.zipped({**packages.files(packages.manifest(NAME)), **content})
+
+
+@contextlib.contextmanager
+def _reading(
+    images: ImageClient, glance: service.Glance, image_id: str, copied: int = 0
+) -> Iterator[None]:
+    """Start an import, and go on while the plug-in reads its own copy of the archive.
+
+    :param copied: the least size of the copy in bytes.
+    """
+    copy = glance.staging / f"{image_id}.murano"
+
+    def is_copied() -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            return copy.stat().st_size >= copied
+        return False
+
+    # On a busy host the answer may come after the import.
+    request = threading.Thread(target=images.start_import, args=(image_id,))
+    request.start()
+    end = time.monotonic() + processes.START_SECONDS
+    while not is_copied():
+        assert time.monotonic() < end, "the plug-in was not seen to read"
+        time.sleep(0.001)
+    yield
+    request.join()
+
+
 @pytest.mark.usefixtures("nothing_staged")
 def test_a_package_is_read_and_stored(images: ImageClient) -> None:
-    data = packages.package(NAME, "1.2.0", Require={"org.example.log": ">=1,<2"}, Tags=["SQL"])
+    keys = {"Require": {"org.example.log": ">=1,<2"}, "Tags": ["SQL"]}
+    files = packages.files(packages.manifest(NAME, "1.2.0", **keys))
+    files["Classes/Thing.yaml"] = f"Name: {NAME}.Thing\nExtends: org.example.log.Base\n".encode()
+    data = packages.zipped(files)
 
     found = images.publish_draft(NAME, "1.2.0", data)
 
@@ -39,6 +77,7 @@ def test_a_package_is_read_and_stored(images: ImageClient) -> None:
     assert found["murano_format"] == "MuranoPL/1.4.0"
     assert found["murano_display_name"] == "A Thing"
     assert json.loads(found["murano_classes"]) == [f"{NAME}.Thing"]
+    assert json.loads(found["murano_inherits"]) == {"org.example.log.Base": f"{NAME}.Thing"}
     assert json.loads(found["murano_requirements"])["org.example.log"] == ">=1,<2"
     assert json.loads(found["murano_tags"]) == ["SQL"]
     assert found["murano_sha256"] == hashlib.sha256(data).hexdigest()
@@ -65,6 +104,28 @@ def test_a_refused_import_names_the_reason_and_can_be_tried_again(images: ImageC
     assert found["status"] == "active"
     assert form.REFUSAL not in found
     assert found[form.VERSION] == "1.0.0"
+
+
+def test_the_check_of_forms_is_the_operators_choice(
+    tmp_path: pathlib.Path, glance_project: str
+) -> None:
+    """The other choice, by default, refuses the package."""
+
+    def warn(etc: pathlib.Path) -> None:
+        with (etc / "glance-image-import.conf").open("a") as conf:
+            conf.write("\n[murano_packages]\ncheck_forms = warn\n")
+
+    form_file = {"UI/ui.yaml": packages.FORM + b"Forms: x\nTemplate: {}\n"}
+    files = {**packages.files(packages.manifest(NAME)), **form_file}
+    with service.running(tmp_path, change=warn) as glance:
+        client = ImageClient(glance.url, f"user:{glance_project}:member,reader")
+        found = client.publish_draft(NAME, "1.0.0", packages.zipped(files))
+        log = glance.log()
+
+    assert found["status"] == "active"
+    (line,) = [line for line in log.splitlines() if "WARNING" in line and found["id"] in line]
+    assert "UI/ui.yaml, line 6: Forms is 'x'; expected a list [form-section]" in line
+    assert "UI/ui.yaml, line 7: the section 'Template' is unknown [form-section]" in line
 
 
 @pytest.mark.parametrize(
@@ -154,21 +215,68 @@ def test_what_no_database_can_keep_is_refused(images: ImageClient, author: str) 
 @pytest.mark.usefixtures("nothing_staged")
 def test_what_is_stored_is_what_was_read(images: ImageClient, glance: service.Glance) -> None:
     """Another request may still be writing to the staged file: Glance does not wait for it."""
-    content = {"Resources/a": random.Random(0).randbytes(20_000_000)}
-    data = packages.zipped({**packages.files(packages.manifest(NAME)), **content})
+    data = _large()
     image_id = images.create(NAME).json()["id"]
     assert images.put(image_id, data).ok
-    copy = glance.staging / f"{image_id}.murano"
     with (glance.staging / image_id).open("r+b", buffering=0) as staged:
-        assert images.start_import(image_id).status_code == 202
-        # While the package is being read.
-        while not copy.exists() or copy.stat().st_size < len(data):
-            time.sleep(0.001)
-        staged.write(b"\0" * len(data))
+        with _reading(images, glance, image_id, len(data)):
+            staged.write(b"\0" * len(data))
         found = images.wait(image_id)
 
     assert found["status"] == "active", found
     assert images.request("GET", f"/v2/images/{image_id}/file").content == data
+
+
+def test_a_deletion_while_the_archive_is_read_leaves_nothing_staged(
+    images: ImageClient, glance: service.Glance
+) -> None:
+    image_id = images.create(NAME).json()["id"]
+    assert images.put(image_id, _large()).ok
+
+    with _reading(images, glance, image_id):
+        assert images.delete(image_id).status_code == 204
+
+    processes.wait_until(lambda: not [*glance.staging.iterdir()], "an empty staging area")
+
+
+@pytest.mark.parametrize("end", ["", "%0A"])
+def test_one_request_at_a_time_brings_data(
+    images: ImageClient, glance: service.Glance, end: str
+) -> None:
+    image_id = images.create(NAME).json()["id"]
+    stored.write_property(glance, image_id, "os_glance_murano_claim", "of another request")
+
+    assert images.put(image_id, packages.package(NAME), f"stage{end}").status_code == 409
+    assert images.show(image_id)["status"] == "queued"
+
+
+@pytest.mark.usefixtures("nothing_staged")
+def test_a_staging_that_fails_can_be_tried_again(images: ImageClient) -> None:
+    data = packages.package(NAME)
+    image_id = images.create(NAME).json()["id"]
+    headers = {"Content-Type": "application/octet-stream", "x-openstack-image-size": "1"}
+
+    failed = images.request("PUT", f"/v2/images/{image_id}/stage", data=data, headers=headers)
+
+    assert failed.status_code == 400, failed.text
+    assert images.show(image_id)["status"] == "queued"
+    assert images.imported(image_id, data)["status"] == "active"
+
+
+def test_a_claim_that_was_left_behind_leads_to_no_other_data(
+    images: ImageClient, glance: service.Glance
+) -> None:
+    data = packages.package(NAME)
+    package = stored.package(data, images.project)
+    stored.store(glance, [package])
+    # Of a request whose connection to the database broke, longer ago than an import may take.
+    stored.write_property(glance, package.id, "os_glance_murano_claim", "of another request")
+
+    assert images.put(package.id, packages.package(NAME, Author="Other")).status_code == 409
+    assert images.start_import(package.id).status_code == 409
+
+    assert form.is_release(images.show(package.id))
+    assert images.request("GET", f"/v2/images/{package.id}/file").content == data
 
 
 @pytest.mark.parametrize("name", [NAME, "org.example.other"])
@@ -176,7 +284,7 @@ def test_what_is_stored_is_what_was_read(images: ImageClient, glance: service.Gl
 def test_data_of_another_host_is_read_as_well(images: ImageClient, name: str) -> None:
     image_id = images.create(NAME).json()["id"]
     with web.serving(packages.package(name)) as url:
-        answer = images.start_import(image_id, name="web-download", uri=url)
+        answer = images.start_import(image_id, name="web-download", uri=f"{url}/archive")
         assert answer.status_code == 202, answer.text
         found = images.wait(image_id)
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from glare_murano import images as form
-from tests import packages, prerequisites, processes
-from tests.functional.glance import service, stored, web
+from tests import packages, prerequisites, processes, web
+from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 
 pytestmark = pytest.mark.usefixtures("core_library")
@@ -63,8 +63,9 @@ def test_threads_read_the_protections_in_turn() -> None:
         check=False,
     )
     assert read.returncode == 0, read.stderr
-    # The file's own rules, and Glance's for its own properties.
-    assert read.stdout.split() == [str(file.read_text().count("\n[") + 1)]
+    # The file's own rules; newer releases add one for Glance's own properties.
+    own = file.read_text().count("\n[")
+    assert read.stdout.split() in ([str(own)], [str(own + 1)])
 
 
 @pytest.fixture(params=["member", "administrator"])
@@ -101,7 +102,8 @@ def location() -> Iterator[dict[str, Any]]:
     """A place outside Glance with other data, as a location of an image."""
     hashes = {"os_hash_algo": "sha512", "os_hash_value": hashlib.sha512(FORGED).hexdigest()}
     with web.serving(FORGED) as url:
-        yield {"url": url, "metadata": {"store": "web"}, "validation_data": hashes}
+        place = f"{url}/archive"
+        yield {"url": place, "metadata": {"store": "web"}, "validation_data": hashes}
 
 
 def _id(created: Any) -> str:
@@ -191,6 +193,19 @@ def test_a_change_of_visibility_keeps_the_release(
     assert form.is_release(images.show(release["id"]))
 
 
+@pytest.mark.parametrize("path", ["/image_id", "/ image_id "])
+@pytest.mark.parametrize("op", ["add", "replace"])
+def test_no_image_is_written_over_a_package(
+    images: ImageClient, draft: str, other: str, release: dict[str, Any], path: str, op: str
+) -> None:
+    for image_id in (draft, other):
+        patch = {"op": op, "path": path, "value": release["id"]}
+        assert images.patch(image_id, patch).status_code == 403
+
+    assert images.show(release["id"]) == release
+    assert images.request("GET", f"/v2/images/{release['id']}/file").content == DATA
+
+
 def test_a_renamed_image_is_not_a_release(
     images: ImageClient, caller: ImageClient, release: dict[str, Any]
 ) -> None:
@@ -225,7 +240,11 @@ def test_a_package_is_not_turned_into_another_image_and_back(
 def test_a_task_of_the_former_api_makes_no_release(image_admin: ImageClient) -> None:
     properties = {"name": NAME, "container_format": "murano", "disk_format": "raw"}
     with web.serving(DATA) as url:
-        values = {"import_from": url, "import_from_format": "raw", "image_properties": properties}
+        values = {
+            "import_from": f"{url}/archive",
+            "import_from_format": "raw",
+            "image_properties": properties,
+        }
         created = image_admin.request("POST", "/v2/tasks", json={"type": "import", "input": values})
         assert created.status_code == 201, created.text
         path = f"/v2/tasks/{created.json()['id']}"

@@ -172,6 +172,20 @@ def test_an_administrator_overrides_the_checks(
     assert [answer.status_code for answer in answers] == [403, 200]
 
 
+def test_an_administrator_overrides_the_checks_of_glances_requests(
+    glance: service.Glance, images: ImageClient, image_admin: ImageClient, package_name: str
+) -> None:
+    require = {"io.murano": "*"}
+    required = stored.package(packages.package(package_name, Require=require), images.project)
+    requiring = packages.package(f"{package_name}.requiring", Require={package_name: "1"})
+    stored.store(glance, [required, stored.package(requiring, images.project)])
+    path = f"/v2/images/{required.id}"
+
+    assert image_admin.delete(required.id).status_code == 409
+    assert images.request("DELETE", path, headers=OVERRIDE).status_code == 403
+    assert image_admin.request("DELETE", path, headers=OVERRIDE).status_code == 204
+
+
 def test_the_last_package_for_a_requirement_stays(
     images: ImageClient, image_admin: ImageClient, package_name: str
 ) -> None:
@@ -198,6 +212,95 @@ def test_the_last_package_for_a_requirement_stays(
     assert images.request("POST", f"{action}/reactivate").status_code == 204
     assert _found(images, required) == ["1.0.0"]
     assert images.delete(ids[0]).status_code == 204
+
+
+_CHANGED_NAME = {"op": "replace", "path": "/name", "value": "org.renamed"}
+
+
+@pytest.mark.parametrize(
+    ("method", "suffix", "changed"),
+    [
+        ("DELETE", "%0A", {}),
+        ("POST", "/actions/deactivate%0A", {}),
+        ("PATCH", "%0A", _CHANGED_NAME),
+        ("PATCH", "", {**_CHANGED_NAME, "path": "/ name"}),
+        ("PATCH", "", {**_CHANGED_NAME, "path": "//name\u3000"}),
+        ("PATCH", "", {**_CHANGED_NAME, "value": "public", "replace": "/visibility"}),
+        ("PATCH", "", {"op": "replace", "path": "/ visibility", "value": "private"}),
+    ],
+)
+def test_requests_are_checked_in_each_form_that_glance_takes(
+    glance: service.Glance,
+    images: ImageClient,
+    images_of: Clients,
+    package_name: str,
+    method: str,
+    suffix: str,
+    changed: dict[str, str],
+) -> None:
+    other = images_of(f"{images.project}-other")
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    required = stored.package(data, images.project, "public")
+    requiring = packages.package(f"{package_name}.requiring", Require={package_name: "1"})
+    owners = (images.project, other.project)
+    stored.store(glance, [required, *(stored.package(requiring, owner) for owner in owners)])
+    headers = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+
+    refused = images.request(
+        method,
+        f"/v2/images/{required.id}{suffix}",
+        json=[changed] if changed else None,
+        headers=headers if changed else {},
+    )
+
+    assert refused.status_code == 409, refused.text
+    assert "[requirement-last]" in refused.text
+
+
+def test_a_package_that_gets_its_name_back_is_checked_as_a_new_one(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    required, requiring = f"{package_name}.required", f"{package_name}.requiring"
+    core = {"io.murano": "*"}
+    data = [
+        packages.package(required, Require=core),
+        packages.package(requiring, Require={**core, required: "1"}),
+    ]
+    rows = [stored.package(each, images.project) for each in data]
+    stored.store(glance, rows)
+    assert images.set(rows[1].id, "name", "org.renamed").status_code == 200
+    # Nothing depends on it now.
+    assert images.request("POST", f"/v2/images/{rows[0].id}/actions/deactivate").ok
+
+    refused = images.set(rows[1].id, "name", requiring)
+    assert refused.status_code == 409
+    assert f"{required} in the range 1" in refused.text
+    assert images.request("POST", f"/v2/images/{rows[0].id}/actions/reactivate").ok
+    assert images.set(rows[1].id, "name", requiring).status_code == 200
+    assert _found(images, requiring) == ["1.0.0"]
+
+
+def test_a_public_package_that_gets_its_name_back_is_the_only_one(
+    glance: service.Glance,
+    images: ImageClient,
+    images_of: Clients,
+    image_admin: ImageClient,
+    package_name: str,
+) -> None:
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    other = images_of(f"{images.project}-other")
+    rows = [stored.package(data, images.project, "public"), stored.package(data, other.project)]
+    stored.store(glance, rows)
+    assert images.set(rows[0].id, "name", "org.renamed").status_code == 200
+    assert image_admin.set(rows[1].id, "visibility", "public").status_code == 200
+
+    refused = images.set(rows[0].id, "name", package_name)
+
+    assert refused.status_code == 409
+    assert f"another {package_name} 1.0.0 is public already" in refused.text
+    private = {"op": "replace", "path": "/visibility", "value": "private"}
+    back = {"op": "replace", "path": "/name", "value": package_name}
+    assert images.patch(rows[0].id, back, private).status_code == 200
 
 
 def test_a_shared_package_stays_for_its_members_alone(

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from glare_murano import images as form
-from glare_murano.wire import versions_to_json
 from loader import DirectoryCatalog, GlareCatalog, PackageLoader
 from tests import packages
 from tests.functional.client import ARCHIVES, SUBCLASSES, Client, message
@@ -162,15 +161,7 @@ def test_subclasses_by_the_loader(
                     parameters.get("version", "*"),
                     parameters.get("package"),
                 )
-            found = [
-                {
-                    "class": subclass.name,
-                    "extends": list(subclass.extends),
-                    "packages": versions_to_json(subclass.packages),
-                }
-                for subclass in answer.found
-            ]
-            assert found == expected[:maximum]
+            assert [each.to_json() for each in answer.found] == expected[:maximum]
             assert answer.is_truncated == (len(expected) > maximum)
 
 

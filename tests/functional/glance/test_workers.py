@@ -170,7 +170,7 @@ def test_a_name_that_a_database_takes_for_another_forges_nothing(
         assert found[form.VERSION] == "1.0.0"
     else:
         assert found[form.REFUSAL].endswith(
-            "do not tell it from murano_version; delete it [manifest-limit]"
+            "cannot distinguish this name from murano_version; delete the property [manifest-limit]"
         )
         assert form.VERSION not in found
 

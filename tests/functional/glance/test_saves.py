@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Changes by Glance's own API, while others publish or withdraw the same package.
+
+Glance loads an image, and saves the whole image after the change.
+"""
+
+import concurrent.futures
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy
+
+from glare_murano import images as form
+from tests import packages
+from tests.functional.glance import service, stored
+from tests.functional.glance.image_client import ImageClient
+from tests.processes import wait_until
+
+
+@pytest.fixture(scope="module")
+def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
+    """A Glance in which a save can wait for the test."""
+
+    def change(etc: pathlib.Path) -> None:
+        paste = etc.parent / "glance-api-paste.ini"
+        text = paste.read_text()
+        assert "trusted_tokens:" in text
+        paste.write_text(text.replace("trusted_tokens:", "held_saves:"))
+
+    with service.running(tmp_path_factory.mktemp("saves"), change=change) as running:
+        core = packages.package("io.murano", "0.0.0")
+        stored.store(running, [stored.package(core, "core", "public")])
+        yield running
+
+
+def test_a_save_that_began_before_ends_neither_publication_nor_yank(
+    glance: service.Glance,
+    images: ImageClient,
+    image_admin: ImageClient,
+    package_name: str,
+) -> None:
+    archive = packages.package(package_name, Require={"io.murano": "*"})
+    draft = stored.package(archive, images.project, properties={form.PUBLISHED: ""})
+    stored.store(glance, [draft])
+    (etc,) = glance.folder.glob("etc-*")
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        (etc / "hold").touch()
+        save = pool.submit(images.set, draft.id, "note", "later", "add")
+        wait_until((etc / "held").exists, "a save")
+        published = image_admin.publications(draft.id, visibility="public")
+        yanked = image_admin.yank(draft.id, "loses data")
+        (etc / "release").touch()
+
+    assert [each.status_code for each in (published, yanked, save.result())] == [200, 200, 200]
+    found = images.show(draft.id)
+    assert (found["note"], found[form.YANKED]) == ("later", "loses data")
+    assert found[form.PUBLISHED]
+    assert found["visibility"] == "public"
+
+
+def test_a_save_that_began_before_the_end_of_an_import_loses_no_data(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    package = stored.package(data, images.project)
+    importing = {"status": "importing", "size": None, "checksum": None}
+    early = dataclasses.replace(package, changed=importing, properties={form.PUBLISHED: ""})
+    stored.store(glance, [early])
+    (etc,) = glance.folder.glob("etc-*")
+    for name in ("held", "release"):
+        (etc / name).unlink(missing_ok=True)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        (etc / "hold").touch()
+        save = pool.submit(images.set, package.id, "note", "later", "add")
+        wait_until((etc / "held").exists, "a save")
+        _finish_import(glance, package)
+        assert images.publications(package.id).status_code == 200
+        (etc / "release").touch()
+
+    assert save.result().status_code == 200
+    found = images.show(package.id)
+    assert form.is_release(found)
+    assert (found["note"], found["size"]) == ("later", len(data))
+    assert images.request("GET", f"/v2/images/{package.id}/file").content == data
+
+
+def _finish_import(glance: service.Glance, package: stored.Package) -> None:
+    engine = sqlalchemy.create_engine(glance.database)
+    table = sqlalchemy.table("images", *map(sqlalchemy.column, ("id", "status", "size")))
+    with engine.begin() as connection:
+        active = {"status": "active", "size": len(package.archive)}
+        statement = sqlalchemy.update(table).where(table.c.id == package.id)
+        connection.execute(statement.values(active))
+    engine.dispose()
