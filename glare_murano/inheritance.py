@@ -12,9 +12,9 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
-from glare_murano import resolver
+from glare_murano import resolver, wire
 from glare_murano.package import Unplannable, Version, VersionSpec
 from glare_murano.resolver import PackageVersion
 
@@ -64,6 +64,14 @@ class Subclass:
             versions[package.fqn].add(package.version)
         newest = {fqn: tuple(resolver.newest_first(versions[fqn])) for fqn in sorted(versions)}
         return cls(name, tuple(sorted(bases)), newest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the subclass."""
+        return {
+            "class": self.name,
+            "extends": list(self.extends),
+            "packages": wire.versions_to_json(self.packages),
+        }
 
 
 def find_subclasses(

@@ -22,7 +22,8 @@ from glare_murano.package.errors import shown
 from glare_murano.package.manifest import add_implicit, check_full_name, check_required_name
 from glare_murano.wire import Query, Release
 from loader import errors, resolution, subclass_search
-from loader.cache.store import Cache, user_directory
+from loader.cache import cache_directory
+from loader.cache.store import Cache
 from loader.catalogs.base import Catalog
 from loader.counters import Counters
 from loader.environments.pins import Pins
@@ -68,14 +69,14 @@ class PackageLoader:
     ) -> None:
         """Make a loader, to be closed at the end.
 
-        :param catalogs: a catalogue, or several in the order of preference; by default,
-            the Glare of the session.
+        :param catalogs: a catalogue, or several in the order of preference; by default, Glare
+            with the credentials of ``session``.
         :param cache: a cache, which is closed with the loader, or the path of its
             directory; by default, in the user's cache directory.
         :param package_types: the allowed package types; by default, all installed ones.
         :param session: a keystoneauth session, for the default of ``catalogs``.
-        :param project_id: the project whose private packages the session's Glare offers;
-            by default, the project of the session.
+        :param project_id: the project whose private packages may be used, for the default of
+            ``catalogs``; by default, the project of the session.
         :param fetcher: fetches archives into the cache.
         :param plan_seconds: the longest time that planning a closure, or listing subclasses, may
             take.
@@ -89,7 +90,7 @@ class PackageLoader:
             catalogs = _default_catalog(session, project_id)
         self._catalogs = resolution.as_catalogs(catalogs)
         if not isinstance(cache, Cache):
-            cache = Cache(user_directory() if cache is None else cache)
+            cache = Cache(cache_directory.of_user() if cache is None else cache)
         self._cache = cache
         self._package_types = package_types or PackageTypes()
         self._fetcher = fetcher or Fetcher(cache)
@@ -332,7 +333,8 @@ class PackageLoader:
         False
 
         :param range: the range of the packages that define the class.
-        :param package: the name of these packages; by default any.
+        :param package: the name of these packages; by default any of the catalogues. It may be one
+            that the engine provides.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if the range is not valid.
         :raises Unplannable: if it takes longer than planning may.
@@ -341,7 +343,7 @@ class PackageLoader:
         spec = self._parse_range(range)
         check_full_name(class_name)
         if package is not None:
-            check_full_name(package)
+            check_required_name(package)
         with self._measured(f"the subclasses of {class_name} cannot be listed"):
             return subclass_search.search(
                 self._catalogs,
@@ -350,6 +352,7 @@ class PackageLoader:
                 package,
                 self._max_subclasses,
                 self._plan_seconds,
+                self._provided,
             )
 
     @property

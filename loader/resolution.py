@@ -215,6 +215,17 @@ def explain(choice: Choice) -> str:
     )
 
 
+def explain_missing(missing: resolver.Unsatisfied) -> str:
+    """Say why each version of a missing package was passed over."""
+    demand = _range_text(missing.demand, False)
+    found = {Reason.RANGE: missing.available, Reason.WITHDRAWN: missing.withdrawn}
+    return "; ".join(
+        f"{errors.listed(map(str, versions))} {_REASONS[reason].format(demand)}"
+        for reason, versions in found.items()
+        if versions
+    )
+
+
 def _range_text(demand: resolver.Demand, is_kept: bool) -> str:
     requirer = "the request" if demand.requirer is None else str(demand.requirer)
     return f"{demand.spec} of {requirer}" + (" (kept in a dependency cycle)" if is_kept else "")

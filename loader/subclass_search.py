@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from glare_murano.inheritance import ExtendingRecord, Subclass, find_subclasses
-from glare_murano.package import VersionSpec
+from glare_murano.package import Version, VersionSpec
+from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader.catalogs.base import Catalog
 
@@ -37,12 +38,14 @@ def search(
     package: str | None,
     maximum: int,
     seconds: float,
+    provided: Mapping[str, Iterable[Version]],
 ) -> Subclasses:
     """Find the subclasses of a class.
 
     :param spec: the range of the packages that define the class.
     :param package: the name of these packages; by default any.
     :param maximum: how many to return.
+    :param provided: the packages that the engine provides: FQN -> versions.
     :raises Unplannable: after that time.
     :raises CatalogError: if a catalogue cannot be read.
     """
@@ -52,6 +55,13 @@ def search(
         for release in catalog.releases_defining(class_name)
         if package in (None, release.fqn) and spec.match(release.version)
     }
+    bases.update(
+        PackageVersion(fqn, version)
+        for fqn, versions in provided.items()
+        if fqn == package
+        for version in versions
+        if spec.match(version)
+    )
     found = find_subclasses(class_name, bases, _Extensions(catalogs), seconds)
     return Subclasses(tuple(found[:maximum]), len(found) > maximum)
 

@@ -27,6 +27,7 @@ from glare_murano.glare.db import queries, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
 from glare_murano.package.archive_rules import Limits
+from glare_murano.package.errors import listed
 from glare_murano.package.rules import Rule
 from glare_murano.service import archive_settings
 
@@ -129,8 +130,9 @@ class Upload:
             self._extracted[blob.name] = (
                 None if data is None else blobs.save(context, data, blob.content_type(data))
             )
-        for warning in contents.warnings:
-            LOG.warning("The package %s %s: %s", artifact.name, artifact.version, warning)
+        if contents.warnings:
+            warnings = listed(contents.warnings)
+            LOG.warning("The package %s %s: %s", artifact.name, artifact.version, warnings)
         self._archive.seek(0)
         return _RenewingFile(self._archive, self._lease)
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Glare and Glance both need to serve packages: the API, over the queries of a database."""
+"""The common code of Glare and Glance to serve packages: the API, over queries of a database."""

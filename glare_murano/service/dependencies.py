@@ -10,7 +10,7 @@ from glare_murano.package import Unplannable, VersionSpec
 from glare_murano.service.database import Database
 from glare_murano.service.refusals import RefusedRequest, bad_request
 from glare_murano.service.settings import Settings
-from glare_murano.service.source import CatalogSource, Remembered
+from glare_murano.service.source import CatalogSource
 
 
 def read_query(body: object) -> wire.Query:
@@ -24,16 +24,13 @@ def read_query(body: object) -> wire.Query:
         raise bad_request(str(error)) from error
 
 
-def resolve(
-    query: wire.Query, database: Database, settings: Settings, remembered: Remembered | None = None
-) -> dict[str, Any]:
+def resolve(query: wire.Query, database: Database, settings: Settings) -> dict[str, Any]:
     """Return the closure of a query, as JSON.
 
-    :param remembered: constant metadata from earlier queries.
     :raises RefusedRequest: for a query beyond the limits of planning, or of an unknown package.
     """
     try:
-        answer = _plan(query, CatalogSource(database, query, remembered), settings)
+        answer = _plan(query, CatalogSource(database, query), settings)
     except Unplannable as error:
         raise bad_request(str(error)) from error
     return wire.answer_to_json(answer)
@@ -71,7 +68,7 @@ def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionS
     """Return the package of a query with a range of exactly its version."""
     package = source.package(package_id)
     if package is None:
-        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Artifact with id={package_id} not found.")
+        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Package with id={package_id} not found.")
     if not any(source.releases([package])):
         raise RefusedRequest(HTTPStatus.CONFLICT, f"{package} has no archive yet; upload it first")
     return package.fqn, VersionSpec.exactly(package.version)

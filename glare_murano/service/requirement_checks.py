@@ -104,7 +104,7 @@ class Checked(Protocol):
 
 
 class FailedCheck(RefusedRequest):
-    """Packages of which a check has failed.
+    """A refusal, since a check of packages has failed.
 
     :ivar problems: a line for each problem.
     """
@@ -276,7 +276,7 @@ class RequirementChecks:
         left = [
             group
             for group in self._database.find_dependents(package.name, owner)
-            # Others do not see the package, and lack it already.
+            # Projects that cannot see the package do not depend on it.
             if (own is None or own.is_available_to(group.owner))
             and (spec := VersionSpec.of(group.range)).match(version)
             and concerns(group, spec)
@@ -286,7 +286,7 @@ class RequirementChecks:
         if not left:
             return ""
         names = itertools.chain.from_iterable(self._visible_names(package, each) for each in left)
-        # No more than a message names: there may be a group for each project.
+        # Only as many as a message names, since each project may have a group.
         named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
         return named or "packages of other projects"
 

@@ -12,7 +12,7 @@ from typing import Any
 import webob
 
 from glare_murano import wire
-from glare_murano.inheritance import Subclass, find_subclasses
+from glare_murano.inheritance import find_subclasses
 from glare_murano.package import Unplannable, VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
@@ -66,27 +66,20 @@ def find(
     :param settings: the longest time of the search, and the largest page.
     :raises RefusedRequest: after that time.
     """
-    bases = _find_bases(CatalogSource(database, wire.Query()), parameters)
+    source = CatalogSource(database, wire.Query())
+    bases = _find_bases(source, parameters)
     try:
-        found = find_subclasses(parameters["class"], bases, database, settings.plan_seconds)
+        found = find_subclasses(parameters["class"], bases, source, settings.plan_seconds)
     except Unplannable as error:
         raise bad_request(str(error)) from error
     rest = [subclass for subclass in found if subclass.name > parameters.get("marker", "")]
     page = rest[: min(parameters.get("limit", _DEFAULT_LIMIT), settings.max_subclasses)]
-    body = {"class": parameters["class"], "subclasses": list(map(_to_json, page))}
+    body = {"class": parameters["class"], "subclasses": [subclass.to_json() for subclass in page]}
     if len(page) < len(rest):
         query = [(name, value) for name, value in req.GET.items() if name != "marker"]
         marker = ("marker", page[-1].name)
         body["next"] = http_requests.link(wire.SUBCLASSES_PATH, [*query, marker])
     return body
-
-
-def _to_json(subclass: Subclass) -> dict[str, Any]:
-    return {
-        "class": subclass.name,
-        "extends": list(subclass.extends),
-        "packages": wire.versions_to_json(subclass.packages),
-    }
 
 
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:

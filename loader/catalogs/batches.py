@@ -11,12 +11,12 @@ _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 
 
 def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-    """Yield the archives in a batch, a TAR stream, each with the id of its artifact.
+    """Yield the archives in a batch, a TAR stream, each with the id of its package.
 
     Only plain files are read, as the server writes them. The library's own reader
     follows every kind of header, and may never end.
 
-    :param sizes: id of each requested artifact -> size of its archive.
+    :param sizes: id of each requested package -> size of its archive.
     :raises BATCH_ERRORS: if the stream breaks off, or contains anything else.
     """
     stream = _Stream(pieces)

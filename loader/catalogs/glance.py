@@ -5,7 +5,7 @@
 Visibility is Glance's: a project finds its own packages, public ones, and those shared with
 it once it has accepted them. Packages of the visibility ``community``, which any project can
 publish, are used only if that is configured. An administrator's token shows the images of
-every project: what the project itself would not see is left out.
+every project: images that the project itself would not see are left out.
 """
 
 import functools
@@ -43,8 +43,7 @@ _COMMUNITY = cfg.BoolOpt(
     "community_packages",
     default=False,
     help="Whether packages of the visibility 'community' may be chosen as well. Any project can "
-    "publish them under any name, so that only a cloud whose projects trust each other should "
-    "set this.",
+    "publish them under any name, so set this only in a cloud whose projects trust each other.",
 )
 
 

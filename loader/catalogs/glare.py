@@ -47,13 +47,13 @@ class GlareCatalog(PlanningCatalog):
         return self._releases([("name", f"eq:{fqn}")]) if len(fqn) <= fields.MAX_NAME else ()
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        return self._releases([("class_definitions", f"eq:{class_name}")])
+        return self._best(self._releases([("class_definitions", f"eq:{class_name}")]))
 
     def releases_extending(self, class_names: Collection[str]) -> Iterator[Release]:
         for names in name_lists(class_names, _MAX_CLASS_NAME, "%2C"):
             for start in range(0, len(names), _MAX_VALUES):
                 some = names[start : start + _MAX_VALUES]
-                yield from self._releases([("inherits", f"in:{','.join(some)}")])
+                yield from self._best(self._releases([("inherits", f"in:{','.join(some)}")]))
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
         for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
@@ -63,13 +63,32 @@ class GlareCatalog(PlanningCatalog):
         path = f"{ARTIFACTS_PATH}/{release.id}/{fields.ARCHIVE}"
         return self._client.download(path, f"the archive of {release} (artifact {release.id})")
 
-    def _releases(self, filters: list[tuple[str, str]]) -> Iterator[Release]:
-        """Yield the releases in the result of filters, in the order of the interface."""
+    def _best(self, releases: Iterable[Release]) -> list[Release]:
+        """Leave out public releases of versions that the project has itself, with other classes."""
+        found, project = list(releases), self._project()
+        public = {each.fqn for each in found if each.owner != project} if project else ()
+        own = {
+            each.key
+            for names in name_lists(public, fields.MAX_NAME, "%2C")
+            for each in self._releases([("name", f"in:{','.join(names)}")], own_only=True)
+        }
+        return [each for each in found if each.owner == project or each.key not in own]
+
+    def _releases(
+        self, filters: list[tuple[str, str]], own_only: bool = False
+    ) -> Iterator[Release]:
+        """Yield the releases in the result of filters, in the order of the interface.
+
+        :param own_only: whether to find those of the project only.
+        """
         project = self._project()
-        query = [
-            *filters,
+        available = [
             *([("owner", f"or:eq:{project}")] if project else []),
             ("visibility", "or:eq:public" if project else "public"),
+        ]
+        query = [
+            *filters,
+            *([("owner", f"eq:{project}")] if own_only else available),
             ("status", "active"),
             ("sort", "version:desc"),
             ("limit", str(_PAGE)),

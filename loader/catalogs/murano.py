@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Murano's own API, the storage of packages before Glare.
+"""Releases in Murano's own API, where Murano alone keeps packages.
 
 Murano keeps an archive of each package for each project, and public ones. Its lists
 contain neither versions nor requirements. Therefore each archive is downloaded, read and

@@ -130,7 +130,8 @@ class ServiceCatalog(base.Catalog):
         url = conf[cls.group].url
         if url and not url.lower().startswith(("http://", "https://")):
             raise errors.CatalogError(
-                f"[{cls.group}] url = {url}: expected a complete URL, such as http://host:9494"
+                f"[{cls.group}] url = {url}: expected a complete URL, such as "
+                f"http://{cls.group}.example.org"
             )
         return cls(
             sessions.for_service(conf, cls.group, scope),

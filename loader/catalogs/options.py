@@ -36,7 +36,11 @@ class Seconds(types.Float):
 CACHE: Options = {
     "engine": [
         cfg.StrOpt("packages_cache", help="The directory of the package cache."),
-        cfg.BoolOpt("enable_packages_cache", default=True, help="Whether to keep archives."),
+        cfg.BoolOpt(
+            "enable_packages_cache",
+            default=True,
+            help="Whether to keep packages in the cache after a task.",
+        ),
     ]
 }
 

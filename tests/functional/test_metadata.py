@@ -9,7 +9,6 @@ from typing import Any
 import cachetools
 import pytest
 
-from glare_murano.glare.api import lookups
 from glare_murano.service import source
 from glare_murano.service.database import PackageMetadata
 from tests import packages
@@ -69,7 +68,7 @@ def test_nothing_of_it_can_change(glare: Client, admin: Client, name: str, statu
         assert admin.set(artifact_id, "status", "active").ok
 
     assert _releases(glare, name) == before
-    lookups.REMEMBERED.clear()
+    source.REMEMBERED.clear()
     assert _releases(glare, name) == before
 
 
@@ -114,7 +113,7 @@ def test_more_is_read_than_is_kept(
     _application(glare, name)
     expected = _releases(glare, name)
     few: cachetools.LRUCache[str, PackageMetadata] = cachetools.LRUCache(10, source._size)
-    monkeypatch.setattr(lookups.REMEMBERED, "_cache", few)
+    monkeypatch.setattr(source.REMEMBERED, "_cache", few)
 
     for _ in range(3):
         assert _releases(glare, name) == expected
@@ -131,7 +130,7 @@ def test_many_who_ask_at_once_get_the_same(glare: Client, name: str) -> None:
         client = Client(glare.url, glare.token)
         for _ in range(10):
             barrier.wait()
-            lookups.REMEMBERED.clear()
+            source.REMEMBERED.clear()
             if _releases(client, name) != expected:
                 wrong.append(name)
 

@@ -115,6 +115,22 @@ def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pa
         load("2.0.0")
 
 
+def test_subclasses_of_a_class_in_python_are_listed(tmp_path: pathlib.Path) -> None:
+    content = packages.files(packages.manifest("org.wiki", Require={PLUGIN: "1.4"}))
+    content["Classes/Thing.yaml"] = b"Name: org.wiki.Thing\nExtends: org.ext.Mail\n"
+    packages.write(tmp_path / "in" / "wiki", content)
+
+    def list_subclasses(version: str, package: str | None) -> list[str]:
+        packages_ = loader.PackageLoader(DirectoryCatalog(tmp_path / "in"), tmp_path / "cache")
+        packages_.provide(PLUGIN, Version(version))
+        return [each.name for each in packages_.subclasses("org.ext.Mail", "*", package).found]
+
+    assert list_subclasses("1.4.2", PLUGIN) == ["org.wiki.Thing"]
+    assert list_subclasses("2.0.0", PLUGIN) == []
+    assert list_subclasses("1.4.2", "org.wiki") == []
+    assert list_subclasses("1.4.2", None) == []
+
+
 def test_a_lock_file_marks_the_requirement_as_external(
     catalog: GlareCatalog, wiki: str, tmp_path: pathlib.Path, set_option: SetOption
 ) -> None:

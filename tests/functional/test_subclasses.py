@@ -145,16 +145,16 @@ def test_subclasses_are_what_a_list_call_would_show(
 ) -> None:
     base = f"{name}.base.Base"
     _publish(admin, f"{name}.base", "1.0.0", {"Base": "io.murano.Thing"}, public=True)
-    _publish(glare, "org.own", "1.0.0", {"Own": base})
+    _publish(glare, f"{name}.own", "1.0.0", {"Own": base})
     _publish(admin, name, "1.0.0", {"Public": base}, public=True)
     draft = glare.create("org.draft").json()["id"]
     files = packages.files(packages.manifest("org.draft", Require={f"{name}.base": "1"}))
     files["Classes/Thing.yaml"] = f"Name: org.draft.Thing\nExtends: {base}\n".encode()
     assert glare.upload(draft, packages.zipped(files)).status_code == 200
 
-    assert set(_subclasses(glare, base)) == {"org.own.Own", f"{name}.Public"}
+    assert set(_subclasses(glare, base)) == {f"{name}.own.Own", f"{name}.Public"}
     assert set(_subclasses(as_user("strangers"), base)) == {f"{name}.Public"}
-    assert set(_subclasses(admin, base)) == {"org.own.Own", f"{name}.Public"}
+    assert set(_subclasses(admin, base)) == {f"{name}.own.Own", f"{name}.Public"}
 
 
 def test_a_list_past_its_time_is_refused_with_the_class_where_it_stopped(

@@ -9,10 +9,6 @@ from glare_murano.glare.db import queries
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.policies import SETTINGS
 from glare_murano.service import dependencies, http_requests, schemas, subclasses
-from glare_murano.service.source import Remembered
-
-# The metadata of active artifacts never changes.
-REMEMBERED = Remembered()
 
 
 def resolve(req: webob.Request) -> webob.Response:
@@ -21,7 +17,7 @@ def resolve(req: webob.Request) -> webob.Response:
     viewer = policies.viewer_of(req.context)
     with queries.snapshot() as connection:
         database = GlareDatabase(connection, viewer)
-        answer = dependencies.resolve(query, database, SETTINGS, REMEMBERED)
+        answer = dependencies.resolve(query, database, SETTINGS)
     return webob.Response(json=answer)
 
 

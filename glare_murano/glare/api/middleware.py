@@ -24,6 +24,7 @@ from glare_murano.glare.api import (
     validation,
     yanks,
 )
+from glare_murano.service import http_requests
 from glare_murano.service.refusals import warn
 
 # Path -> method and handler.
@@ -68,7 +69,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of this project; return None for any other."""
         request_state.of(req.context).is_upload = req.method == "PUT"
-        if req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true":
+        if http_requests.overrides_checks(req):
             policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True
         if yanks.is_yank(req):
