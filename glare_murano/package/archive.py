@@ -147,19 +147,21 @@ class Archive(abc.ABC):
         :raises OSError: if a file cannot be read, or the target not written.
         """
         start = target.tell()
+        archive = _NewZipFile(target, "w", zipfile.ZIP_DEFLATED)
         try:
-            with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-                for entry in sorted(self._entries.values(), key=lambda e: e.path):
-                    info = zipfile.ZipInfo(entry.path, _PACKED_TIME)
-                    info.compress_type = zipfile.ZIP_DEFLATED
-                    info.create_system = _UNIX
-                    info.external_attr = (stat.S_IFREG | _mode(entry)) << 16
-                    data = changed.get(entry.path)
-                    info.file_size = entry.size if data is None else len(data)
-                    with archive.open(info, "w") as stream:
-                        stream.writelines(self._chunks(entry) if data is None else [data])
+            for entry in sorted(self._entries.values(), key=lambda e: e.path):
+                info = zipfile.ZipInfo(entry.path, _PACKED_TIME)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.create_system = _UNIX
+                info.external_attr = (stat.S_IFREG | _mode(entry)) << 16
+                data = changed.get(entry.path)
+                info.file_size = entry.size if data is None else len(data)
+                with archive.open(info, "w") as stream:
+                    stream.writelines(self._chunks(entry) if data is None else [data])
+            archive.close()
         except BaseException:
-            # zipfile completes the archive even after an error.
+            # An entry that is open writes the rest of its data once it is collected.
+            archive.fp = io.BytesIO()
             target.seek(start)
             target.truncate()
             raise
@@ -214,6 +216,14 @@ class Archive(abc.ABC):
     @abc.abstractmethod
     def _stream(self, entry: Entry) -> IO[bytes]:
         """Open a file, which may be longer than declared."""
+
+
+class _NewZipFile(zipfile.ZipFile):
+    """A ZIP file to write, which is not completed after an error."""
+
+    def __del__(self) -> None:
+        # It would fail after Ctrl-C within an entry.
+        pass
 
 
 class _ZipArchive(Archive):
@@ -319,7 +329,7 @@ def _opened(stream: IO[bytes], limits: Limits) -> zipfile.ZipFile:
         if _count_entries(stream, limits) <= limits.entries:
             return zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-        raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is not a ZIP file: {error}") from error
+        raise refusal(Rule.ARCHIVE_FORMAT, "archive", f"is not a ZIP file ({error})") from error
     message = f"more than {limits.entries} entries are not allowed"
     raise refusal(Rule.ARCHIVE_ENTRIES, "archive", message)
 
@@ -329,7 +339,7 @@ def _count_entries(stream: IO[bytes], limits: Limits) -> int:
     # zipfile has no public function for this.
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
     if end is None:
-        raise zipfile.BadZipFile("there is no central directory")
+        raise zipfile.BadZipFile("no central directory was found")
     size, place = end[5], end[9]
     if size > limits.entries * (_ENTRY_SIZE + _ENTRY_TEXT_SIZE):
         return limits.entries + 1

@@ -127,7 +127,7 @@ def read_contents(
         (problems if form_check is FormCheck.ENFORCE else warnings).extend(wrong)
         warnings += ignored
     if problems:
-        raise InvalidPackage(problems)
+        raise InvalidPackage(problems, warnings)
     return Contents(manifest, classes, requirements, logo, supplier_logo, ui, tuple(warnings))
 
 

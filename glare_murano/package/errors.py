@@ -6,14 +6,14 @@ Errors of networks, disks and catalogues are in ``loader.errors``.
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from glare_murano.package.rules import Rule
 
 _MAX_QUOTED = 80
 _MAX_WHERE = 120
 _MAX_SHOWN = 400
-# A message lists some problems; the error has all of them.
+# A message lists some problems of many.
 _MAX_LISTED = 50
 
 
@@ -77,6 +77,14 @@ class Problem:
         return f"{place}: {shown(self.message)} [{self.rule}]"
 
 
+def listed(problems: Sequence[Problem]) -> str:
+    """List problems in a message, the first of many."""
+    texts = [str(problem) for problem in problems[:_MAX_LISTED]]
+    if len(problems) > _MAX_LISTED:
+        texts.append(f"and {len(problems) - _MAX_LISTED} more")
+    return "; ".join(texts)
+
+
 class InvalidPackage(GlareMuranoError, ValueError):
     """A package breaks rules.
 
@@ -87,10 +95,7 @@ class InvalidPackage(GlareMuranoError, ValueError):
     def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
         self.problems = tuple(problems)
         self.warnings = tuple(warnings)
-        listed = [str(problem) for problem in self.everything[:_MAX_LISTED]]
-        if len(self.everything) > _MAX_LISTED:
-            listed.append(f"and {len(self.everything) - _MAX_LISTED} more")
-        super().__init__("; ".join(listed))
+        super().__init__(listed(self.everything))
 
     @property
     def everything(self) -> tuple[Problem, ...]:

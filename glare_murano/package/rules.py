@@ -81,12 +81,12 @@ class Rule(enum.StrEnum):
     MANIFEST_SUPPLIER = "manifest-supplier"
     """``Supplier`` is not a mapping of strings. Correct the line."""
     MANIFEST_MISMATCH = "manifest-mismatch"
-    """The package contradicts a field of the artifact. Create an artifact with the values of
-    the package, or correct the package."""
+    """The package contradicts a field of the artifact, or the name or the id of the image. Create
+    an artifact or an image with the values of the package, or correct the package."""
     MANIFEST_LIMIT = "manifest-limit"
     """The service cannot store a value: a string is too long, a tag contains a comma or a slash,
     or a character is NUL or beyond U+FFFF. In Glance, all properties of a package together have
-    at most 60 KiB. Change the value."""
+    at most 60 KiB, and the image has a limited number of properties. Change the value."""
     YAML_SYNTAX = "yaml-syntax"
     """A file is not valid YAML, or has several documents instead of one. Correct the line."""
     YAML_SIZE = "yaml-size"
@@ -158,8 +158,8 @@ class Rule(enum.StrEnum):
     """The package type needs more than ``package_type_timeout``, ``package_type_memory`` or 4 MiB
     of results for the package. Simplify the package."""
     PACKAGE_TYPE_FAILURE = "package-type-failure"
-    """The plug-in of the package type failed (status 500). Read the server's log, and correct or
-    reinstall the plug-in."""
+    """The plug-in of the package type failed (in Glare, status 500). Read the server's log, and
+    correct or reinstall the plug-in."""
     REQUIREMENT_MISSING = "requirement-missing"
     """A package is activated, and a package that it requires is missing. Upload that one first,
     or change the range."""

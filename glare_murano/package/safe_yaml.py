@@ -115,7 +115,10 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
         raise _refusal(Rule.YAML_SYNTAX, name, f"not valid YAML: {error.problem}", mark) from error
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise _refusal(Rule.YAML_SYNTAX, name, f"not valid YAML: {reason}") from error
+        # libyaml counts bytes.
+        line = data.count(b"\n", 0, getattr(error, "position", 0)) + 1
+        problem = errors.Problem(Rule.YAML_SYNTAX, name, f"not valid YAML: {reason}", line)
+        raise errors.InvalidPackage([problem]) from error
     return nodes, _count_expanded(nodes, name)
 
 

@@ -10,6 +10,7 @@ import pathlib
 
 from glare_murano.package import Archive, read_contents
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
+from glare_murano.package.ui_form import FormCheck
 from loader import errors, fs
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
@@ -30,7 +31,7 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
     :raises OSError: if a file cannot be read or written.
     """
     with local_packages.named(place), Archive.open(place) as archive:
-        contents = read_contents(archive)
+        contents = read_contents(archive, form_check=FormCheck.WARN)
         manifest = contents.manifest
         local_packages.check_place(place, manifest)
         target = target or pathlib.Path(f"{manifest.full_name}.{manifest.version}.zip")

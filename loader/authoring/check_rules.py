@@ -29,9 +29,16 @@ class CheckRule(enum.StrEnum):
     FORM_MISSING = "form-missing"
     """The file of ``UI`` is missing, so the dashboard cannot show a form. Add the file, or remove
     the key."""
+    FORM_CLASS = "form-class"
+    """The form makes an object of a class in the package's own namespace that the package does not
+    have. Correct the ``type``, or add the class to ``Classes``."""
+    FORM_VALUE = "form-value"
+    """The form uses the value of a page or a field that it does not have, so the value is null.
+    Correct the name, as in ``$.PAGE.FIELD``."""
     BASE_UNKNOWN = "base-unknown"
     """``Extends`` names a class in the package's own namespace that the package does not have. Add
     the class to ``Classes``, or correct the name."""
     EXPRESSION_INVALID = "expression-invalid"
-    """A string looks like a YAQL expression and is not a valid one, so that the engine takes it as
-    a string. Correct the expression, or put the string into quotes."""
+    """A string looks like a YAQL expression and is not a valid one, so that the engine, or in a
+    form the dashboard, takes it as a string. Correct the expression, or put the string into
+    quotes."""

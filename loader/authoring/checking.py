@@ -8,26 +8,31 @@ wrong and gives warnings.
 
 import contextlib
 import enum
+import itertools
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
 
 import yaml
 
-from glare_murano.package import Archive, Contents, InvalidPackage, Problem, read_contents
+from glare_murano.package import Archive, InvalidPackage, Problem, read_contents
 from glare_murano.package.archive import Source
 from glare_murano.package.classes import ClassSource, read_sources
-from glare_murano.package.contents import CLASSES_DIRECTORY, FORMS_DIRECTORY, read_class_files
+from glare_murano.package.contents import (
+    CLASSES_DIRECTORY,
+    FORMS_DIRECTORY,
+    read_class_files,
+    read_manifest,
+)
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import MANIFEST_FILE, MURANO_PL, Manifest
 from glare_murano.package.safe_yaml import MAX_SIZE, YAQL, compose, line_of
-from glare_murano.package.ui_form import FormCheck
-from loader.authoring import local_packages
+from glare_murano.package.ui_form import FormCheck, check_form
+from loader.authoring import form_mistakes, local_packages
 from loader.authoring.check_rules import CheckRule
 from loader.authoring.findings import Finding, Level
 from loader.catalogs.directory import DEV
 from loader.compatibility import (
-    UNVERSIONED,
     Requirements,
     Verdict,
     compare,
@@ -46,21 +51,14 @@ def check(place: pathlib.Path) -> list[Finding]:
     :param place: a directory or a ZIP file.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
     """
+    found: list[Finding] = []
     try:
-        with Archive.open(place) as archive:
-            try:
-                contents = read_contents(archive, form_check=FormCheck.ENFORCE)
-                archive.verify()
-            except InvalidPackage as error:
-                return [
-                    *(_of_problem(place, archive, each) for each in error.problems),
-                    *(_of_problem(place, archive, each, Level.WARNING) for each in error.warnings),
-                ]
-            found = [_of_problem(place, archive, each, Level.WARNING) for each in contents.warnings]
-            with contextlib.suppress(InvalidPackage):
-                # A node with aliases is found several times.
-                found += dict.fromkeys(_Mistakes(place, archive, contents).findings())
-        local_packages.check_place(place, contents.manifest)
+        with Archive.open(place) as archive, contextlib.suppress(InvalidPackage):
+            found += _broken_rules(place, archive)
+            manifest = read_manifest(archive)
+            # A node with aliases is found several times.
+            found += dict.fromkeys(_Mistakes(place, archive, manifest).findings())
+            local_packages.check_place(place, manifest)
     except InvalidPackage as error:
         return [_of_problem(place, None, each) for each in error.problems]
     except local_packages.WrongDirectory as error:
@@ -68,6 +66,20 @@ def check(place: pathlib.Path) -> list[Finding]:
     except OSError as error:
         return [unreadable(pathlib.Path(error.filename or place), error.strerror or str(error))]
     return found
+
+
+def _broken_rules(place: pathlib.Path, archive: Archive) -> Iterator[Finding]:
+    """Yield the problems by the rules of an upload, and then the warnings."""
+    problems: Sequence[Problem] = ()
+    try:
+        warnings = read_contents(archive, form_check=FormCheck.ENFORCE).warnings
+        archive.verify()
+    except InvalidPackage as error:
+        problems, warnings = error.problems, error.warnings
+    for problem in problems:
+        yield _of_problem(place, archive, problem)
+    for warning in warnings:
+        yield _of_problem(place, archive, warning, Level.WARNING)
 
 
 def check_version(
@@ -90,9 +102,9 @@ def check_version(
         return []
     with Archive.open(place) as archive:
         line = _manifest_line(archive, "Version")
-    if verdict.declared == UNVERSIONED:
-        message = f"the release of these changes needs {verdict.smallest} or newer"
-        return [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_MISSING, message, Level.WARNING)]
+    if verdict.is_unversioned:
+        rule = CheckRule.VERSION_MISSING
+        return [_at(place, MANIFEST_FILE, line, rule, str(verdict), Level.WARNING)]
     found = [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_SMALL, str(verdict))]
     for change in comparison.changes:
         smallest = smallest_version(verdict.old, change.part)
@@ -115,12 +127,12 @@ def unreadable(place: pathlib.Path, reason: str) -> Finding:
 
 
 class _Mistakes:
-    """The probable mistakes in a valid package."""
+    """The probable mistakes in a package with a valid manifest."""
 
-    def __init__(self, place: pathlib.Path, archive: Archive, contents: Contents) -> None:
+    def __init__(self, place: pathlib.Path, archive: Archive, manifest: Manifest) -> None:
         self._place = place
         self._archive = archive
-        self._manifest: Manifest = contents.manifest
+        self._manifest = manifest
 
     def findings(self) -> Iterator[Finding]:
         """Yield all warnings.
@@ -137,6 +149,8 @@ class _Mistakes:
             yield self._warning(
                 MANIFEST_FILE, line, CheckRule.FORM_MISSING, f"there is no file {form}"
             )
+        if form in self._archive.paths:
+            yield from self._form(form)
         if manifest.format.name != MURANO_PL:
             return
         listed = {f"{CLASSES_DIRECTORY}/{file}" for file in manifest.classes.values()}
@@ -153,34 +167,46 @@ class _Mistakes:
                 if key in source.keys:
                     yield from self._expressions(source.keys[key], file)
 
+    def _form(self, file: str) -> Iterator[Finding]:
+        data = self._archive.read(file, MAX_SIZE)
+        try:
+            node = compose(data, file)
+        except InvalidPackage:
+            return
+        if node is None:
+            return
+        # An upload checks without a parser of expressions.
+        known = {*itertools.chain(*check_form(data, file))}
+        for problem in itertools.chain(*check_form(data, file, expressions.is_form_expression)):
+            if problem not in known:
+                yield _of_problem(self._place, self._archive, problem, Level.WARNING)
+        for rule, place, message in form_mistakes.find(node, self._manifest):
+            yield self._warning(file, line_of(place), rule, message)
+        yield from self._expressions(node, file, of_form=True)
+
     @property
     def _directory(self) -> str:
         # "." has a name as well.
         return os.path.basename(os.path.abspath(self._place))  # noqa: PTH100, PTH119
 
     def _bases(self, source: ClassSource, file: str) -> Iterator[Finding]:
-        manifest = self._manifest
-        name = manifest.full_name
-        # A required package may have a longer name.
-        required = [f"{each}." for each in manifest.requirements if each.startswith(f"{name}.")]
         for base in source.definition.extends:
-            is_own = base.startswith(f"{name}.") and not base.startswith(tuple(required))
-            if is_own and base not in manifest.classes:
+            if form_mistakes.is_missing(self._manifest, base):
                 line = line_of(source.keys.get("Extends"))
                 message = f"{source.definition.name} extends {base}, which Classes does not list"
                 yield self._warning(file, line, CheckRule.BASE_UNKNOWN, message)
 
-    def _expressions(self, node: yaml.Node, file: str) -> Iterator[Finding]:
+    def _expressions(self, node: yaml.Node, file: str, of_form: bool = False) -> Iterator[Finding]:
         if isinstance(node, yaml.MappingNode):
             for pair in pairs(node):
                 for each in pair:
-                    yield from self._expressions(each, file)
+                    yield from self._expressions(each, file, of_form)
         elif isinstance(node, yaml.SequenceNode):
             for each in node.value:
-                yield from self._expressions(each, file)
+                yield from self._expressions(each, file, of_form)
         elif _is_meant_as_expression(node):
             try:
-                expressions.parse(node.value)
+                expressions.parse(node.value, of_form)
             except ValueError as error:
                 message = f"{quoted(node.value)} is not valid YAQL: {error}"
                 yield self._warning(file, line_of(node), CheckRule.EXPRESSION_INVALID, message)

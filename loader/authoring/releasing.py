@@ -19,6 +19,7 @@ from glare_murano.package import (
     InvalidPackage,
     InvalidVersion,
     Manifest,
+    Problem,
     Version,
     VersionSpec,
     parse_version,
@@ -27,6 +28,7 @@ from glare_murano.package import (
 from glare_murano.package.archive import Source
 from glare_murano.package.manifest import MANIFEST_FILE, with_ranges, with_version
 from glare_murano.package.safe_yaml import MAX_SIZE
+from glare_murano.package.ui_form import FormCheck
 from loader import errors
 from loader.authoring import local_packages
 from loader.catalogs.directory import DEV
@@ -49,6 +51,7 @@ class Release:
     :param comparison: with the newest older release; None for the first one.
     :param ranges: FQN -> range, of the requirements that got a range.
     :param archive: a ZIP file of its files.
+    :param warnings: mistakes in ``dev`` for which a service may refuse the release.
     """
 
     fqn: str
@@ -57,6 +60,7 @@ class Release:
     comparison: Comparison | None
     ranges: Mapping[str, str]
     archive: pathlib.Path
+    warnings: tuple[Problem, ...]
 
     @property
     def verdict(self) -> Verdict | None:
@@ -97,7 +101,8 @@ def prepare(
     parent = pathlib.Path(os.path.abspath(tree)).parent  # noqa: PTH100
     with Archive.open(tree / DEV) as archive:
         with local_packages.named(tree / DEV):
-            manifest = read_contents(archive).manifest
+            contents = read_contents(archive, form_check=FormCheck.WARN)
+        manifest = contents.manifest
         ranges = _ranges(parent, manifest)
         data = with_ranges(archive.read(MANIFEST_FILE, MAX_SIZE), ranges)
         released = _released(tree)
@@ -117,7 +122,9 @@ def prepare(
         _check_edited(data, version, ranges, tree / DEV)
         packed = _pack(archive, data, folder / "release.zip")
     directory = tree / str(version)
-    return Release(manifest.full_name, version, directory, comparison, ranges, packed)
+    return Release(
+        manifest.full_name, version, directory, comparison, ranges, packed, contents.warnings
+    )
 
 
 def check_version(release: Release) -> None:

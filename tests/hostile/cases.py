@@ -36,6 +36,8 @@ VERSION = "1.0.0"
 CLASS = f"{NAME}.Thing"
 CLASS_FILE = "Classes/Thing.yaml"
 CLASS_TEXT = f"Name: {CLASS}\n"
+FORM_FILE = "UI/ui.yaml"
+FORM_TEXT = "Application: {'?': {type: org.hostile.Thing}}\n"
 
 # What a YAML file of a package may be long.
 _MEBIBYTE = 1024**2
@@ -707,6 +709,50 @@ def _class_files() -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def _forms() -> tuple[Case, ...]:
+    fields = "Forms:\n- p:\n    fields:\n"
+    field = f"{fields}    - {{name: a, type: string, "
+    texts = {
+        "no form": ("form-section", ""),
+        "a list of itself": ("yaml-alias", f"{FORM_TEXT}Forms: &a [*a]\n"),
+        "a version of half a megabyte": ("form-version", f"{FORM_TEXT}Version: {'2.' * 250_000}\n"),
+        "a number to the base of 60": ("form-version", f"{FORM_TEXT}Version: 2{':59' * 300_000}\n"),
+        "thousands of pages that are none": ("form-page", f"{FORM_TEXT}Forms: [{'x,' * 49_000}]\n"),
+        "thousands of fields that are none": (
+            "form-field",
+            f"{FORM_TEXT}{fields}" + "    - {}\n" * 30_000,
+        ),
+        "a type that is a path": (
+            "form-field",
+            f"{FORM_TEXT}{fields}    - {{name: a, type: ../a}}\n",
+        ),
+        "a terminal's control characters": (
+            "form-attribute",
+            f'{FORM_TEXT}{field}"\\e[2J\\a": x}}\n',
+        ),
+        "patterns that take long": (
+            "form-validator",
+            f"{FORM_TEXT}{fields}"
+            + f"    - {{name: a, type: string, regexpValidator: '{'(a{1,9}' * 9}'}}\n" * 3000,
+        ),
+        "a tab and much more": ("yaml-syntax", f"{FORM_TEXT}a: b\t\n{'- [a, {b: c}]' * 4000}\n"),
+        "values that are no numbers": ("yaml-syntax", f"{FORM_TEXT}a: [{'!!int x,' * 30_000}]\n"),
+    }
+    cases = [
+        Case(f"form: {name}", rule, build)
+        for name, rule, build in _yaml(FORM_TEXT, _stored(_with_form, FORM_FILE))
+    ]
+    cases += [
+        Case(f"form: {name}", rule, lambda text=text: _with_form(text))
+        for name, (rule, text) in texts.items()
+    ]
+    return tuple(cases)
+
+
+def _with_form(text: str | bytes) -> bytes:
+    return with_members(Member(FORM_FILE, text if isinstance(text, bytes) else text.encode()))
+
+
 def _long_lists() -> bytes:
     """Many classes that a file does not define, and many that it does."""
     classes = "{" + ", ".join(f"b{n}: Thing.yaml" for n in range(500)) + "}"
@@ -782,10 +828,11 @@ DIRECTORY = (
 )
 MANIFEST = _manifests()
 CLASSES = _class_files()
+FORMS = _forms()
 DATA = _damaged()
-CASES = (*DIRECTORY, *MANIFEST, *CLASSES, *DATA)
+CASES = (*DIRECTORY, *MANIFEST, *CLASSES, *FORMS, *DATA)
 
 # Name and archive of packages that only look hostile, and must be accepted.
 HARMLESS = _harmless()
 
-__all__ = ["CASES", "CLASSES", "DATA", "DIRECTORY", "HARMLESS", "MANIFEST", "Case"]
+__all__ = ["CASES", "CLASSES", "DATA", "DIRECTORY", "FORMS", "HARMLESS", "MANIFEST", "Case"]

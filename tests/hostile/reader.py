@@ -16,6 +16,7 @@ import tempfile
 import time
 
 from glare_murano.package import Archive, InvalidPackage, Limits, read_contents
+from glare_murano.package.ui_form import FormCheck
 
 # What reading one package may add, in bytes, and take, in seconds.
 MEMORY = 64 * 1024**2
@@ -128,7 +129,7 @@ def _refusal(job: Job) -> InvalidPackage | None:
     try:
         with Archive.open(job.archive, job.limits) as archive:
             # What a server stores of it, as well.
-            _ = read_contents(archive).inherits
+            _ = read_contents(archive, form_check=FormCheck.ENFORCE).inherits
             archive.unpack(job.target)
     except InvalidPackage as error:
         return error

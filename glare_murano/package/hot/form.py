@@ -13,6 +13,7 @@ from typing import Any
 from glare_murano.package.hot.parameter import TRUTH_VALUES, Constraint, Parameter, ParameterType
 from glare_murano.package.hot.template import Template
 from glare_murano.package.hot.yaql import Yaql, literal
+from glare_murano.package.ui_form.input_fields import RESERVED_NAMES
 from glare_murano.package.versions import Version
 
 _FIELD_TYPES = {ParameterType.NUMBER: "integer", ParameterType.BOOLEAN: "boolean"}
@@ -57,14 +58,19 @@ def _application_fields(description: str | None) -> list[dict[str, Any]]:
 
 
 def _value(page: int, parameter: str) -> Yaql:
-    if _KEYWORD.match(parameter):
-        return Yaql(f"$.group{page}.{parameter}")
-    return Yaql(f"$.group{page}.get({literal(parameter)})")
+    name = _field_name(parameter)
+    if _KEYWORD.match(name):
+        return Yaql(f"$.group{page}.{name}")
+    return Yaql(f"$.group{page}.get({literal(name)})")
+
+
+def _field_name(parameter: str) -> str:
+    return f"{parameter}-" if parameter in RESERVED_NAMES else parameter
 
 
 def _field(parameter: Parameter) -> dict[str, Any]:
     field: dict[str, Any] = {
-        "name": parameter.name,
+        "name": _field_name(parameter.name),
         "type": _FIELD_TYPES.get(parameter.kind, "string"),
         "label": parameter.label or parameter.name.replace("_", " ").title(),
         "required": not parameter.has_default,

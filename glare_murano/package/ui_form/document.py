@@ -6,6 +6,7 @@ import enum
 import re
 
 import yaml
+from semantic_version import Version
 
 from glare_murano.package import safe_yaml
 from glare_murano.package.errors import InvalidPackage, Problem, quoted
@@ -13,22 +14,24 @@ from glare_murano.package.rules import Rule
 from glare_murano.package.ui_form.form_report import (
     Entries,
     FormReport,
+    IsYaql,
     described,
-    is_expression,
     is_null,
     is_string,
     snake_case,
 )
 from glare_murano.package.ui_form.input_fields import check_field
+from glare_murano.package.ui_form.values import check_values
 
-# The versions of forms that Murano's dashboard knows.
-_MAJOR = 2
-_NEWEST = (2, 4, 0)
+# The newest version of forms that Murano's dashboard knows.
+_NEWEST = Version("2.4.0")
+_MAX_LENGTH = 1024
 # From this version on, the dashboard adds the name of the object to its header.
-_NAMING = (2, 2, 0)
-_VERSION = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?\Z", re.ASCII)
+_NAMING = Version("2.2.0")
 _METHOD = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z", re.ASCII)
 _SECTIONS = ("application", "forms", "parameters", "parameters_source", "templates", "version")
+# The dashboard passes sections on as arguments, beside these.
+_ARGUMENTS = ("cleaned_data", "fqn", "self", "version")
 
 
 @enum.unique
@@ -43,16 +46,21 @@ class FormCheck(enum.StrEnum):
     """A package with problems is refused."""
 
 
-def check_form(data: bytes, file: str) -> tuple[list[Problem], list[Problem]]:
+def check_form(
+    data: bytes, file: str, is_yaql: IsYaql | None = None
+) -> tuple[list[Problem], list[Problem]]:
     """Check a form of any version from 2.0 to 2.4.
 
     :param data: the form, in YAML with Murano's limits.
     :param file: the name of its file, for messages.
+    :param is_yaql: returns whether a string is valid YAQL. Without it, a string without quotes
+        may be an expression or not, and is accepted in the place of both.
     :returns: its problems, and its warnings.
     """
-    report = FormReport(file)
+    report = FormReport(file, is_yaql)
     try:
         document = safe_yaml.compose(data, file)
+        check_values(data, file, document)
     except InvalidPackage as error:
         return list(error.problems), []
     if document is None:
@@ -68,15 +76,17 @@ def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -
     sections = {}
     for key, (node, value) in entries.items():
         # Of all keys, the dashboard reads this one only as written.
-        if snake_case(key) not in _SECTIONS or (snake_case(key) == "version" and key != "Version"):
+        if snake_case(key) in _ARGUMENTS and key != "Version":
+            message = f"the section {quoted(key)} breaks the form; remove it, or write 'Version'"
+            report.refuse(Rule.FORM_SECTION, node, message)
+        elif snake_case(key) not in _SECTIONS:
             report.warn(Rule.FORM_SECTION, node, f"the section {quoted(key)} is unknown")
-        else:
+        elif not is_null(value) or key == "Version":
             sections[snake_case(key)] = value
     version = _check_version(report, sections.get("version"))
     _check_application(report, document, sections.get("application"), version)
     for name in ("templates", "parameters"):
-        section = sections.get(name)
-        if section is not None and not is_null(section):
+        if section := sections.get(name):
             report.entries(Rule.FORM_SECTION, section, name.title())
     source = sections.get("parameters_source")
     if source is not None and not (is_string(source) and _METHOD.match(str(source.value))):
@@ -85,34 +95,36 @@ def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -
     _check_pages(report, sections.get("forms"))
 
 
-def _check_version(report: FormReport, node: yaml.Node | None) -> tuple[int, int, int]:
+def _check_version(report: FormReport, node: yaml.Node | None) -> Version:
     """Check the version, which is the newest by default."""
     if node is None:
         return _NEWEST
     # The dashboard reads 2.10 as the number 2.1.
     text = str(safe_yaml.plain(node)) if isinstance(node, yaml.ScalarNode) else ""
-    found = _VERSION.match(text)
-    version = tuple(int(part or 0) for part in found.groups()) if found else ()
-    if len(version) != 3 or version[0] != _MAJOR or version > _NEWEST:
+    try:
+        version = Version.coerce(text if len(text) <= _MAX_LENGTH else "")
+    except ValueError:
+        version = None
+    if version is None or version.major != _NEWEST.major or version > _NEWEST:
         message = f"{described(node)} is not a version from 2.0 to 2.4"
         report.refuse(Rule.FORM_VERSION, node, message)
         return _NEWEST
-    return version[0], version[1], version[2]
+    return version
 
 
 def _check_application(
     report: FormReport,
     document: yaml.Node,
     application: yaml.Node | None,
-    version: tuple[int, int, int],
+    version: Version,
 ) -> None:
     """Check that the object has a header with a type."""
     if application is None:
         report.refuse(Rule.FORM_SECTION, document, "the section 'Application' is missing")
         return
-    if is_expression(application) and version < _NAMING:
+    if report.is_expression(application) and version < _NAMING:
         return
-    entries = report.entries(Rule.FORM_SECTION, application, "Application")
+    entries = report.entries(Rule.FORM_SECTION, application, "Application", is_evaluated=True)
     if entries is None:
         return
     if "?" not in entries:
@@ -120,16 +132,17 @@ def _check_application(
         report.refuse(Rule.FORM_SECTION, application, message)
         return
     _, header = entries["?"]
-    if is_expression(header) and version < _NAMING:
+    if report.is_expression(header) and version < _NAMING:
         return
-    keys = report.entries(Rule.FORM_SECTION, header, "the header '?' of Application")
+    subject = "the header '?' of Application"
+    keys = report.entries(Rule.FORM_SECTION, header, subject, is_evaluated=True)
     if keys is not None and not ("type" in keys and is_string(keys["type"][1])):
         message = "the header '?' of Application has no 'type', the name of a class"
         report.refuse(Rule.FORM_SECTION, header, message)
 
 
 def _check_pages(report: FormReport, forms: yaml.Node | None) -> None:
-    if forms is None or is_null(forms):
+    if forms is None:
         return
     if not isinstance(forms, yaml.SequenceNode):
         message = f"Forms is {described(forms)}; expected a list"
@@ -138,10 +151,9 @@ def _check_pages(report: FormReport, forms: yaml.Node | None) -> None:
     names = set()
     for page in forms.value:
         entries = report.entries(Rule.FORM_PAGE, page, "a page of Forms")
-        if entries is None:
-            continue
-        if not entries:
+        if entries is not None and not page.value:
             report.refuse(Rule.FORM_PAGE, page, "a page of Forms is empty; expected a name")
+        if not entries:
             continue
         (name, (_, content)), *others = entries.items()
         if name in names:
@@ -190,7 +202,9 @@ def _check_page_validators(report: FormReport, page: str, validators: yaml.Node)
         return
     for validator in validators.value:
         entries = report.entries(Rule.FORM_VALIDATOR, validator, "a validator")
-        if entries is not None and not ("expr" in entries and is_expression(entries["expr"][1])):
+        if entries is not None and not (
+            "expr" in entries and report.is_expression(entries["expr"][1])
+        ):
             message = (
                 f"a validator of the page {quoted(page)} has no YAQL expression in 'expr'; write "
                 f"the expression without quotes"

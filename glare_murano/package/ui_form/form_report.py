@@ -3,6 +3,7 @@
 """The problems and the warnings of a form, and its nodes as the dashboard reads them."""
 
 import re
+from collections.abc import Callable
 from typing import TypeGuard
 
 import yaml
@@ -11,14 +12,20 @@ from glare_murano.package import safe_yaml
 from glare_murano.package.errors import Problem, quoted
 from glare_murano.package.rules import Rule
 
-# The dashboard tries to read any other plain string as YAQL.
+# The dashboard reads any other string without quotes as YAQL, if it is valid YAQL.
 _WORDS = re.compile(r"[\s\w.:]*\Z")
+# Without quotes, such a string is valid YAQL, which fails since its operands are no numbers.
+_OPERAND = r"(?!(?:and|in|mod|not|or)\b)(?:[A-Za-z]\w*|\d+)\b"
+_ARITHMETIC = re.compile(rf"(?=\D){_OPERAND}(?:\s*[-/]\s*{_OPERAND})+\Z", re.ASCII)
 _CAPITAL = re.compile(r"(?<=[^A-Z])(?=[A-Z])")
 
 # Regular expressions beyond this cost are not compiled. All forms of Murano's own applications
 # need less than a hundredth.
 _MAX_PATTERNS = 64 * 1024
 _COST_OF_PATTERN = 64
+
+# Returns whether a string is valid YAQL.
+IsYaql = Callable[[str], bool]
 
 # Name of a key -> its key and its value.
 Entries = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -31,8 +38,9 @@ class FormReport:
     :ivar warnings: mistakes ignored by the dashboard.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, is_yaql: IsYaql | None) -> None:
         self.file = file
+        self._is_yaql = is_yaql
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
         self._pattern_cost = 0
@@ -50,10 +58,26 @@ class FormReport:
         self._pattern_cost += len(pattern) + _COST_OF_PATTERN
         return self._pattern_cost <= _MAX_PATTERNS
 
-    def entries(self, rule: Rule, node: yaml.Node, subject: str) -> Entries | None:
+    def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
+        """Return whether the dashboard reads a node as YAQL: a string without quotes, or a tag.
+
+        :param by_default: the answer for a string that only a parser can judge, without one.
+        """
+        if node.tag == safe_yaml.YAQL:
+            return True
+        if not is_string(node) or node.style or _WORDS.match(text := str(node.value)):
+            return False
+        if is_arithmetic(node):
+            return True
+        return by_default if self._is_yaql is None else self._is_yaql(text)
+
+    def entries(
+        self, rule: Rule, node: yaml.Node, subject: str, is_evaluated: bool = False
+    ) -> Entries | None:
         """Return the entries of a mapping whose keys are strings, else None after a problem.
 
         :param subject: the name of the mapping, for messages.
+        :param is_evaluated: whether keys may be expressions.
         """
         try:
             pairs = safe_yaml.merged_pairs(node)
@@ -62,7 +86,8 @@ class FormReport:
             return None
         found: Entries = {}
         for key, value in pairs:
-            if is_string(key):
+            is_key = is_evaluated or not self.is_expression(key, by_default=False)
+            if is_string(key) and is_key:
                 found[str(key.value)] = (key, value)
             else:
                 message = f"{subject}: the key {described(key)} is not a string; quote it"
@@ -80,11 +105,13 @@ def is_null(node: yaml.Node) -> bool:
     return node.tag == safe_yaml.NULL
 
 
-def is_expression(node: yaml.Node) -> bool:
-    """Return whether the dashboard may read a node as YAQL: a string without quotes, or a tag."""
-    if node.tag == safe_yaml.YAQL:
-        return True
-    return is_string(node) and not node.style and not _WORDS.match(str(node.value))
+def is_arithmetic(node: yaml.Node) -> bool:
+    """Return whether a node is a string without quotes that subtracts or divides strings.
+
+    Such as ``my-host`` and ``TCP/UDP``.
+    """
+    is_plain = isinstance(node, yaml.ScalarNode) and node.tag == safe_yaml.STR and not node.style
+    return is_plain and _ARITHMETIC.match(str(node.value)) is not None
 
 
 def snake_case(key: str) -> str:

@@ -18,7 +18,7 @@ from glare_murano.package.rules import Rule
 from glare_murano.package.ui_form.form_report import (
     FormReport,
     described,
-    is_expression,
+    is_arithmetic,
     is_null,
     is_string,
     snake_case,
@@ -30,6 +30,12 @@ _DIGITS = re.compile(r"\s*[-+]?[0-9]{1,18}\s*\Z")
 _FLAVOR_LIMITS = {
     f"{end}_{unit}" for end in ("min", "max") for unit in ("vcpus", "disk", "memory_mb")
 }
+# Attributes that the dashboard needs for the class of a field.
+_NO_PROPERTIES = ("regexp_validator", "widget_attrs", "widget_media")
+# Attributes whose expressions are evaluated when the form is shown.
+_SHOWN = ("description", "description_title", "help_text", "initial", "label")
+# A field of such a name replaces an attribute of its page.
+RESERVED_NAMES = ("service", "validators", "verbose_name")
 _NETWORK_MODES = ("exclude", "translate")
 
 # Reports what is wrong with the value of an attribute.
@@ -50,7 +56,10 @@ def check_field(report: FormReport, field: yaml.Node) -> str | None:
     for key, (key_node, value) in entries.items():
         attribute = snake_case(key)
         _check_keys(report, value)
-        if is_expression(value) and attribute != "regexp_validator":
+        if report.is_expression(value) and attribute not in _NO_PROPERTIES:
+            if attribute in _SHOWN and is_arithmetic(value):
+                message = f"{key} is {described(value)}, which YAQL would calculate; quote it"
+                report.refuse(Rule.FORM_ATTRIBUTE, value, message)
             continue
         if check := known.get(attribute):
             check(report, key, value)
@@ -69,6 +78,9 @@ def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) ->
     elif not is_string(name) or not name.value:
         message = f"the name of a field is {described(name)}; expected a string"
         report.refuse(Rule.FORM_FIELD, name, message)
+    elif name.value in RESERVED_NAMES:
+        message = f"a field called {quoted(name.value)} breaks the page; choose another name"
+        report.refuse(Rule.FORM_FIELD, name, message)
     else:
         return str(name.value)
     return None
@@ -80,6 +92,9 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
         report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
         return None
     types = written.value if isinstance(written, yaml.SequenceNode) else [written]
+    if not types:
+        report.refuse(Rule.FORM_FIELD, written, "the type of a field is an empty list")
+        return None
     for each in types:
         if is_string(each) and each.value in _TYPES and each is written:
             break
@@ -92,7 +107,7 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
         if "." not in each.value:
             message = f"{quoted(each.value)} is no type of fields, so it is the name of a class"
             report.warn(Rule.FORM_FIELD, each, message)
-    return str(types[0].value) if types else ""
+    return str(types[0].value)
 
 
 def _check_keys(report: FormReport, node: yaml.Node) -> None:
@@ -122,6 +137,13 @@ def _truth(report: FormReport, key: str, value: yaml.Node) -> None:
         report.warn(Rule.FORM_ATTRIBUTE, value, message)
 
 
+def _hidden(report: FormReport, key: str, value: yaml.Node) -> None:
+    if isinstance(value, yaml.ScalarNode):
+        _truth(report, key, value)
+    else:
+        _refuse(report, key, value, "true or false")
+
+
 def _length(report: FormReport, key: str, value: yaml.Node) -> None:
     is_written = is_string(value) and _DIGITS.match(str(value.value))
     if not is_written and not is_null(value) and value.tag not in _NUMBERS:
@@ -143,8 +165,16 @@ def _mapping_or_null(report: FormReport, key: str, value: yaml.Node) -> None:
         _mapping(report, key, value)
 
 
+def _media(report: FormReport, key: str, value: yaml.Node) -> None:
+    _mapping(report, key, value)
+    if isinstance(value, yaml.MappingNode):
+        entries = report.entries(Rule.FORM_ATTRIBUTE, value, key) or {}
+        if "css" in entries:
+            _mapping_or_null(report, "css", entries["css"][1])
+
+
 def _choices(report: FormReport, key: str, value: yaml.Node) -> None:
-    if isinstance(value, yaml.MappingNode) or is_null(value):
+    if isinstance(value, yaml.MappingNode):
         return
     if not isinstance(value, yaml.SequenceNode):
         _refuse(report, key, value, "a list of pairs, or a mapping")
@@ -213,7 +243,7 @@ def _validators(report: FormReport, key: str, value: yaml.Node) -> None:
                 _pattern(report, "regexpValidator", pattern)
             is_used = bool(patterns)
         else:
-            is_used = expression is not None and is_expression(expression)
+            is_used = expression is not None and report.is_expression(expression)
         if not is_used:
             message = (
                 "a validator without a regexpValidator or a YAQL expression in 'expr' is ignored; "
@@ -228,7 +258,7 @@ _COMMON: Mapping[str, _Check] = {
     "disabled": _truth,
     "error_messages": _mapping_or_null,
     "help_text": _anything,
-    "hidden": _truth,
+    "hidden": _hidden,
     "initial": _anything,
     "label": _anything,
     "label_suffix": _anything,
@@ -238,7 +268,7 @@ _COMMON: Mapping[str, _Check] = {
     "show_hidden_initial": _truth,
     "validators": _validators,
     "widget_attrs": _mapping_or_null,
-    "widget_media": _mapping,
+    "widget_media": _media,
 }
 _STRING: Mapping[str, _Check] = {
     "empty_value": _anything,

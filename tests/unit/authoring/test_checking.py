@@ -4,11 +4,13 @@
 
 import json
 import pathlib
+import re
 import zipfile
 from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from glare_murano.package import rules
 from loader.authoring import building, check_rules, findings
@@ -135,10 +137,118 @@ def test_forms_are_checked_as_by_an_upload(tmp_path: pathlib.Path) -> None:
     form.parent.mkdir()
     form.write_bytes(packages.FORM.replace(b"2.3", b"2.5") + b"Template: {}\n")
     error = "UI/ui.yaml:1: error: '2.5' is not a version from 2.0 to 2.4 [form-version]"
-    assert _shown(place) == [error]
-    form.write_bytes(packages.FORM + b"Template: {}\n")
     warning = "UI/ui.yaml:6: warning: the section 'Template' is unknown [form-section]"
+    assert _shown(place) == [error, warning]
+    form.write_bytes(packages.FORM + b"Template: {}\n")
     assert _shown(place) == [warning]
+
+
+def test_problems_and_mistakes_are_shown_at_once(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path, "Name: org.a.Thing\nProperties: {a: {Contract: $.(}}\n", Nmae="a")
+    form = place / "UI/ui.yaml"
+    form.parent.mkdir()
+    form.write_text("Applications: {}\n")
+    assert [(each.path.name, each.rule, each.level) for each in check(place)] == [
+        ("ui.yaml", rules.Rule.FORM_SECTION, Level.ERROR),
+        ("manifest.yaml", rules.Rule.MANIFEST_KEY, Level.WARNING),
+        ("ui.yaml", rules.Rule.FORM_SECTION, Level.WARNING),
+        ("Thing.yaml", CheckRule.EXPRESSION_INVALID, Level.WARNING),
+    ]
+
+
+FORM = """\
+Application:
+  ?: {type: TYPE}
+  size: VALUE
+Forms:
+  - main:
+      fields:
+        - {name: size, type: integer, label: Size}
+        - {name: title, type: string, label: Title, initial: $.main.nothing}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fqn", "value", "expected"),
+    [
+        ("org.a.Other", "1", "2: warning: the form makes a org.a.Other, which Classes does not"),
+        ("org.a.Other/1.0.0@org.a", "1", "2: warning: the form makes a org.a.Other, which"),
+        ("org.a.Thing", "$.main.sise", "3: warning: '$.main.sise': the page 'main' has no field"),
+        ("org.a.Thing", "$.mein.size", "3: warning: '$.mein.size': Forms has no page 'mein'"),
+        ("org.a.Thing", "1 + $forms.a.b", "3: warning: '1 + $forms.a.b': Forms has no page 'a'"),
+        ("org.a.Thing", "[{'?': {type: org.a.B}}]", "3: warning: the form makes a org.a.B"),
+        ("org.a.Thing", "$.main.size +", "3: warning: '$.main.size +' is not valid YAQL"),
+    ],
+)
+def test_mistakes_in_a_form_are_warnings(
+    tmp_path: pathlib.Path, fqn: str, value: str, expected: str
+) -> None:
+    place = _write(tmp_path)
+    (place / "UI").mkdir()
+    (place / "UI/ui.yaml").write_text(FORM.replace("TYPE", fqn).replace("VALUE", value))
+    (shown,) = _shown(place)
+    assert shown.startswith(f"UI/ui.yaml:{expected}")
+
+
+@pytest.mark.parametrize(
+    ("fqn", "value"),
+    [
+        ("org.a.Thing", "$.main.size + $forms.main.title"),
+        ("org.a.Thing", "$.main"),
+        ("org.a.Thing", "$.workflowManagement.application_name"),
+        ("org.a.Thing", "'$.other.size'"),
+        ("org.a.Thing", "$parameter.other"),
+        # Each "$" is an item.
+        ("org.a.Thing", "$.main.size.select($.other)"),
+        ("org.a.Thing", "let(1) -> $.other"),
+        ("org.a.lib.Thing", "1"),
+        ("org.b.Thing", "1"),
+        ("$.main.size", "1"),
+    ],
+)
+def test_a_form_without_mistakes(tmp_path: pathlib.Path, fqn: str, value: str) -> None:
+    place = _write(tmp_path, Require={"org.a.lib": "1"})
+    (place / "UI").mkdir()
+    (place / "UI/ui.yaml").write_text(FORM.replace("TYPE", fqn).replace("VALUE", value))
+    assert check(place) == []
+
+
+def test_forms_of_other_package_types_are_checked_as_well(tmp_path: pathlib.Path) -> None:
+    manifest = packages.manifest(NAME, Format="Heat.HOT/1.0", Type="Application", Classes=None)
+    form = packages.FORM.replace(b"org.example.Thing", b"!yaql $.") + b"Templates: {a: $(}\n"
+    files = {"manifest.yaml": yaml.safe_dump(manifest).encode(), "UI/ui.yaml": form}
+    template = b"heat_template_version: 2016-10-14\nresources: {}\n"
+    place = packages.write(tmp_path / "package", {**files, "template.yaml": template})
+    assert [(each.line, each.rule, each.level) for each in check(place)] == [
+        (4, CheckRule.EXPRESSION_INVALID, Level.WARNING),
+        (6, CheckRule.EXPRESSION_INVALID, Level.WARNING),
+    ]
+
+
+def test_expressions_in_forms_are_read_as_by_the_dashboard(tmp_path: pathlib.Path) -> None:
+    place = _write(tmp_path)
+    form = """\
+Application:
+  ?: {type: org.a.Thing}
+  name: $.p.name.
+  tags: [!yaql "(", $.p.name is Thing, "$.(", 5 (]
+Forms:
+  - p:
+      fields:
+        - {name: name, type: string, maxLength: 5 +}
+      validators:
+        - expr: len($.p.name) >
+"""
+    packages.write(place, {"UI/ui.yaml": form.encode()})
+    invalid = "is not valid YAQL: Parse error: unexpected"
+    assert sorted(re.sub(r"(unexpected|write) .* \[", r"\1 [", each) for each in _shown(place)) == [
+        "UI/ui.yaml:10: warning: a validator of the page 'p' has no YAQL expression in 'expr'; "
+        "write [form-validator]",
+        f"UI/ui.yaml:3: warning: '$.p.name.' {invalid} [expression-invalid]",
+        f"UI/ui.yaml:4: warning: '$.p.name is Thing' {invalid} [expression-invalid]",
+        f"UI/ui.yaml:4: warning: '(' {invalid} [expression-invalid]",
+        "UI/ui.yaml:8: warning: maxLength is '5 +'; expected a number [form-attribute]",
+    ]
 
 
 def test_a_place_that_cannot_be_read_is_an_error(tmp_path: pathlib.Path) -> None:

@@ -3,12 +3,14 @@
 """Archives and directories: read alike, unpacked whole or not at all, and never trusted."""
 
 import errno
+import gc
 import io
 import os
 import pathlib
 import resource
 import stat
 import struct
+import sys
 import tempfile
 import tracemalloc
 import zipfile
@@ -456,6 +458,26 @@ class TestPack:
         with Archive.open(first) as archive:
             archive.pack(second)
         assert first.getvalue() == second.getvalue()
+
+    def test_ctrl_c_while_a_file_begins_is_no_other_error(self, data, monkeypatch):
+        begin = zipfile.ZipFile.open
+
+        def interrupted(*arguments):
+            # Open until the exception is gone.
+            stream = begin(*arguments)
+            raise KeyboardInterrupt(stream)
+
+        ignored = []
+        monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+        target = io.BytesIO(b"before")
+        target.seek(0, io.SEEK_END)
+        with Archive.open(io.BytesIO(data)) as archive:
+            monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                archive.pack(target)
+        gc.collect()
+        assert target.getvalue() == b"before"
+        assert ignored == []
 
     def test_a_damaged_entry_is_refused(self):
         data = patched(zipped({"a": b"x"}), CHECKSUM, 1)

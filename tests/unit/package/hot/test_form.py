@@ -9,7 +9,8 @@ import pytest
 from glare_murano.package import Version
 from glare_murano.package.hot.form import make_form
 from glare_murano.package.hot.template import Template
-from glare_murano.package.hot.yaql import Yaql
+from glare_murano.package.hot.yaql import Yaql, dump
+from glare_murano.package.ui_form import check_form
 
 
 def _form(template: str) -> Any:
@@ -114,3 +115,14 @@ def test_without_parameters_the_form_asks_for_a_name() -> None:
 
     assert len(form["Forms"]) == 1
     assert set(form["Application"]) == {"?", "name"}
+
+
+def test_a_parameter_may_have_a_name_that_no_field_can_have() -> None:
+    form = _form(
+        "heat_template_version: 2016-10-14\nresources: {}\nparameters: {service: {type: string}}"
+    )
+    assert check_form(dump(form).encode(), "form") == ([], [])
+    assert form["Application"]["templateParameters"] == {
+        "service": Yaql("$.group1.get('service-')")
+    }
+    assert form["Forms"][1]["group1"]["fields"][0]["name"] == "service-"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The YAML of a form as the dashboard reads it: PyYAML without libyaml makes values."""
+
+from typing import Any
+
+import yaml
+
+from glare_murano.package import safe_yaml
+from glare_murano.package.errors import InvalidPackage, Problem
+from glare_murano.package.rules import Rule
+from glare_murano.package.ui_form.form_report import described
+
+# Larger files are not parsed again, since PyYAML's own parser is slow; the largest of
+# Murano's own applications has 9 KiB.
+_MAX_PARSED = 64 * 1024
+# Longer numbers are not made: a number to the base of 60 takes time.
+_MAX_LENGTH = 1000
+
+
+def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
+    """Check that PyYAML can parse a form and make values of it.
+
+    :param data: the file.
+    :param file: its name, for messages.
+    :param document: its nodes from libyaml, which accepts more, such as tabs after a value.
+    :raises InvalidPackage: with the first mistake.
+    """
+    try:
+        if len(data) <= _MAX_PARSED:
+            for _ in yaml.parse(data, Loader=yaml.SafeLoader):
+                pass
+        if document is not None:
+            _Constructor().construct_document(document)
+    except yaml.MarkedYAMLError as error:
+        line = 0 if error.problem_mark is None else error.problem_mark.line + 1
+        message = f"not valid YAML: {error.problem}"
+        raise InvalidPackage([Problem(Rule.YAML_SYNTAX, file, message, line)]) from error
+
+
+class _Constructor(yaml.constructor.SafeConstructor):
+    """Makes values, and names the line of a value that it cannot make."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if not isinstance(node, yaml.ScalarNode):
+            return super().construct_object(node, deep)
+        if node.tag in (safe_yaml.STR, safe_yaml.YAQL) or len(node.value) > _MAX_LENGTH:
+            return node.value
+        try:
+            return super().construct_object(node, deep)
+        # Each type has its own errors, such as KeyError for "!!bool x".
+        except Exception as error:
+            kind = node.tag.rpartition(":")[2]
+            message = f"{described(node)} is not of the type {kind}; quote it"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark) from error
