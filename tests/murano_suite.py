@@ -14,7 +14,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 from xml.etree import ElementTree
 
 from tests import prerequisites, suites
@@ -63,24 +62,15 @@ def compare(without: set[str], patched: set[str]) -> str:
     return suites.compare(_FEWEST, "Murano", "the patches", without, patched)
 
 
-def main() -> int:
+def run(folder: pathlib.Path) -> str:
     """Run both at the same time, and compare them."""
-    with tempfile.TemporaryDirectory(prefix="murano-suite-") as directory:
-        folders = [pathlib.Path(directory, name) for name in ("without", "patched")]
-        for folder in folders:
-            folder.mkdir()
-        processes = [start(folders[0]), start(folders[1], "-p", PATCHED)]
-        try:
-            print(compare(*map(passed, folders, processes)))
-        except suites.SuiteError as error:
-            print(f"murano-tests: {error}", file=sys.stderr)
-            return 1
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-    return 0
+    folders = [folder / name for name in ("without", "patched")]
+    for each in folders:
+        each.mkdir()
+    processes = [start(folders[0]), start(folders[1], "-p", PATCHED)]
+    with suites.running(*processes):
+        return compare(*map(passed, folders, processes))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suites.report("murano-tests", run))

@@ -23,6 +23,7 @@ from loader.environments import pin_moves
 from loader.environments.object_model import canonical_range, object_headers, root_header
 from loader.formats.base import Package
 from loader.loader import PackageLoader
+from loader.subclass_search import Subclasses
 from loader.transport.sessions import Scope
 
 LOG = logging.getLogger(__name__)
@@ -143,6 +144,13 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
                     f"The pinned package {missing} was not found in {self._loader.source}. "
                     f"The environment is deleted with {near or 'the newest version in range'}"
                 )
+
+    def list_subclasses(self, class_name: str, version_spec: str, package_name: str) -> Subclasses:
+        """List the subclasses of a class of a package.
+
+        :raises LoaderError: if the catalogues cannot be queried.
+        """
+        return self._loader.subclasses(class_name, version_spec, package_name)
 
     def register_package(self, package: MuranoPackage) -> None:
         """Add a package of extension classes, which comes before packages of the catalogues."""

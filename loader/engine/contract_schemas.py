@@ -2,12 +2,14 @@
 
 """JSON schemas of contracts, as the specification "MuranoPL forms" describes.
 
-A schema accepts a value if the contract takes the value as it is. Values that a contract
-converts, such as the string ``"5"`` of ``$.int()``, are not in the schema: a form sends the
-right type.
+A schema accepts a value if the contract accepts the value unchanged. It refuses values that the
+contract converts, such as the string ``"5"`` for ``$.int()``, and values that are equal only in
+Python, such as true for 1. So a form has to send the right type.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from murano.dsl import dsl_types
@@ -33,7 +35,9 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
 
 
 def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a value can be left out: null for an expression, else an empty value.
+    """Return whether a value can be left out, since the contract accepts null or an empty value.
+
+    A missing value is null for an expression, and empty for an array or a dictionary.
 
     :param schema: the translated contract.
     """
@@ -49,12 +53,14 @@ def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def is_json(value: Any) -> bool:
-    """Return whether a value can be sent as JSON; an expression cannot."""
+    """Return whether a value can be sent as JSON; expressions and infinity cannot."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and is_json(item) for key, item in value.items())
     if isinstance(value, list | tuple):
         return all(map(is_json, value))
-    return value is None or isinstance(value, str | bool | int | float)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | bool | int)
 
 
 def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
@@ -62,18 +68,51 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
         return {"type": "object"}
     schema: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
     required = []
+    # The other keys are expressions, or numbers and the like, which JSON does not have.
+    names = [key for key in contract if isinstance(key, str)]
     for key, value in contract.items():
         translated = translate(value, *rest)
-        if not isinstance(key, dsl_types.YaqlExpression):
-            schema["properties"][str(key)] = translated
+        if isinstance(key, str):
+            schema["properties"][key] = translated
             if not accepts_missing(value, translated):
-                required.append(str(key))
-        elif pattern := translate(key, *rest).get("pattern"):
+                required.append(key)
+        elif not isinstance(key, dsl_types.YaqlExpression):
+            continue
+        elif pattern := _key_pattern(translate(key, *rest), names):
             schema["patternProperties"] = {pattern: translated}
         else:
             schema["additionalProperties"] = translated
     # An empty list is not valid in JSON Schema draft 4.
     return schema | ({"required": sorted(required)} if required else {})
+
+
+def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """Return the pattern of the keys that a schema of keys accepts; None for all keys.
+
+    :param names: keys with contracts of their own, which the pattern must not match.
+    """
+    patterns = list(_patterns(key))
+    if not patterns:
+        return None
+    named = [re.escape(name) for name in names if all(re.search(each, name) for each in patterns)]
+    if len(patterns) == 1 and not named:
+        return patterns[0]
+    others = f"(?!(?:{'|'.join(named)})$)" if named else ""
+    return f"^{others}" + "".join(f"(?=[\\s\\S]*(?:{each}))" for each in patterns)
+
+
+def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the patterns that a key matches, each for one keyword of its schema."""
+    if "integer" in key.get("type", ()):
+        yield "^-?[0-9]+$"
+    if "pattern" in key:
+        yield key["pattern"]
+    if "enum" in key:
+        yield f"^(?:{'|'.join(re.escape(each) for each in key['enum'] if isinstance(each, str))})$"
+    if "minLength" in key or "maxLength" in key:
+        yield f"^[\\s\\S]{{{key.get('minLength', 0)},{key.get('maxLength', '')}}}$"
+    for condition in key.get("allOf", ()):
+        yield from _patterns(condition)
 
 
 def _array(contract: Sequence[Any], *rest: Any) -> dict[str, Any]:
@@ -87,6 +126,6 @@ def _array(contract: Sequence[Any], *rest: Any) -> dict[str, Any]:
         schema["items"] = items[0]
     elif items:
         schema |= {"items": items, "additionalItems": items[-1]}
-    return schema | dict(
-        zip(("minItems", "maxItems"), contract[len(contract) - bounds :], strict=False)
-    )
+    lengths = zip(("minItems", "maxItems"), contract[len(contract) - bounds :], strict=False)
+    # A negative bound has no effect.
+    return schema | {keyword: int(length) for keyword, length in lengths if length >= 0}

@@ -72,7 +72,7 @@ def task_session(execution_session: ExecutionSession) -> ksa_session.Session:
         renewing = auth_utils.get_client_session(execution_session).auth
         auth = TaskToken(execution_session.token, execution_session.project_id, renewing)
         return sessions.configured(CONF, auth_utils.CFG_MURANO_AUTH_GROUP, auth)
-    # Without Keystone, Glare gets the token as it is.
+    # Without Keystone, the service gets the token unchanged.
     as_it_is = token_endpoint.Token(CONF.glare.url, execution_session.token)
     session = ksa_session.Session(auth=as_it_is)
     sessions.set_timeout(session)

@@ -22,8 +22,8 @@ LOG = logging.getLogger(__name__)
 
 _COMMAND = "murano-glare-engine"
 _DESCRIPTION = (
-    "Run Murano's engine with packages in several versions, from Glare, from directories or "
-    "from another catalogue. The options and the configuration files are those of murano-engine."
+    "Run Murano's engine with packages in several versions, from Glare, Glance, directories or "
+    "other catalogues. The options and the configuration files are those of murano-engine."
 )
 
 
@@ -78,8 +78,8 @@ def check(conf: "cfg.ConfigOpts") -> None:
         return
     if chosen not in ("glare", "glance"):
         raise InvalidConfiguration(
-            f"[engine] packages_service = {chosen}: expected glare, or murano for Murano's own "
-            f"package loader"
+            f"[engine] packages_service = {chosen}: expected glare, for packages in Glare or "
+            f"Glance, or murano, for Murano's own package loader"
         )
     try:
         _check_plugins(conf.murano.enabled_plugins)

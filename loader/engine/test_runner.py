@@ -36,7 +36,7 @@ _COMMAND = "murano-glare-test-runner"
 _DESCRIPTION = (
     "Run the MuranoPL tests of a package: the methods 'test...' of its classes that extend "
     "io.murano.test.TestFixture. Its requirements, and Murano's core library, come from the "
-    "given directories, and from Glare if a cloud or a configuration is given."
+    "given directories, and from Glare or Glance if a cloud or a configuration is given."
 )
 _NO_QUEUE = "fake://"
 _EPILOG = "The exit code is 0 if all tests pass, 1 if one fails, and 2 if they cannot be run."
@@ -79,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--os-cloud",
         metavar="NAME",
-        help="take packages from the Glare of this cloud as well: an entry of clouds.yaml, or "
-        "'envvars' for the variables OS_...",
+        help="take packages from Glare or Glance in this cloud as well: an entry of clouds.yaml, "
+        "or 'envvars' for the variables OS_...",
     )
     parser.add_argument(
         "--config-file",
@@ -212,7 +212,7 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
     from oslo_config.cfg import Error
 
     from loader import config
-    from loader.cache.store import user_directory
+    from loader.cache import cache_directory
     from loader.catalogs import options as catalog_options
     from loader.engine.adapter import EnginePackageLoader
 
@@ -226,7 +226,7 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
         conf.set_override("load_packages_from", directories, "engine")
         if not options.config_file:
             conf.set_override("catalogs", ["directory"], "package_loader")
-            conf.set_override("packages_cache", str(user_directory()), "engine")
+            conf.set_override("packages_cache", str(cache_directory.of_user()), "engine")
         scope = _cloud(conf, options.os_cloud) if options.os_cloud else config.own_scope(conf)
         if scope.session is not None:
             session.token = scope.session.get_token()

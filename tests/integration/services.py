@@ -10,7 +10,6 @@ import contextlib
 import os
 import pathlib
 import queue
-import re
 import subprocess
 import sys
 import uuid
@@ -23,18 +22,10 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
+from examples import demo
 from tests import prerequisites
 from tests.integration import publish
 from tests.processes import running, wait_until
-
-ROOT = pathlib.Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples/packages"
-
-PROJECT = "demo"
-USER = "alice"
-# The embedded Glare takes a token at its word: user, project, roles.
-USER_TOKEN = f"{USER}:{PROJECT}:member"
-PUBLISHER_TOKEN = "admin:admin:admin"
 
 _RABBIT = "127.0.0.1:5672"
 _RABBIT_USER = "guest"
@@ -43,30 +34,18 @@ _RABBIT_PASSWORD = "guest"
 _ANSWER_SECONDS = 60
 
 
-@contextlib.contextmanager
-def embedded_glare(work: pathlib.Path) -> Iterator[str]:
-    """Run the embedded Glare, and give its URL."""
-    command = [sys.executable, "-m", "glare_murano.glare.server", "--port", "0"]
-    command += ["--state-dir", work / "glare"]
-    output = work / "glare.out"
-    with running(command, output) as process:
-
-        def url() -> str | None:
-            assert process.poll() is None, f"Glare ended: {output.read_text()}"
-            found = re.search(r"listens on (http://\S+)\n", output.read_text())
-            return found[1] if found else None
-
-        yield wait_until(url, "the start of Glare")
-
-
 def publish_everything(url: str, *others: pathlib.Path) -> dict[str, Any]:
     """Publish Murano's core library, the examples and other packages for every project.
 
     :returns: the artifacts, by ``FQN version``.
     """
-    auth = token_endpoint.Token(url, PUBLISHER_TOKEN)
+    auth = token_endpoint.Token(url, demo.PUBLISHER_TOKEN)
     glare = publish.client(ksa_session.Session(auth=auth), url)
-    folders = [*prerequisites.core_library().glob("io.murano*"), *EXAMPLES.glob("*/*/"), *others]
+    folders = [
+        *prerequisites.core_library().glob("io.murano*"),
+        *demo.PACKAGES.glob("*/*/"),
+        *others,
+    ]
     artifacts = publish.publish(glare, folders, public=True)
     return {f"{artifact['name']} {artifact['version']}": artifact for artifact in artifacts}
 
@@ -247,12 +226,12 @@ class MuranoApi:
     def start(self, model: Any, object_id: str, method: str) -> None:
         """Have the engine run a method of an object in a model."""
         action = {"object_id": object_id, "method": method, "args": {}}
-        task = {"id": environment_id(model), "action": action, "model": model, **_credentials()}
+        task = {"id": environment_id(model), "action": action, "model": model, **demo.USER}
         self._client.cast({}, "handle_task", task=task)
 
     def start_deletion(self, name: str, model: Any) -> None:
         """Have the engine delete an environment with all objects in a model."""
-        task = {"id": name, "action": None, "model": model, **_credentials()}
+        task = {"id": name, "action": None, "model": model, **demo.USER}
         self._client.cast({}, "handle_task", task=task)
 
     def result(self, model: Any) -> Any:
@@ -280,7 +259,7 @@ class MuranoApi:
             "method": method,
             "args": arguments,
         }
-        task = {"id": uuid.uuid4().hex, "action": action, **_credentials()}
+        task = {"id": uuid.uuid4().hex, "action": action, **demo.USER}
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
 
@@ -296,7 +275,3 @@ class MuranoApi:
 def environment_id(model: Any) -> str:
     """The id of the environment that a model describes."""
     return str(model["Objects"]["?"]["id"])
-
-
-def _credentials() -> dict[str, str]:
-    return {"token": USER_TOKEN, "project_id": PROJECT, "user_id": USER}

@@ -9,8 +9,6 @@ from murano.engine import execution_session
 
 from examples import demo
 
-OWNER = {"token": demo.USER_TOKEN, "project_id": demo.PROJECT, "user_id": "alice"}
-
 
 def session() -> Any:
     """Return the credentials of a task."""
@@ -39,13 +37,13 @@ def run(
         "Objects": {"?": {"id": "object", **header}, **properties},
         "SystemData": {"Packages": pins or {}},
         "project_id": demo.PROJECT,
-        "user_id": "alice",
+        "user_id": demo.USER["user_id"],
     }
     return run_model(model, action)
 
 
 def run_model(
-    model: dict[str, Any], action: dict[str, Any] | None = None, owner: dict[str, str] = OWNER
+    model: dict[str, Any], action: dict[str, Any] | None = None, owner: dict[str, str] = demo.USER
 ) -> Any:
     """Run an action on a whole model, such as the one in an earlier answer."""
     task = {"id": "test", "action": action, "model": model, **owner}
@@ -67,12 +65,12 @@ def call_static(
         "method": method,
         "args": arguments,
     }
-    task = {"id": "static", "action": action, **OWNER}
-    return murano_engine.StaticActionExecutor(task).execute()
+    task = {"id": "static", "action": action, **demo.USER}
+    return murano_engine.StaticActionEndpoint.call_static_action({}, task)
 
 
-def schemas(class_name: str, version: str | None = None) -> Any:
+def schemas(class_name: str, version: str | None = None, **arguments: Any) -> Any:
     """Return the schemas of a class and of its model builders."""
     return murano_engine.SchemaEndpoint.generate_schema(
-        OWNER, class_name=class_name, class_version=version
+        demo.USER, class_name=class_name, class_version=version, **arguments
     )

@@ -154,12 +154,18 @@ def test_an_object_without_a_version_gets_the_newest(
     assert saved == {"io.murano": ["0.0.0"], name: ["1.1.0"]}
 
 
+# python-muranoclient sends the last one.
+@pytest.mark.parametrize("version", [None, "", "=0"])
 def test_a_schema_without_a_version_is_of_the_newest(
-    conf: Any, name: str, publish_package: Publish
+    conf: Any, glare: Any, name: str, tmp_path: pathlib.Path, version: str | None
 ) -> None:
-    publish_package(name, "1.1.0")
+    code = "Name: {0}.Thing\nProperties: {{{1}: {{Contract: $}}}}\n"
+    for number, added in (("1.9.0", "old"), ("1.10.0", "new")):
+        files = packages.files(packages.manifest(name, number))
+        files["Classes/Thing.yaml"] = code.format(name, added).encode()
+        publish.publish(glare, [packages.write(tmp_path / number, files)], public=True)
 
-    assert "" in tasks.schemas(f"{name}.Thing")
+    assert tasks.schemas(f"{name}.Thing", version)[""]["properties"].keys() == {"new"}
 
 
 def test_a_resource_is_read_as_text(conf: Any, name: str, tmp_path: pathlib.Path) -> None:
@@ -189,10 +195,104 @@ def test_an_invalid_request_for_a_schema_is_refused(
     assert refused.type is ValueError
 
 
+@pytest.mark.parametrize(
+    ("class_name", "version", "package"),
+    [
+        ("org..db", "1", None),
+        ("org.example.db.Database", "newest", None),
+        ("org.example.db.Database", "1", "../x"),
+    ],
+)
+def test_an_invalid_static_action_is_refused(
+    conf: Any, class_name: str, version: str, package: str | None
+) -> None:
+    # murano-api makes it 400.
+    with pytest.raises(dsl_exceptions.ContractViolationException, match="is not a valid"):
+        tasks.call_static(class_name, "version", version, package)
+
+
+def test_a_schema_of_an_unknown_method_is_not_found(conf: Any) -> None:
+    # A class of Python reaches murano-api as it is, and becomes 404.
+    with pytest.raises(LookupError, match=r"org\.example\.wiki\.Wiki: .*missing") as refused:
+        tasks.schemas("org.example.wiki.Wiki", "1", method_names=["", "missing"])
+
+    assert refused.type is LookupError
+
+
 def test_a_schema_is_generated(conf: Any) -> None:
     schemas = tasks.schemas("org.example.wiki.Wiki", "1")
 
     assert schemas[""]["properties"]["name"]["type"] == "string"
+
+
+_EXTENDING = """\
+Namespaces: {{base: {base}}}
+Name: {name}.Thing
+Extends: base:Thing
+Properties:
+  next: {{Contract: $.class(base:Thing).notNull()}}
+  others: {{Contract: [$.template(base:Thing)]}}
+"""
+
+
+@pytest.fixture
+def extending(name: str, publish_package: Publish, glare: Any, tmp_path: pathlib.Path) -> str:
+    """Packages that require version 1, 2, or any, of a package, and extend its class."""
+    for version in ("1.0.0", "2.0.0"):
+        publish_package(name, version)
+    for suffix, range_text in (("one", "1"), ("two", "2"), ("any", ">=1")):
+        requirer = f"{name}.{suffix}"
+        content = packages.files(packages.manifest(requirer, Require={name: range_text}))
+        content["Classes/Thing.yaml"] = _EXTENDING.format(base=name, name=requirer).encode()
+        publish.publish(glare, [packages.write(tmp_path / requirer, content)], public=True)
+    return name
+
+
+def test_a_schema_of_an_object_lists_subclasses_on_request(
+    conf: Any, extending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+    list_subclasses = adapter.EnginePackageLoader.list_subclasses
+
+    def count(loader: Any, *arguments: Any) -> Any:
+        listed.append(arguments)
+        return list_subclasses(loader, *arguments)
+
+    monkeypatch.setattr(adapter.EnginePackageLoader, "list_subclasses", count)
+
+    def inputs(**arguments: Any) -> list[Any]:
+        properties = tasks.schemas(f"{extending}.one.Thing", **arguments)[""]["properties"]
+        return [properties["next"], properties["others"]["items"]]
+
+    assert all("subclasses" not in each for each in inputs())
+    # The catalogues were not queried.
+    assert listed == []
+    requested = inputs(subclasses=True)
+    # Once for all properties of the class.
+    assert listed == [(f"{extending}.Thing", "1", extending)]
+    for each in requested:
+        assert each["version"] == "1"
+        assert each["subclasses"] == [
+            {
+                "class": f"{extending}.{suffix}.Thing",
+                "extends": [f"{extending}.Thing"],
+                "packages": {f"{extending}.{suffix}": ["1.0.0"]},
+            }
+            for suffix in ("any", "one")
+        ]
+        assert each["subclassesTruncated"] is False
+    conf.set_override("max_subclasses", 1, "package_loader")
+    for each in inputs(subclasses=True):
+        assert [found["class"] for found in each["subclasses"]] == [f"{extending}.any.Thing"]
+        assert each["subclassesTruncated"] is True
+
+
+def test_murano_s_own_loader_cannot_list_subclasses(conf: Any, core_library: pathlib.Path) -> None:
+    conf.set_override("packages_service", "murano", "engine")
+    conf.set_override("load_packages_from", [str(core_library)], "engine")
+
+    with pytest.raises(ValueError, match="packages_service = glare"):
+        tasks.schemas("io.murano.Environment", subclasses=True)
 
 
 def test_directories_of_the_host_come_before_glare(

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from examples import demo
 from loader import Cache
 from tests.integration import services
 
@@ -57,7 +58,7 @@ def _clean_end() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
-    with services.embedded_glare(tmp_path_factory.mktemp("glare")) as url:
+    with demo.DevelopmentServer(tmp_path_factory.mktemp("glare")) as url:
         yield Catalog(url, services.publish_everything(url))
 
 
@@ -111,20 +112,8 @@ def downloading(cache_folder: pathlib.Path, digest: str) -> Iterator[None]:
 
 
 def environment() -> dict[str, Any]:
-    """An environment with a wiki and a shop, as murano-api sends it to be deployed."""
-    name = f"environment-{uuid.uuid4().hex}"
-    classes = {"wiki": f"{WIKI}.Wiki", "shop": f"{SHOP}.Shop"}
-    applications = [
-        {"?": {"id": key, "type": class_name, "classVersion": "1"}, "name": key.title()}
-        for key, class_name in classes.items()
-    ]
-    header = {"id": name, "type": "io.murano.Environment"}
-    return {
-        "Objects": {"?": header, "name": name, "applications": applications},
-        "SystemData": {},
-        "project_id": services.PROJECT,
-        "user_id": services.USER,
-    }
+    """Return an environment with a wiki and a shop, as murano-api sends it to be deployed."""
+    return demo.Environment.new(f"environment-{uuid.uuid4().hex}").model
 
 
 def succeeded(result: Any) -> bool:

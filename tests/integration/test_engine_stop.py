@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from examples import demo
 from tests import packages
 from tests.integration import services
 from tests.processes import wait_until
@@ -80,7 +81,7 @@ def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         packages.manifest(SLOW, Classes={f"{SLOW}.Application": "Application.yaml"})
     )
     content["Classes/Application.yaml"] = _APPLICATION.encode()
-    with services.embedded_glare(folder) as url:
+    with demo.DevelopmentServer(folder) as url:
         services.publish_everything(url, packages.write(folder / "slow", content))
         yield url
 
@@ -128,8 +129,8 @@ def environment(seconds: int) -> dict[str, Any]:
             "applications": [{"?": header, "name": "app", "seconds": seconds}],
         },
         "SystemData": {},
-        "project_id": services.PROJECT,
-        "user_id": services.USER,
+        "project_id": demo.PROJECT,
+        "user_id": demo.USER["user_id"],
     }
 
 
@@ -180,7 +181,7 @@ def test_a_deployment_that_takes_too_long_fails_with_its_objects_and_pins(
     # Neither Catch nor Finally of the package stops the interruption.
     assert result["model"]["Objects"]["applications"][0]["stage"] == "begun"
     assert result["model"]["SystemData"]["Packages"][SLOW] == ["1.0.0"]
-    assert result["model"]["project_id"] == services.PROJECT
+    assert result["model"]["project_id"] == demo.PROJECT
     assert "it cleans up" in engine.log
     assert not engine.has_processes()
 

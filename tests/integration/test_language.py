@@ -898,17 +898,21 @@ TRANSLATED: dict[str, dict[str, Any]] = {
     },
     "ranged": {"type": ["muranoObject", "null"], "muranoType": HOST, "version": ">=1.1"},
     "bigHost": {
-        "type": ["muranoObject", "null"],
+        "type": "muranoObject",
         "muranoType": HOST,
         "version": ">=1,<2",
         "context": {
             "properties": {
-                "ram": {"type": ["number", "null"], "minimum": 2, "exclusiveMinimum": False},
-                "place": {"properties": {"zone": {"enum": ["north", "south"]}}},
+                "ram": {"type": "number", "minimum": 2, "exclusiveMinimum": False},
+                "place": {
+                    "not": {"type": "null"},
+                    "properties": {"zone": {"enum": ["north", "south"]}},
+                },
             },
         },
     },
     "copied": {"type": ["integer", "null"]},
+    "nullByDefault": {"type": "string", "default": None},
     "constant": {"type": "string"},
 }  # fmt: skip
 
@@ -938,6 +942,30 @@ def test_a_schema_has_titles_and_hints(schema: dict[str, Any]) -> None:
     assert "output" not in properties
 
 
+def test_a_subclass_inherits_hints_and_replaces_sections(engine: murano_pl.Engine) -> None:
+    """The specification "MuranoPL forms", section "UI hints"."""
+    # A disabled model builder has no schema.
+    schemas = engine.schemas(f"{LANGUAGE}.schemas.Cluster")
+    assert schemas.keys() == {""}
+    properties = schemas[""]["properties"]
+    indexes = {name: each["formIndex"] for name, each in properties.items() if "formIndex" in each}
+    sections = {name: each.get("formSection") for name, each in properties.items()}
+
+    assert schemas[""]["title"] == "A database"
+    assert properties["size"]["helpText"] == "In GiB"
+    # The title of a section is its name by default.
+    assert schemas[""]["formSections"] == {
+        "nodes": {"title": "nodes", "index": 0},
+        "general": {"title": "Of the cluster", "index": 1},
+    }
+    # Of two properties with one index, the inherited one comes first.
+    assert sorted(indexes, key=indexes.__getitem__) == ["first", "size", "alias", "last"]
+    assert len(set(indexes.values())) == len(indexes)
+    assert sections == {
+        "size": "general", "first": "nodes", "alias": "general", "last": None, "unordered": None,
+    }  # fmt: skip
+
+
 def test_each_metadata_class_of_the_chapter_on_forms_exists(engine: murano_pl.Engine) -> None:
     names = set(re.findall(r"``(io\.murano\.metadata\.[\w.]+)``", FORMS.read_text()))
 
@@ -947,10 +975,10 @@ def test_each_metadata_class_of_the_chapter_on_forms_exists(engine: murano_pl.En
 
 
 def test_a_schema_names_the_required_properties(schema: dict[str, Any]) -> None:
-    required = {"between", "code", "constant", "exact", "kind", "mandatoryRecord", "measured"}
-    required |= {"name", "number", "part", "percent", "stringMap", "three", "twice"}
+    required = {"between", "bigHost", "code", "constant", "exact", "kind", "mandatoryRecord"}
+    required |= {"measured", "name", "nullByDefault", "number", "part", "percent", "stringMap"}
 
-    assert set(schema["required"]) == required | {"twoOrMore", "twoToFive"}
+    assert set(schema["required"]) == required | {"three", "twice", "twoOrMore", "twoToFive"}
 
 
 def test_a_model_builder_has_no_model_in_its_schema(engine: murano_pl.Engine) -> None:
@@ -964,13 +992,14 @@ def test_a_model_builder_has_no_model_in_its_schema(engine: murano_pl.Engine) ->
 
 
 def test_actions_have_schemas_on_request(engine: murano_pl.Engine) -> None:
-    schemas = engine.schemas(APPLICATION, ["", "action", "restart"])
+    schemas = engine.schemas(APPLICATION, ["", "action", "restart", "ownBuild"])
 
-    assert schemas.keys() == {"", "action", "restart"}
+    assert schemas.keys() == {"", "action", "restart", "ownBuild"}
     assert schemas["action"]["properties"].keys() == {"argument"}
     assert schemas["restart"]["properties"].keys() == {"seconds", "force"}
     assert schemas["restart"]["required"] == ["seconds"]
     assert schemas["restart"]["title"] == "Restart"
+    assert schemas["ownBuild"]["properties"].keys() == {"port"}
     assert engine.schemas(APPLICATION, "").keys() == {""}
     for method in ("missing", "internal"):
         with pytest.raises(dsl_exceptions.NoMethodFound, match=method):

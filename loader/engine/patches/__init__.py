@@ -32,7 +32,7 @@ def install() -> None:
     schema_generator.translate_contracts()
     schema_generator.name_titles()
     schema_generator.describe_entities()
-    schema_generator.name_versions_of_objects()
+    schema_generator.describe_objects()
     version_ranges.take_newest_without_version()
     models.plan_whole_models()
     task_execution.interrupt_tasks()

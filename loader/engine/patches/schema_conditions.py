@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from murano.dsl.contracts import basic, check, contracts, instances
@@ -22,8 +22,8 @@ _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "=": "="}
 # JSON type -> the suffix of the keywords for its length.
 _MEASURED_TYPES = {"string": "Length", "array": "Items", "object": "Properties"}
 
-# Groups and anchors that Python knows and JavaScript does not.
-_PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]")
+# Groups, anchors and counts that Python knows and JavaScript does not.
+_PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]|\{,")
 
 
 def translate_every_condition() -> None:
@@ -31,10 +31,12 @@ def translate_every_condition() -> None:
 
     The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ...
     and EXPRN``, and translates comparisons of numbers and of ``len($)``, ``in``, and regular
-    expressions. For an object it has the conditions of inner properties in ``context``.
-    Murano 16 translates the last one of three conditions and no length; it reads ``0 < $`` as
-    ``$ >= 0``; of two conditions with the same keyword it keeps one; and its schema accepts
-    null where a condition refuses it. What is not translated is left out.
+    expressions. For an object, conditions on inner properties are in ``context``. Other
+    conditions are left out.
+
+    Murano 16 translates only the last of three conditions, and no length. It reads ``0 < $`` as
+    ``$ >= 0``. Of two conditions with the same keyword, it keeps only one. Its schema accepts
+    null even if a condition refuses null.
     """
 
     def generate_schema(contract: Any) -> Schema:
@@ -49,7 +51,8 @@ def keep_conditions() -> None:
     """Keep the conditions in front of a type, as in ``$.check($ > 0).int()``.
 
     The specification "MuranoPL forms", section "Schema generation", runs the whole contract.
-    In Murano 16 a type replaces all before it, and a ``notNull()`` without a type is lost.
+    In Murano 16 a type replaces all conditions before it, and a ``notNull()`` without a type is
+    lost.
     """
 
     def keep(generate_schema: Callable[[Any], Schema]) -> Callable[[Any], Schema]:
@@ -71,10 +74,12 @@ def keep_conditions() -> None:
 
 
 def keep_null_of_optional_checks() -> None:
-    """Keep null in the schema of ``$.string()?.check(...)``, whose check null skips.
+    """Keep null in the schema of ``$.string()?.check(...)``, where null is not checked.
 
-    The contracts of the optional parameters of a HOT template are written so. YAQL's operator
-    finds no null in a schema. One of the same name runs the checks, and accepts null again.
+    The specification "MuranoPL forms", section "Schema generation", runs the contract with
+    functions that return a schema. In a schema, YAQL's operator ``?.`` has no null to skip. So
+    the operator is replaced by one that runs the checks, and then accepts null again. The
+    contracts of optional parameters of HOT templates have this form.
     """
     prepare = contracts.Contract._prepare_schema_generation_context
 
@@ -101,7 +106,7 @@ def keep_null_of_optional_checks() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Subject:
-    """What a condition is about: the value, an inner property of it, or the length of either.
+    """The subject of a condition: the value, an inner property of the value, or a length.
 
     :param path: the names of the inner properties.
     """
@@ -110,8 +115,16 @@ class _Subject:
     is_length: bool = False
 
 
+def _unwrap(expression: Any) -> Any:
+    """Return an expression without the parentheses around it."""
+    while isinstance(expression, expressions.Wrap):
+        expression = expression.expr
+    return expression
+
+
 def _split(condition: Any) -> Iterator[Any]:
     """Yield the conditions that ``and`` joins."""
+    condition = _unwrap(condition)
     if isinstance(condition, expressions.BinaryOperator) and condition.operator == "and":
         for part in condition.args:
             yield from _split(part)
@@ -131,13 +144,27 @@ def _add(schema: Schema, condition: Any, contract: Any) -> None:
     if (translated := _translate(types, subject, operator, constant)) is None:
         return
     if is_object:
-        schema = schema.setdefault("context", {})
-        for name in subject.path:
-            schema = schema.setdefault("properties", {}).setdefault(name, {})
+        schema = _inner(schema, subject.path)
     _restrict(schema, *translated)
-    # An inner property may be left out.
-    if not is_object and not _holds_for_null(operator, constant, subject):
+    if not _holds_for_null(operator, constant, subject):
         _refuse_null(schema)
+    if is_object:
+        # Murano removes its mark ``_notNull`` only from the top of a schema.
+        schema.pop("_notNull", None)
+
+
+def _inner(schema: Schema, path: Sequence[str]) -> Schema:
+    """Return the schema of an inner property of an object, and refuse null for the object.
+
+    A property may be missing in a value, since it may have a default.
+    """
+    _refuse_null(schema)
+    schema = schema.setdefault("context", {})
+    for depth, name in enumerate(path):
+        if depth:
+            schema["not"] = {"type": "null"}
+        schema = schema.setdefault("properties", {}).setdefault(name, {})
+    return schema
 
 
 def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
@@ -161,16 +188,25 @@ def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
 
 
 def _evaluate(expression: Any, contract: Any) -> Any:
-    """Return the value of an expression without ``$``; None if it has no value that is known."""
+    """Return the value of an expression without ``$`` as JSON; None if it is not known."""
     try:
         constant = check.evaluate_constant(expression, contract.engine, contract.root_context)
     except Exception:
-        # It may call whatever the class has, which expects an object.
+        # The expression may call methods of the class, which need an object.
         return None
-    return constant if contract_schemas.is_json(constant) else None
+    if not contract_schemas.is_json(constant):
+        return None
+    # YAQL has tuples and frozen dictionaries. In JSON, 1 and 1.0 are the same number.
+    return json.loads(json.dumps(constant, default=dict), parse_float=_number)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _subject(expression: Any) -> _Subject | None:
+    expression = _unwrap(expression)
     if isinstance(expression, expressions.BinaryOperator) and expression.operator == ".":
         outer, inner = expression.args
         subject = _subject(outer)
@@ -198,16 +234,16 @@ def _translate(
     if subject.is_length:
         types = list(_MEASURED_TYPES)
         measured = [kind for kind in types if kind in (written or types)]
-        if not isinstance(constant, int) or operator not in _MIRRORED:
+        if not is_number or not isinstance(constant, int) or operator not in _MIRRORED:
             return None
         return _length_bounds(measured, operator, constant), types
     if operator == "=~":
         return ({"pattern": constant}, ["string"]) if _is_pattern(constant) else None
     if operator in ("in", "="):
-        values = list(constant) if operator == "in" and isinstance(constant, tuple) else [constant]
-        unique = list({json.dumps(value): value for value in values}.values())
-        is_translated = unique and (operator == "=" or isinstance(constant, tuple))
-        return ({"enum": unique}, []) if is_translated else None
+        values = [constant] if operator == "=" else constant
+        if not isinstance(values, list) or not values:
+            return None
+        return {"enum": list({json.dumps(value): value for value in values}.values())}, []
     return (_bounds(operator, constant), ["number"]) if is_number else None
 
 
@@ -220,14 +256,19 @@ def _bounds(operator: str, constant: float) -> Schema:
 
 def _length_bounds(types: list[str], operator: str, constant: int) -> Schema:
     """Return the bounds of a length, which are inclusive, and at least 0."""
-    bounds: Schema = {}
-    for kind in types:
-        suffix = _MEASURED_TYPES[kind]
-        if ">" in operator or operator == "=":
-            bounds[f"min{suffix}"] = max(0, constant + (operator == ">"))
-        if "<" in operator or operator == "=":
-            bounds[f"max{suffix}"] = max(0, constant - (operator == "<"))
-    return bounds
+    bounds = {}
+    if operator in (">", ">=", "="):
+        bounds["min"] = max(0, constant + (operator == ">"))
+    if operator in ("<", "<=", "="):
+        bounds["max"] = constant - (operator == "<")
+    if bounds.get("max", 0) < 0:
+        # No length is negative, so the schema refuses every value.
+        bounds = {"min": 1, "max": 0}
+    return {
+        f"{bound}{_MEASURED_TYPES[kind]}": length
+        for kind in types
+        for bound, length in bounds.items()
+    }
 
 
 def _is_pattern(constant: object) -> bool:

@@ -6,6 +6,7 @@ Murano's own tests expect what Murano 16 generates. So the functions for whole s
 packages from catalogues, directories and extensions, and not to the packages of those tests.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from murano.dsl.contracts import instances
 from murano.engine import murano_package
 
 from loader.engine import adapter, contract_schemas
+
+# In the context of a request: the function that lists the subclasses of a class.
+_SUBCLASSES = "$?subclasses"
 
 _MODEL_BUILDER = "io.murano.metadata.ModelBuilder"
 
@@ -25,6 +29,8 @@ def describe_requested_methods() -> None:
     methods that can be invoked by the API which currently are actions and model builder
     methods". Section "REST API impact": an empty string is the class, and what does not exist
     is an error. Murano 16 leaves out all but model builders.
+
+    With ``subclasses``, the schemas of objects list the subclasses, see ``describe_objects``.
     """
     generate_schema = schema_generator.generate_schema
 
@@ -35,7 +41,13 @@ def describe_requested_methods() -> None:
         method_names: str | Sequence[str] | None = None,
         class_version: str | None = None,
         package_name: str | None = None,
+        subclasses: bool = False,
     ) -> dict[str, Any]:
+        if subclasses and not isinstance(loader, adapter.EnginePackageLoader):
+            raise ValueError(
+                "subclasses can be listed only of packages from the catalogues of glare-murano; "
+                "set [engine] packages_service = glare, or request the schemas without subclasses"
+            )
         spec = helpers.parse_version_spec(class_version)
         if package_name:
             package = loader.load_package(package_name, spec)
@@ -51,6 +63,8 @@ def describe_requested_methods() -> None:
         running = executor.MuranoDslExecutor(loader, context_manager)
         with helpers.with_object_store(running.object_store):
             context = running.create_object_context(described)
+            if subclasses:
+                context[_SUBCLASSES] = functools.cache(loader.list_subclasses)
             for name in filter(None, names):
                 if not described.find_single_method(name).is_action:
                     raise exceptions.NoMethodFound(name)
@@ -68,11 +82,13 @@ def describe_requested_methods() -> None:
 
 
 def include_constants() -> None:
-    """Take ``Const`` properties into the schema of a class, and named arguments of a method.
+    """Include ``Const`` properties in the schema of a class; leave ``VarArgs`` out of a method's.
 
-    The MuranoPL reference, section "Property usage": a user sets ``Const`` as ``In``, once.
-    Murano 16 leaves them out; and it has an argument for each of ``VarArgs``, which cannot be
-    given by name.
+    The specification "MuranoPL forms", section "Solution overview": the schema comes from the
+    declarations of the properties, and that of a method from its arguments. The MuranoPL
+    reference, section "Property usage": a user sets a ``Const`` property once, like an ``In``
+    property. Murano 16 leaves such properties out. Its schema of a method includes
+    ``VarArgs``, which cannot be given by name.
     """
     get_properties = schema_generator.get_properties
 
@@ -102,10 +118,13 @@ def translate_contracts() -> None:
     """Translate the whole contract of a property, and only defaults that are values.
 
     The specification "MuranoPL forms", section "Schema generation": the contract is run in a
-    context of its own, and ``Default`` becomes ``default``. Murano 16 drops the bounds of
-    arrays, has null in place of the schema of a constant, such as in ``{A: StringMap}``, has a
-    dictionary without keys for ``{ }``, sends ``Default: $.num`` as a string, and resolves
-    the names in an inherited contract in the namespaces of the subclass.
+    context of its own, and ``Default`` becomes ``default``. Murano 16
+
+    * drops the bounds of arrays;
+    * has null in place of the schema of a constant, such as in ``{A: StringMap}``;
+    * translates ``{ }`` into a dictionary without keys;
+    * sends ``Default: $.num`` as a string;
+    * resolves the names in an inherited contract in the namespaces of the subclass.
     """
     generate_property = schema_generator.generate_property_schema
 
@@ -127,10 +146,10 @@ def translate_contracts() -> None:
 
 
 def name_titles() -> None:
-    """Take the name of a property or an argument as its title, if it has no ``Title``.
+    """Use the name of a property or an argument as its title, if ``Title`` is missing.
 
-    The specification "MuranoPL forms", section "UI hints", ``io.murano.metadata.Title``.
-    Murano 16 has no title then.
+    See the specification "MuranoPL forms", section "UI hints", ``io.murano.metadata.Title``.
+    Murano 16 leaves out the title.
     """
     generate_ui_hints = schema_generator.generate_ui_hints
 
@@ -159,12 +178,12 @@ def describe_entities() -> None:
             return schema
         inputs, properties = schema_generator.get_properties(entity), schema["properties"]
         builder = meta.get(_MODEL_BUILDER)
-        if builder and builder.get_property("enabled") and properties:
+        if builder and builder.get_property("enabled") and entity.is_static and properties:
             del properties[next(iter(properties))]
         required = [
             name
             for name, translated in properties.items()
-            if not inputs[name].has_default
+            if inputs[name].default is None
             and not contract_schemas.accepts_missing(inputs[name].contract.spec, translated)
         ]
         return schema | ({"required": sorted(required)} if required else {})
@@ -172,24 +191,33 @@ def describe_entities() -> None:
     schema_generator.generate_entity_schema = generate
 
 
-def name_versions_of_objects() -> None:
-    """Name the range of versions of an object's class in its schema.
+def describe_objects() -> None:
+    """Name the range of versions of an object's class in its schema, and its subclasses.
 
     The specification "MuranoPL forms", section "Schema generation": ``version`` of
     ``muranoObject`` is the "version or version-spec that should be used to obtain muranoType
-    (as seen in the manifest)". Murano 16 has none.
+    (as seen in the manifest)", and a client must know "how to get list of valid type
+    inheritors"; section "Deployer impact": their number has a maximum. Murano 16 has neither.
+    Only a request for subclasses lists them, since the catalogues are queried for each class.
     """
     for kind in (instances.Class, instances.Template):
-        kind.generate_schema = _with_version(kind.generate_schema)
+        kind.generate_schema = _describing(kind.generate_schema)
 
 
-def _with_version(generate_schema: Any) -> Any:
+def _describing(generate_schema: Any) -> Any:
     def generate(contract: Any) -> dict[str, Any]:
         schema: dict[str, Any] = generate_schema(contract)
+        package = contract.type.package.name
         version = contract.version_spec or _required_range(
-            helpers.get_names_scope(contract.root_context).package, contract.type.package.name
+            helpers.get_names_scope(contract.root_context).package, package
         )
-        return schema if version is None else schema | {"version": version}
+        if version is not None:
+            schema["version"] = version
+        if list_subclasses := contract.root_context[_SUBCLASSES]:
+            found = list_subclasses(contract.type.name, version or "*", package)
+            schema["subclasses"] = [subclass.to_json() for subclass in found.found]
+            schema["subclassesTruncated"] = found.is_truncated
+        return schema
 
     return generate
 

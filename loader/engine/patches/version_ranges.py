@@ -16,6 +16,9 @@ from loader.engine.adapter import EnginePackageLoader
 # Of each cache of parsed ranges.
 _MAX_RANGES = 1024
 
+# murano-api sends the last one for a static action, and python-muranoclient for a schema.
+_NO_VERSION = (None, "", "=0")
+
 
 def replace_range_parser() -> None:
     """Read version ranges by this project's parser, once in a process.
@@ -52,8 +55,8 @@ def take_newest_without_version() -> None:
 
     Murano 16 takes 0.x, and fails if there is none. The specification "Murano versioning",
     section "Object version", takes the latest version. In ``Require``, no range still means
-    0.x. Murano's API sends ``=0`` for a static action without a version; a client that wants
-    0.x sends ``0``. Murano's own package loader keeps Murano's rule.
+    0.x. For a static action or a schema, ``=0`` stands for no version as well; a client that
+    wants 0.x sends ``0``. Murano's own package loader keeps Murano's rule.
     """
     parse_type_string = helpers.parse_type_string
     generate_schema = schema_generator.generate_schema
@@ -65,12 +68,12 @@ def take_newest_without_version() -> None:
         return parse_type_string(type_name, version, package)
 
     def generate(loader: Any, *args: Any, class_version: str | None = None, **kwargs: Any) -> Any:
-        if not class_version and isinstance(loader, EnginePackageLoader):
+        if class_version in _NO_VERSION and isinstance(loader, EnginePackageLoader):
             class_version = "*"
         return generate_schema(loader, *args, class_version=class_version, **kwargs)
 
     def invoke_newest(executor: Any, mpl_executor: Any) -> Any:
-        has_version = executor.action["class_version"] not in (None, "", "=0")
+        has_version = executor.action["class_version"] not in _NO_VERSION
         if not has_version and isinstance(mpl_executor.package_loader, EnginePackageLoader):
             executor.action["class_version"] = "*"
         return invoke(executor, mpl_executor)
