@@ -28,9 +28,9 @@ _OF_SERVICE: dict[int, type[exc.HTTPError]] = {
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Raise an error of the loader as one of ``webob``.
+    """Raise an error of the loader as an HTTP error of ``webob``.
 
-    What the service refuses keeps its status. A service that fails is 503.
+    A refusal of the service keeps its status. If the service fails, the status is 503.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def reported() -> Iterator[None]:
 
 
 def _status(error: BaseException) -> int:
-    """Return the status with which the service refused the request; 0 without any."""
+    """Return the status with which the service refused the request; 0 if it sent no status."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ksa_exceptions.HttpError):

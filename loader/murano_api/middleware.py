@@ -3,19 +3,21 @@
 """The filter ``murano-packages`` of murano-api's pipeline.
 
 It stands behind ``authtoken`` and ``context``, and answers every call below ``/v1/catalog``
-itself. All other calls go on to Murano.
+itself, static actions, and requests for schemas with subclasses. All other calls go on to Murano.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import routes
-from murano.api.v1 import catalog
 from murano.common import wsgi
 from oslo_config import cfg
 
+from loader.murano_api import object_schemas, request_bodies
 from loader.murano_api.packages import CatalogController
 from loader.murano_api.request_repository import RequestRepositories
+from loader.murano_api.static_actions import StaticActionController
 
 _PACKAGE = "/v1/catalog/packages/{package_id}"
 _CATEGORY = "/v1/catalog/categories/{category_id}"
@@ -47,18 +49,29 @@ class CatalogFilter:
         :param application: the rest of Murano's pipeline.
         """
         self._application = application
-        # The content types are Murano's own.
-        resource = catalog.create_resource()
-        resource.controller = controller
         self._mapper = routes.Mapper()
-        for method, path, action in _ROUTES:
+        self._connect(controller, _ROUTES)
+        self._connect(StaticActionController(), [("POST", "/v1/actions", "execute")])
+        schemas = wsgi.Resource(object_schemas.SchemaController())
+        for path in ("/v1/schemas/{class_name}", "/v1/schemas/{class_name}/{method_names}"):
+            self._mapper.connect(
+                path,
+                controller=schemas,
+                action="get_schema",
+                conditions={"method": ["GET"], "function": object_schemas.has_parameter},
+            )
+
+    def _connect(self, controller: object, paths: Iterable[tuple[str, str, str]]) -> None:
+        resource = request_bodies.resource(controller)
+        for method, path, action in paths:
             conditions = {"method": [method]}
             self._mapper.connect(path, controller=resource, action=action, conditions=conditions)
 
     def __call__(  # noqa: D102
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        path = environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]
+        # Murano's router takes several slashes for one.
+        path = re.sub("/+", "/", environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"])
         found = self._mapper.match(path.rstrip("/"), environ)
         if not found:
             return self._application(environ, start_response)

@@ -3,30 +3,41 @@
 """Uploads and changes of packages by Murano's API, as the service knows them."""
 
 import dataclasses
+import itertools
 import pathlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
+from glare_murano.package.rules import Rule
 from loader import errors
 from loader.authoring import local_packages
 from loader.murano_api import package_form
 from loader.publishing import publication
 from loader.repository.client import Repository
 from loader.repository.stored_package import StoredPackage, Visibility
+from loader.transport.failures import Conflict
 
-# The reason of a yank, which is how Murano's clients disable a package.
+# The reason of the yank if a client of Murano disables a package.
 DISABLED = "disabled by a client of Murano"
 _CHUNK = 64 * 1024
 _FIELDS = {"name": "display_name", "description": "description"}
 
 
 class NotPossible(errors.LoaderError):
-    """Murano's API has a change that the service does not."""
+    """A change of Murano's API that the service does not have."""
 
 
 class MissingValue(errors.NotFound):
     """A value to be removed is not in the list."""
+
+
+class MissingRequirement(errors.LoaderError):
+    """An uploaded package requires packages that are missing.
+
+    To clients of Murano, a conflict would mean that the version exists already: they skip it,
+    or delete it first.
+    """
 
 
 def upload(
@@ -39,6 +50,7 @@ def upload(
     :param metadata: ``categories``, ``tags``, ``is_public`` and ``enabled``.
     :raises InvalidPackage: with all problems of the package.
     :raises PublishError: if the version is published already.
+    :raises MissingRequirement: if a required package is missing; upload it first.
     :raises CatalogError: if the service refuses the package.
     """
     visibility: Visibility = "public" if metadata.get("is_public") else "private"
@@ -51,18 +63,23 @@ def upload(
         publication.check_unpublished(steps)
         values: dict[str, Any] = {}
         if categories := metadata.get("categories"):
-            values["categories"] = list(dict.fromkeys(categories))
+            values["categories"] = _each_once(categories)
         if tags := metadata.get("tags"):
-            values["tags"] = list(dict.fromkeys([*package.contents.manifest.tags, *tags]))
+            values["tags"] = _each_once(package.contents.manifest.tags, tags)
         draft = publication.upload_one(repository, steps[0], values, lambda _: None)
-    publication.publish(repository, [draft], visibility)
+    try:
+        publication.publish(repository, [draft], visibility)
+    except Conflict as error:
+        if f"[{Rule.REQUIREMENT_MISSING}]" in str(error):
+            raise MissingRequirement(str(error)) from None
+        raise
     published = repository.get(draft.id)
     return _enabled(repository, published, metadata.get("enabled", True))
 
 
 @dataclasses.dataclass
 class Changes:
-    """The changes of one request, of which the last of a property counts.
+    """The changes of one request; of several changes of a property, the last one counts.
 
     :param values: fields of the package.
     :param enabled: whether new deployments may use it; None for no change.
@@ -115,17 +132,22 @@ def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Change
 
 def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: str) -> list[str]:
     if operation == "replace":
-        return list(value)
+        return _each_once(value)
     if operation == "add":
-        return list(dict.fromkeys([*before, *value]))
+        return _each_once(before, value)
     for each in value:
         if each not in before:
             raise MissingValue(f"Value '{each}' of property '{name}' does not exist.")
     return [each for each in before if each not in value]
 
 
+def _each_once(*lists: Iterable[str]) -> list[str]:
+    """Return the values of lists; murano-dashboard sends an empty one for no tags."""
+    return list(dict.fromkeys(filter(None, itertools.chain(*lists))))
+
+
 def _enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
-    """Enable or disable a package: a disabled one is chosen for no range any more."""
+    """Enable or disable a package: a disabled package is yanked."""
     if enabled == package_form.is_enabled(package):
         return package
     if enabled and package.status != package_form.ACTIVE:

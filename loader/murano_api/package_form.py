@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The form of a package in the answers of Murano's API.
+"""The JSON of a package in the answers of Murano's API.
 
-It is the form of ``murano.db.models.Package.to_dict``, with the version, which a package of
-Murano's own database does not have.
+It has the keys of ``murano.db.models.Package.to_dict``, and ``version``, which packages in Murano's
+own database do not have.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ def is_enabled(package: StoredPackage) -> bool:
 
 
 def to_json(package: StoredPackage) -> dict[str, Any]:
-    """Return a package in Murano's form."""
+    """Return the JSON of a package in Murano's API."""
     stored = package.fields
     return {
         "id": package.id,

@@ -26,7 +26,7 @@ _ORDERS: Mapping[str, Callable[[StoredPackage], Any]] = {
     "name": lambda package: package_form.display_name(package).casefold(),
     "created": lambda package: package.fields.get("created_at") or "",
 }
-# Of the fields, the most important first, as in Murano.
+# The fields that a search reads, the most important first, as in Murano.
 _SEARCHED: tuple[Callable[[StoredPackage], Iterable[str]], ...] = (
     lambda package: [package_form.display_name(package)],
     lambda package: [package.fqn],
@@ -84,8 +84,9 @@ class PackageList:
     def _is_newest(self) -> bool:
         """Whether the service can choose the newest version of each package.
 
-        What this module leaves out later must not hide an older version. To administrators,
-        the service also shows packages that their project cannot deploy.
+        It cannot if this module leaves out packages later: a newest version that is left out would
+        hide an older one. For administrators, the service also lists packages that their project
+        cannot deploy.
         """
         chosen = self.filters
         return not (
@@ -108,7 +109,7 @@ class PackageList:
     ) -> Iterator[StoredPackage]:
         """Yield the newest version of each package, page by page."""
         sort = _BY_NAME.format(direction="desc" if self._is_descending else "asc")
-        # One more shows that no other package of the last name follows.
+        # One package more than the page, to see that no other package of the last name follows.
         listed = repository.packages(
             self._selection(newest=True), sort, after.id if after else None, limit + 1
         )
@@ -134,12 +135,16 @@ class PackageList:
         return self._sorted(found)
 
     def _sorted(self, found: list[StoredPackage]) -> list[StoredPackage]:
+        """Sort a list; descending, the packages are in the reverse order.
+
+        So clients request the page before: the packages behind its marker.
+        """
+        words, is_descending = self._words, self._is_descending
         found.sort(key=lambda package: package.version.precedence_key, reverse=True)
-        found.sort(key=lambda package: package.fqn)
-        for key in reversed(self.filters.get("order_by") or ["fqn"]):
-            found.sort(key=_ORDERS[key], reverse=self._is_descending)
-        if words := self._words:
-            found.sort(key=lambda package: _place(package, words) or 0)
+        for key in reversed([*self.filters.get("order_by", []), "fqn"]):
+            found.sort(key=_ORDERS[key], reverse=is_descending)
+        if words:
+            found.sort(key=lambda package: _place(package, words) or 0, reverse=is_descending)
         return found
 
     @property
@@ -176,7 +181,7 @@ class PackageList:
         return package.owner != self.project
 
     def _matches(self, package: StoredPackage) -> bool:
-        """Check the conditions, also those that the service has checked, which cost little."""
+        """Check all conditions again, since that costs little."""
         chosen = self.filters
         return (
             package_form.is_shown(package)
@@ -195,7 +200,8 @@ class PackageList:
     def _is_visible(self, package: StoredPackage) -> bool:
         if not self._is_foreign(package):
             return True
-        # Others see no private packages, and can deploy those that Glance shares with them.
+        # Only administrators see private packages of other projects, which they cannot deploy.
+        # Others can deploy all packages that they see, also those that Glance shares with them.
         is_deployable = package.visibility == "public" or not self.is_admin
         return not self._is_owned and (is_deployable or not self.is_catalog)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller of the application catalogue, with the packages of Glare or Glance.
+"""Murano's controller of the application catalogue, for the packages in Glare or Glance.
 
 The policies are Murano's own, and the service decides with the caller's token as well.
 """
@@ -23,17 +23,21 @@ from webob import exc
 from loader.murano_api import package_changes, package_form
 from loader.murano_api.http_statuses import reported
 from loader.murano_api.package_lists import PackageList, find, range_of
+from loader.murano_api.request_bodies import archive_and_metadata
 from loader.murano_api.request_repository import RequestRepositories
 from loader.repository.client import Repository
 from loader.repository.stored_package import StoredPackage
 
 CONF = cfg.CONF
 
-# The ids of categories that only packages have follow from their names.
+# The namespace of the ids of categories that only packages have; such an id follows from the name.
 _CATEGORIES = uuid.UUID("7e2b2f53-9a3f-4c0e-8f5a-6c1d5f0c9a41")
 
-# Of Murano.
+# The longest name of a package in Murano.
 _MAX_NAME = 80
+
+# The largest limit of a statement that every database accepts.
+_MAX_LIMIT = 2**31 - 1
 
 
 class CatalogController(catalog.Controller):  # type: ignore[misc]
@@ -47,7 +51,10 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """List packages."""
         policy.check("get_package", req.context)
         with reported():
-            filters = catalog._get_filters(req.GET.items())
+            # Murano logs that it skips this one, which is read below.
+            filters = catalog._get_filters(
+                (name, value) for name, value in req.GET.items() if name != "version"
+            )
             limit = self._validate_limit(filters.get("limit")) or CONF.murano.limit_param_default
             limit = min(CONF.murano.api_limit_max, limit)
             version = req.GET.get("version")
@@ -73,17 +80,14 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
 
     def get_ui(self, req: webob.Request, package_id: str) -> webob.Response:
         """Return the form of a package; 404 without one, so that clients use the schema."""
-        policy.check("get_package", req.context, {"package_id": package_id})
         return self._file(req, package_id, "ui_definition", "text/plain")
 
     def get_logo(self, req: webob.Request, package_id: str) -> webob.Response:
         """Return the logo of a package; 404 without one."""
-        policy.check("get_package", req.context, {"package_id": package_id})
         return self._file(req, package_id, "logo")
 
     def get_supplier_logo(self, req: webob.Request, package_id: str) -> webob.Response:
         """Return the logo of a supplier; 404 without one."""
-        policy.check("get_package", req.context, {"package_id": package_id})
         return self._file(req, package_id, "supplier_logo")
 
     def download(self, req: webob.Request, package_id: str) -> webob.Response:
@@ -98,8 +102,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """Publish a package, by its owner's token."""
         policy.check("upload_package", req.context)
         catalog._check_content_type(req, "multipart/form-data")
-        file, metadata = catalog._validate_body(body)
-        metadata = metadata or {}
+        archive, metadata = archive_and_metadata(body)
         try:
             jsonschema.validate(metadata, validation_schemas.PKG_UPLOAD_SCHEMA)
         except jsonschema.ValidationError as error:
@@ -111,7 +114,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         self._check_categories(req, metadata.get("categories") or [])
         with reported():
             repository = self._repository(req)
-            return package_form.to_json(package_changes.upload(repository, file.file, metadata))
+            return package_form.to_json(package_changes.upload(repository, archive, metadata))
 
     def update(self, req: webob.Request, body: Any, package_id: str) -> dict[str, Any]:
         """Change a package, by its owner's token."""
@@ -152,9 +155,21 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         if missing := sorted(set(names) - known):
             raise exc.HTTPBadRequest(explanation=f"Category '{missing[0]}' doesn't exist")
 
+    def _validate_limit(self, value: str | None) -> int | None:
+        limit: int | None = super()._validate_limit(value)
+        return limit and min(limit, _MAX_LIMIT)
+
+    def add_category(self, req: webob.Request, body: Any = None) -> dict[str, Any]:
+        """Create a category."""
+        policy.check("add_category", req.context)
+        if not isinstance(body, dict) or not isinstance(body.get("name", ""), str):
+            raise exc.HTTPBadRequest(explanation="Send a JSON object with the name of a category")
+        found: dict[str, Any] = super().add_category(req, body)
+        return found
+
     def list_categories(self, req: webob.Request) -> dict[str, Any]:
-        """List the categories of Murano's database, and others of packages."""
-        # It checks the policy and the parameters.
+        """List the categories of Murano's database, and other categories of packages."""
+        # Murano's controller checks the policy and the parameters.
         super().list_categories(req)
         rows = [_with_count(row, found) for row, found in self._categories(req)]
         return _category_page(rows, req.GET, self._validate_limit(req.GET.get("limit")))
@@ -215,6 +230,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         name: str,
         content_type: str = "application/octet-stream",
     ) -> webob.Response:
+        policy.check("get_package", req.context, {"package_id": package_id})
         with reported():
             repository = self._repository(req)
             package = find(repository, package_id)

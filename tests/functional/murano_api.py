@@ -9,12 +9,15 @@ cannot be in one process.
 
 import argparse
 import contextlib
+import json
 import pathlib
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import requests
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = "/v1/catalog/packages"
@@ -43,6 +46,30 @@ def running(folder: pathlib.Path, *options: str) -> Iterator[str]:
         process.wait(timeout=30)
         if process.stdout:
             process.stdout.close()
+
+
+def upload(url: str, owner: str, archive: bytes, public: bool = False, metadata: Any = None) -> str:
+    """Upload a package of a project, and return its id.
+
+    :param metadata: fields of the package beside those of its archive.
+    """
+    answer = requests.post(
+        url + PACKAGES,
+        headers={"X-Auth-Token": f"user:{owner}:admin"},
+        files={
+            "file": ("p.zip", archive),
+            "__metadata__": (None, json.dumps({"is_public": public, **(metadata or {})})),
+        },
+        timeout=60,
+    )
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+def delete(url: str, package_id: str) -> None:
+    """Delete a package of any project."""
+    headers = {"X-Auth-Token": "admin:admin:admin"}
+    requests.delete(f"{url}{PACKAGES}/{package_id}", headers=headers, timeout=60)
 
 
 class _Trusting:

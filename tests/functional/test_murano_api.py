@@ -6,12 +6,15 @@ The requests are those of the real python-muranoclient, and of murano-dashboard 
 is no package in Murano's own database.
 """
 
+import concurrent.futures
 import functools
+import http.server
 import io
 import json
 import logging
 import pathlib
 import re
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,7 +28,7 @@ from muranoclient.osc.v1 import package as osc_package
 from muranoclient.shell import MuranoShell
 from muranoclient.v1.client import Client as MuranoClient
 
-from tests import packages
+from tests import packages, processes
 from tests.functional import murano_api
 from tests.functional.client import Client
 
@@ -114,6 +117,23 @@ def test_a_list_has_the_newest_version_of_each_package(
     assert _names(murano, order_by="fqn", limit=1) == newest
     assert _names(murano, fqn=f"{name}.b") == [newest[1]]
     assert _names(murano, fqn="*") == []
+
+
+@pytest.mark.parametrize("more", [{"order_by": "name"}, {"search": "same"}, {}])
+def test_the_page_before_has_the_packages_behind_its_marker_in_reverse(
+    murano: MuranoClient, publish: Publish, name: str, more: dict[str, str]
+) -> None:
+    for fqn in "abcde":
+        publish(fqn=f"{name}.{fqn}", Name="Same")
+    publish(fqn=f"{name}.f", Name="Last", Description="The same")
+    found = list(murano.packages.filter(owned=True, limit=2, **more))
+    names = [package.fully_qualified_name[-1] for package in found]
+    assert sorted(names) == list("abcdef")
+
+    for number in range(1, 6):
+        marker = found[number].id
+        before = _names(murano, marker=marker, sort_dir="desc", limit=2, **more)
+        assert [fqn for fqn, _ in before] == names[:number][::-1]
 
 
 def test_other_versions_are_listed_on_request(
@@ -295,14 +315,38 @@ def test_the_answers_have_murano_s_content_types(
     assert header(f"/{reference}") == header("") == (200, "application/json")
 
 
-@pytest.mark.parametrize("reference", ["unknown", "..", "%2e%2e", "a%2fb", "%00", "é"])
-def test_unknown_ids_are_not_found(murano_url: str, project: str, reference: str) -> None:
+@pytest.mark.parametrize(
+    ("reference", "status"),
+    [
+        *((each, 404) for each in ("unknown", "..", "%2e%2e", "a%2fb", "%00", "é")),
+        ("%ff", 400),
+    ],
+)
+def test_unknown_ids_are_not_found(
+    murano_url: str, project: str, reference: str, status: int
+) -> None:
     headers = {"X-Auth-Token": f"user:{project}:member"}
     request = requests.Request("GET", murano_url, headers=headers).prepare()
     # By itself requests would resolve the dots.
     request.url = f"{murano_url}{murano_api.PACKAGES}/{reference}"
     with requests.Session() as session:
-        assert session.send(request, timeout=60).status_code == 404
+        assert session.send(request, timeout=60).status_code == status
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1//catalog/packages", "/v1/catalog//packages", "//v1/catalog/packages//"]
+)
+def test_several_slashes_are_one(
+    murano_url: str, project: str, publish: Publish, path: str
+) -> None:
+    reference = publish()
+
+    def get(path: str) -> Any:
+        headers = {"X-Auth-Token": f"user:{project}:member"}
+        return requests.get(f"{murano_url}{path}", headers=headers, timeout=60).json()
+
+    assert [package["id"] for package in get(f"{path}?owned=true")["packages"]] == [reference]
+    assert get(f"{path}//{reference}")["id"] == reference
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "x"])
@@ -393,7 +437,8 @@ def test_an_upload_is_refused_with_murano_s_status(
         _create(murano, later, categories=["Unknown"])
     with pytest.raises(exceptions.HTTPBadRequest):
         _create(murano, later, unknown="key")
-    with pytest.raises(exceptions.HTTPConflict, match=r"org\.missing"):
+    # A conflict would mean that the version exists: clients skip it, or delete it first.
+    with pytest.raises(exceptions.HTTPBadRequest, match=r"org\.missing"):
         _create(murano, _archive(name, "3.0.0", Require={"org.missing": "1"}))
     # By default only an administrator publishes for every project.
     with pytest.raises(exceptions.HTTPForbidden):
@@ -409,6 +454,147 @@ def test_an_upload_is_refused_with_murano_s_status(
     # Murano's own answer to another content type.
     assert post(json={}).status_code == 400
     assert _names(murano, version="*") == [("package", "1.0.0")]
+
+
+def _part(name: str, content: bytes, file: str = "") -> bytes:
+    """Return a part of a form, whose boundary is XX."""
+    header = f'--XX\r\nContent-Disposition: form-data; name="{name}"'
+    header += f'; filename="{file}"' if file else ""
+    return header.encode() + b"\r\n\r\n" + content + b"\r\n"
+
+
+Send = Callable[..., requests.Response]
+
+
+@pytest.fixture
+def send(murano_url: str, project: str) -> Send:
+    """Send requests that no client would send."""
+
+    def one(
+        method: str, path: str, data: Any, content_type: str, role: str = "member"
+    ) -> requests.Response:
+        headers = {"X-Auth-Token": f"user:{project}:{role}", "Content-Type": content_type}
+        url = f"{murano_url}/v1/catalog/{path}"
+        return requests.request(method, url, data=data, headers=headers, timeout=60)
+
+    return one
+
+
+_FORM_TYPE = "multipart/form-data; boundary=XX"
+_END = b"--XX--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([], ""),
+        ([_END], "one file"),
+        ([b"no form"], "one file"),
+        ([_part("metadata", b"{}"), _END], "one file"),
+        ([_part("a", b"PK", "a.zip"), _part("b", b"PK", "b.zip"), _END], "it has 2"),
+        ([_part("a", b"PK", "a.zip"), _part("metadata", b"[]"), _END], "a JSON object"),
+        ([_part("a", b"PK", "a.zip"), _part("metadata", b"{"), _END], "a JSON object"),
+        (
+            [_part("a", b"PK", "a.zip"), _part("m", b"{}"), _part("n", b"{}"), _END],
+            "one part beside",
+        ),
+        ([_part("a", b"PK", "a.zip"), _part("m", b'{"tags": 1}'), _END], "not of type"),
+        ([_part("a", b"PK", "a.zip")[:-10]], "not a ZIP file"),
+        ([_part("a", b"PK", "a.zip"), _part("m", b"\xff"), _END], "a JSON object"),
+        ([_part("a", b"PK", "a.zip"), _part("m", 10_000 * b"["), _END], "Malformed"),
+    ],
+)
+def test_a_malformed_upload_is_refused(send: Send, parts: list[bytes], reason: str) -> None:
+    answer = send("POST", "packages", b"".join(parts), _FORM_TYPE)
+    assert answer.status_code == 400, answer.text
+    assert reason in answer.text
+
+
+def test_an_upload_beyond_the_limit_is_refused(send: Send) -> None:
+    def form(size: int) -> bytes:
+        return _part("a", size * b"x", "a.zip") + _END
+
+    for size in (5 * 1024**2 + 1, 7 * 1024**2):
+        answer = send("POST", "packages", form(size), _FORM_TYPE)
+        assert answer.status_code == 400
+        assert "package_size_limit is 5 MB" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{}", 400),
+        (b"null", 400),
+        (b"{", 400),
+        (b"[1]", 400),
+        (b"[{}]", 400),
+        (b"\xff", 400),
+        (100_000 * b"[", 400),
+        (b'[{"op": "replace", "path": 1, "value": "x"}]', 400),
+        (b'[{"op": "replace", "path": null, "value": "x"}]', 400),
+        (b'[{"op": "replace", "path": "name", "value": "x"}]', 400),
+        (b'[{"op": "replace", "path": "/name/x", "value": "x"}]', 400),
+        (b'[{"op": "replace", "path": "/name", "value": 1}]', 400),
+        (b'[{"op": "replace", "path": "/name", "value": "\\u0000"}]', 400),
+        (b'[{"op": ["x"], "path": "/name", "value": "x"}]', 403),
+        (b'[{"op": "replace", "path": "/version", "value": "9.0.0"}]', 403),
+        (b'[{"op": "replace", "path": "/owner_id", "value": "x"}]', 403),
+    ],
+)
+def test_a_malformed_change_is_refused(
+    send: Send, publish: Publish, body: bytes, status: int
+) -> None:
+    content_type = "application/murano-packages-json-patch"
+    answer = send("PATCH", f"packages/{publish()}", body, content_type)
+    assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/xml"])
+@pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b'{"name": ["x"]}', b"{", b"<a/>"])
+def test_a_malformed_category_is_refused(send: Send, body: bytes, content_type: str) -> None:
+    answer = send("POST", "categories", body, content_type, "admin")
+    assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/xml"])
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"x"', b"{}", b"{", 100_000 * b"["])
+def test_a_malformed_static_action_is_refused(send: Send, body: bytes, content_type: str) -> None:
+    answer = send("POST", "../actions", body, content_type)
+    assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize("authors", ["aaaa", "abcd"])
+def test_a_version_that_clients_upload_at_once_is_that_of_one(
+    murano: MuranoClient, name: str, authors: str
+) -> None:
+    archives = [_archive(name, Author=author) for author in authors]
+
+    def upload(archive: bytes) -> bytes | None:
+        try:
+            _create(murano, archive)
+        except (exceptions.HTTPConflict, exceptions.HTTPForbidden):
+            return None
+        return archive
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        uploaded = {archive for archive in threads.map(upload, archives) if archive}
+
+    (package,) = murano.packages.filter(owned=True)
+    assert uploaded == {murano.packages.download(package.id)}
+
+
+def test_a_service_that_does_not_answer_is_reported(tmp_path: pathlib.Path) -> None:
+    glare = f"http://127.0.0.1:{processes.free_port()}"
+    with murano_api.running(tmp_path, "--glare", glare) as url:
+        murano = MuranoClient(url, token="user:project:member", timeout=60)
+        for use in (
+            lambda: list(murano.packages.list()),
+            lambda: _create(murano, _archive("org.test.unreachable")),
+            murano.categories.list,
+        ):
+            with pytest.raises(exceptions.HTTPServiceUnavailable, match=glare):
+                use()
+        assert murano.environments.list() == []
 
 
 def test_an_administrator_publishes_for_every_project(
@@ -446,9 +632,11 @@ def test_a_package_is_changed(murano: MuranoClient, publish: Publish) -> None:
     assert sorted(change({"tags": ["third", "second"]}, "add")["tags"]) == ["second", "third"]
     assert change({"categories": ["Web"]}, "add")["categories"] == ["Web"]
     assert change({"tags": ["second"]}, "remove")["tags"] == ["third"]
+    # As murano-dashboard sends that there are none.
+    assert change({"tags": [""]})["tags"] == []
     assert change({"is_public": False})["is_public"] is False
     for values, operation, status in (
-        ({"tags": ["second"]}, "remove", exceptions.HTTPNotFound),
+        ({"tags": ["third"]}, "remove", exceptions.HTTPNotFound),
         ({"categories": ["Unknown"]}, "add", exceptions.HTTPBadRequest),
         ({"name": 81 * "n"}, "replace", exceptions.HTTPBadRequest),
         ({"is_public": True}, "replace", exceptions.HTTPForbidden),
@@ -492,9 +680,9 @@ def command(
 ) -> Iterator[Callable[..., str]]:
     """Run a command of python-muranoclient, and return what it prints."""
 
-    def run(*arguments: object) -> str:
+    def run(*arguments: object, role: str = "member") -> str:
         place = ["--murano-url", murano_url, "--os-no-client-auth"]
-        token = ["--os-auth-token", f"user:{project}:member", "--murano-packages-service", "murano"]
+        token = ["--os-auth-token", f"user:{project}:{role}", "--murano-packages-service", "murano"]
         MuranoShell().main([*place, *token, *map(str, arguments)])
         return capsys.readouterr().out
 
@@ -530,13 +718,91 @@ def test_the_commands_for_a_package(
     assert "Databases" in command("category-list")
 
 
-def test_the_commands_of_openstack(murano: MuranoClient, tmp_path: pathlib.Path, name: str) -> None:
-    app = types.SimpleNamespace(client_manager=types.SimpleNamespace(application_catalog=murano))
+Run = Callable[..., Any]
 
-    def run(command: type[Any], *arguments: object) -> Any:
-        made = command(app, None)
+_TEMPLATE = """\
+heat_template_version: 2013-05-23
+description: A template
+parameters:
+  size: {type: number, default: 1}
+resources: {}
+"""
+
+
+def test_a_package_that_the_client_creates_is_imported(
+    command: Callable[..., str], murano: MuranoClient, tmp_path: pathlib.Path, name: str
+) -> None:
+    template, archive = tmp_path / "template.yaml", tmp_path / "package.zip"
+    template.write_text(_TEMPLATE)
+    described = ("--full-name", name, "--description", "Text", "--author", "Somebody")
+    command("package-create", "--template", template, "--output", archive, *described)
+    command("package-import", archive)
+
+    (package,) = murano.packages.filter(owned=True)
+    assert (package.fully_qualified_name, package.type) == (name, "Application")
+    assert murano.packages.download(package.id) == archive.read_bytes()
+
+
+def test_a_package_of_classes_that_the_client_creates_is_imported(
+    run: Run, murano: MuranoClient, tmp_path: pathlib.Path, name: str
+) -> None:
+    code = f"Namespaces: {{=: {name}}}\nName: Thing\n".encode()
+    classes = packages.write(tmp_path / "classes", {"Thing.yaml": code})
+    form, logo, archive = (tmp_path / file for file in ("ui.yaml", "logo.png", "package.zip"))
+    form.write_bytes(_FORM)
+    logo.write_bytes(_PNG)
+    described = ("--full-name", name, "--description", "Text", "--author", "Somebody")
+    described += ("--name", "A Thing", "--type", "Library", "--tags", "web")
+    files = ("--classes-dir", classes, "--ui", form, "--logo", logo, "--output", archive)
+    run(osc_package.CreatePackage, *files, *described)
+    run(osc_package.ImportPackage, archive)
+
+    (package,) = murano.packages.filter(owned=True)
+    assert package.class_definitions == [f"{name}.Thing"]
+    assert murano.packages.get_ui(package.id) == yaml.safe_load(_FORM)
+    assert murano.packages.get_logo(package.id) == _PNG
+
+
+def test_the_commands_for_a_category(
+    command: Callable[..., str], publish: Publish, glare: Client, name: str
+) -> None:
+    assert name in command("category-create", name, role="admin")
+    (row,) = [line for line in command("category-list").splitlines() if name in line]
+    category = row.split("|")[1].strip()
+    reference = publish(Name="Shop")
+    glare.set(reference, "categories", [name])
+    assert "Shop" in command("category-show", category)
+    glare.set(reference, "categories", [])
+    command("category-delete", category, role="admin")
+    assert name not in command("category-list")
+
+
+@pytest.fixture
+def run(murano_of: MuranoOf, project: str) -> Run:
+    """Run a command of python-muranoclient for ``openstack``."""
+
+    def one(command: type[Any], *arguments: object, role: str = "member") -> Any:
+        clients = types.SimpleNamespace(application_catalog=murano_of(project, role))
+        made = command(types.SimpleNamespace(client_manager=clients), None)
         return made.take_action(made.get_parser("openstack").parse_args(list(map(str, arguments))))
 
+    return one
+
+
+def test_the_commands_of_openstack_for_categories_and_bundles(
+    run: Run, murano: MuranoClient, tmp_path: pathlib.Path, name: str
+) -> None:
+    _, ((category, _),) = run(osc_category.CreateCategory, name, role="admin")
+    assert name in run(osc_category.ShowCategory, category)[1]
+    run(osc_category.DeleteCategory, category, role="admin")
+    (tmp_path / f"{name}.zip").write_bytes(_archive(name))
+    bundle = tmp_path / "test.bundle"
+    bundle.write_text(json.dumps({"Packages": [{"Name": name}]}))
+    run(osc_package.ImportBundle, bundle)
+    assert _names(murano) == [("package", "1.0.0")]
+
+
+def test_the_commands_of_openstack(run: Run, tmp_path: pathlib.Path, name: str) -> None:
     archive = tmp_path / "package.zip"
     archive.write_bytes(_archive(name, "1.2.0"))
     _, imported = run(osc_package.ImportPackage, archive)
@@ -570,6 +836,60 @@ def test_the_commands_for_a_bundle(
     assert command("bundle-import", bundle, "--exists-action", "s").count("Skipping") == 2
     archives = [f"{tmp_path}/{name}.{each}.zip" for each in ("db", "app")]
     assert command("package-import", *archives, "--exists-action", "s").count("Skipping") == 2
+
+
+@pytest.fixture
+def repository(tmp_path: pathlib.Path, name: str) -> Iterator[str]:
+    """A site with a bundle of a package, and with the package that it requires; yields its URL."""
+    folder = tmp_path / "site"
+    packages.write(
+        folder,
+        {
+            # The client looks for NAME.RANGE.zip, and for NAME.zip if there is no range.
+            f"apps/{name}.db.zip": _archive(f"{name}.db", "0.1.0"),
+            f"apps/{name}.app.zip": _archive(f"{name}.app", Require={f"{name}.db": None}),
+            "bundles/shop.bundle": json.dumps({"Packages": [{"Name": f"{name}.app"}]}).encode(),
+        },
+    )
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        serving.join()
+
+
+def _saved(folder: pathlib.Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_commands_for_a_repository(
+    command: Callable[..., str],
+    repository: str,
+    murano: MuranoClient,
+    tmp_path: pathlib.Path,
+    name: str,
+) -> None:
+    of_repository = functools.partial(command, "--murano-repo-url", repository)
+    archives = {f"{name}.app.zip", f"{name}.db.zip"}
+    bundle, package = tmp_path / "bundle", tmp_path / "package"
+    of_repository("bundle-save", "shop", "--path", bundle)
+    of_repository("package-save", f"{name}.app", "--path", package)
+    assert (_saved(bundle), _saved(package)) == (archives | {"shop.bundle"}, archives)
+
+    # What was saved can be imported without the repository.
+    command("bundle-import", bundle / "shop.bundle")
+
+    assert _names(murano) == [("app", "1.0.0"), ("db", "0.1.0")]
+    for found in murano.packages.filter(owned=True):
+        saved = package / f"{found.fully_qualified_name}.zip"
+        assert murano.packages.download(found.id) == saved.read_bytes()
+        murano.packages.delete(found.id)
+    # A required package is imported first.
+    of_repository("package-import", f"{name}.app")
+    assert _names(murano) == [("app", "1.0.0"), ("db", "0.1.0")]
+    assert of_repository("bundle-import", "shop", "--exists-action", "s").count("Skipping") == 2
 
 
 def test_calls_outside_the_catalogue_reach_murano(murano: MuranoClient) -> None:

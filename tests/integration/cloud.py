@@ -13,15 +13,16 @@ import re
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import requests
 from keystoneauth1 import adapter
 from keystoneauth1 import session as ksa_session
 
+from examples import demo
 from tests import packages, prerequisites, processes
-from tests.functional import databases, installation, keystone
+from tests.functional import databases, installation, keystone, murano_api
 from tests.integration import publish, services
 
 _LOADER_CONF = processes.ROOT / "loader" / "engine" / "etc" / "murano.conf"
@@ -60,6 +61,16 @@ www_authenticate_uri = {keystone}
 config_file = {paste}
 """
 
+# What the second murano-api has instead.
+_STOCK_CONF = """\
+[DEFAULT]
+bind_port = {port}
+
+[paste_deploy]
+config_file = {paste}
+"""
+_STOCK_PASTE = prerequisites.MURANO / "etc" / "murano" / "murano-paste.ini"
+
 
 @dataclasses.dataclass(frozen=True)
 class Project:
@@ -75,6 +86,8 @@ class Cloud:
 
     :param operator: an administrator's client of murano-api.
     :param packages_cache: the directory that all engines share.
+    :param stock_api: runs a second murano-api, without the filter of this project, and yields
+        its URL.
     """
 
     operator: adapter.Adapter
@@ -83,6 +96,7 @@ class Cloud:
     packages_cache: pathlib.Path
     engines: "Engines"
     identity: keystone.Keystone
+    stock_api: Callable[[], contextlib.AbstractContextManager[str]]
     _admin: adapter.Adapter
     _folder: pathlib.Path
 
@@ -178,11 +192,14 @@ class Environment:
     seconds, and would hand the result of one to another.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, environment_id: str | None = None) -> None:
+        """Create an environment, or take the one with an id."""
         self._murano = project.murano
         self._last_task = 0
-        created = self._murano.post("/v1/environments", json={"name": uuid.uuid4().hex})
-        self.id = str(created.json()["id"])
+        if environment_id is None:
+            created = self._murano.post("/v1/environments", json={"name": uuid.uuid4().hex})
+            environment_id = str(created.json()["id"])
+        self.id = environment_id
         self._path = f"/v1/environments/{self.id}"
 
     def configure(self) -> str:
@@ -275,7 +292,12 @@ class Environment:
         path = f"{self._path}/actions"
         task = self._begin("POST", f"{path}/{action}", json=arguments).json()["task_id"]
         self.wait()
-        return dict(self._murano.get(f"{path}/{task}").json())
+
+        def outcome() -> Any:
+            return self._murano.get(f"{path}/{task}").json()
+
+        # After a task that another user began in the same second, the wait may end early.
+        return dict(processes.wait_until(outcome, "the outcome of an action", _DEPLOYMENT_SECONDS))
 
     def act(self, application: str, method: str, **arguments: Any) -> Any:
         """Run an action of an application, and return its result."""
@@ -313,7 +335,7 @@ def running(folder: pathlib.Path) -> Iterator[Cloud]:
         port = processes.free_port()
         identity.add_service("murano", "application-catalog", f"http://127.0.0.1:{port}")
         admin = publish.client(identity.session())
-        publish.publish(admin, services.EXAMPLES.glob("*/*/"), public=True)
+        publish.publish(admin, demo.PACKAGES.glob("*/*/"), public=True)
         cache = folder / "packages-cache"
         transport_url = stack.enter_context(services.message_queue())
         murano_conf = folder / "murano.conf"
@@ -324,15 +346,23 @@ def running(folder: pathlib.Path) -> Iterator[Cloud]:
                 database=stack.enter_context(databases.mariadb(folder)),
                 keystone=identity.url,
                 middleware=identity.middleware,
-                paste=prerequisites.core_library().parent / "etc" / "murano" / "murano-paste.ini",
+                paste=murano_api.PASTE_FILE,
             )
         )
         loader_conf = folder / "loader.conf"
         loader_conf.write_text(_LOADER_CONF.read_text().replace(_CACHE, str(cache)))
 
-        def command(name: str) -> list[Any]:
-            files = (f"--config-file={conf}" for conf in (murano_conf, loader_conf))
+        def command(name: str, *more: pathlib.Path) -> list[Any]:
+            files = (f"--config-file={conf}" for conf in (murano_conf, loader_conf, *more))
             return [installation.BIN / name, *files]
+
+        @contextlib.contextmanager
+        def stock_api() -> Iterator[str]:
+            port = processes.free_port()
+            conf = folder / "stock.conf"
+            conf.write_text(_STOCK_CONF.format(port=port, paste=_STOCK_PASTE))
+            with processes.listening(command("murano-api", conf), port, folder / "stock-api.out"):
+                yield f"http://127.0.0.1:{port}"
 
         subprocess.run([*command("murano-db-manage"), "upgrade"], check=True)
         api = processes.listening(command("murano-api"), port, folder / "murano-api.out")
@@ -341,7 +371,8 @@ def running(folder: pathlib.Path) -> Iterator[Cloud]:
         engines.start()
         projects = (_project(identity.session(name)) for name in _PROJECTS)
         operator = _murano(identity.session())
-        yield Cloud(operator, *projects, cache, engines, identity, admin, folder / "published")
+        published = folder / "published"
+        yield Cloud(operator, *projects, cache, engines, identity, stock_api, admin, published)
 
 
 def _project(session: ksa_session.Session) -> Project:

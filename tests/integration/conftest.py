@@ -79,6 +79,7 @@ def conf(engine_conf: Any) -> Iterator[Any]:
         ("engine", ("packages_service", "packages_cache", "enable_packages_cache")),
         ("engine", ("load_packages_from", "class_configs")),
         ("murano_auth", ("www_authenticate_uri",)),
+        ("package_loader", ("max_subclasses",)),
     ):
         for option in options:
             engine_conf.clear_override(option, group)

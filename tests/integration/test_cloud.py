@@ -7,6 +7,7 @@ Every service is the real one: Keystone, RabbitMQ, MariaDB, Glare, ``murano-api`
 """
 
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -15,18 +16,21 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import requests
 import yaml
+from muranoclient.common import exceptions
+from muranoclient.v1.client import Client as MuranoClient
 
 from loader import CatalogError, NoSuchPackage
 from loader.catalogs.glare import GlareCatalog
 from loader.environments.environment_pins import EnvironmentPins
 from tests import packages, processes
 from tests.functional.openstack_command import OpenStack
-from tests.integration import cloud
+from tests.integration import cloud, publish
 
 # Seconds for a test with its fixtures: the first one starts all services.
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
@@ -517,6 +521,56 @@ def test_schemas_are_of_the_requested_methods_package_and_version(
     assert "package org.test.missing" in get_schemas(services, site, packageName="org.test.missing")
 
 
+def test_the_schema_of_an_object_lists_subclasses_on_request(
+    services: cloud.Cloud, site: str, name: str
+) -> None:
+    code = f"Name: {name}.sub.Shop\nExtends: {site}"
+    services.publish(f"{name}.sub", "1.0.0", {f"{name}.sub.Shop": code}, Require={name: "1"})
+    # Of another major version, which has no object of version 1 as its base.
+    code = f"Name: {name}.new.Shop\nExtends: {site}"
+    services.publish(f"{name}.new", "1.0.0", {f"{name}.new.Shop": code}, Require={name: "2"})
+
+    without = get_schemas(services, site, classVersion="1")
+    schemas = get_schemas(services, site, classVersion="1", subclasses="true")
+    listed = schemas[""]["properties"]["parent"]
+
+    assert listed.pop("subclasses") == [
+        {
+            "class": f"{name}.sub.Shop",
+            "extends": [site],
+            "packages": {f"{name}.sub": ["1.0.0"]},
+        }
+    ]
+    assert listed.pop("subclassesTruncated") is False
+    assert schemas == without
+    assert get_schemas(services, site, classVersion="1", subclasses="false") == without
+    mirror = get_schemas(services, f"{site}/mirror", classVersion="1", subclasses="true")
+    assert mirror == {"mirror": without["mirror"]}
+    for path, value, status in ((site, "maybe", 400), (f"{name}.Missing", "true", 404)):
+        answer = services.project.murano.get(
+            f"/v1/schemas/{path}", params={"subclasses": value}, raise_exc=False
+        )
+        assert answer.status_code == status, answer.text
+
+
+def test_schemas_are_printed_by_the_command(
+    services: cloud.Cloud, openstack: OpenStack, site: str, name: str
+) -> None:
+    def printed(*arguments: str) -> Any:
+        return openstack.ok("class", "schema", *arguments).json()
+
+    assert printed(site) == get_schemas(services, site)
+    assert printed(f"{site}@1") == get_schemas(services, site, classVersion="1")
+    mirror = printed(f"{site}@1", "--method", "mirror", "--package", name)
+    assert mirror == get_schemas(services, f"{site}/mirror", classVersion="1")
+    listed = printed(f"{site}@<2", "--subclasses")[""]["properties"]["parent"]
+    assert listed["subclasses"] == []
+    assert "is not a valid range" in openstack.run("class", "schema", f"{site}@newest").err
+    missing = openstack.run("class", "schema", f"{site}@7")
+    assert missing.code == 3
+    assert f"class {site} in the range 7 was not found by Murano" in missing.err
+
+
 def test_a_deployed_environment_keeps_its_versions_and_a_new_one_gets_the_newest(
     services: cloud.Cloud, name: str
 ) -> None:
@@ -552,22 +606,6 @@ def test_a_yanked_release_stays_where_it_is_deployed_and_gets_nowhere_else(
 
     assert [old.act(app, "status") for app in ("first", "second")] == ["1.1.0", "1.1.0"]
     assert new.act("first", "status") == "1.0.0"
-
-
-def test_an_object_without_a_version_gets_the_newest(services: cloud.Cloud, name: str) -> None:
-    publish_library(services, name, "1.0.0")
-    application_name = f"{name}.app"
-    publish_application(services, application_name, name, "*")
-    publish_library(services, name, "2.0.0")
-
-    environment = cloud.Environment(services.project).deploy(
-        application(f"{application_name}.Application", name="app")
-    )
-
-    assert environment.versions() == {
-        f"{application_name}.Application/1.0.0@{application_name}",
-        f"{name}.Library/2.0.0@{name}",
-    }
 
 
 @pytest.fixture(scope="module")
@@ -771,7 +809,8 @@ def test_a_pin_is_moved_with_the_objects_of_the_package(
     # An action is a task as well.
     assert pinned.environment.model()["?"]["_pins"] == {**expected, pinned.library: ["1.0.0"]}
 
-    pinned.pins.discard(pinned.pins.move({pinned.library: None}))
+    # Without a deployment of its session.
+    pinned.pins.move({pinned.library: None})
     pinned.environment.deploy()
     assert pinned.version() == "1.0.0"
 
@@ -910,26 +949,35 @@ def test_the_environment_of_a_killed_engine_stays_in_deploying_until_it_is_aband
     assert environment.status() == "deleted"
 
 
-def upload_to_murano(project: cloud.Project, name: str) -> str:
-    """Upload a package to Murano's own storage, and return its path."""
+def upload_to_murano(project: cloud.Project, url: str, name: str) -> str:
+    """Upload a package to Murano's own storage, and return its address."""
     files = {"file": ("package.zip", packages.package(name, "1.0.0"))}
-    answer = project.murano.post("/v1/catalog/packages", files=files)
-    return f"/v1/catalog/packages/{answer.json()['id']}"
+    answer = project.murano.post(f"{url}/v1/catalog/packages", files=files)
+    return f"{url}/v1/catalog/packages/{answer.json()['id']}"
+
+
+@pytest.fixture
+def stock_api(services: cloud.Cloud) -> Iterator[str]:
+    with services.stock_api() as url:
+        yield url
 
 
 def test_packages_are_migrated_to_the_projects_that_own_them(
-    services: cloud.Cloud, name: str, tmp_path: pathlib.Path
+    services: cloud.Cloud, stock_api: str, name: str, tmp_path: pathlib.Path
 ) -> None:
-    upload_to_murano(services.project, name)
-    public = upload_to_murano(services.project, f"{name}.public")
-    upload_to_murano(services.other_project, name)
+    upload_to_murano(services.project, stock_api, name)
+    public = upload_to_murano(services.project, stock_api, f"{name}.public")
+    upload_to_murano(services.other_project, stock_api, name)
     patch = [{"op": "replace", "path": "/is_public", "value": True}]
     headers = {"Content-Type": "application/murano-packages-json-patch"}
     services.operator.patch(public, data=json.dumps(patch), headers=headers)
     # The administrator gets no role in the other project.
     owner = services.identity.add_member("admin", "one")
     clouds = tmp_path / "clouds.yaml"
-    admin = {"auth": services.identity.credentials()}
+    admin = {
+        "auth": services.identity.credentials(),
+        "application_catalog_endpoint_override": stock_api,
+    }
     clouds.write_text(yaml.safe_dump({"clouds": {"admin": admin}}))
     arguments = ("murano", "migrate", "--all-projects", "-f", "json")
     finished = subprocess.run(
@@ -953,6 +1001,111 @@ def test_packages_are_migrated_to_the_projects_that_own_them(
         (name, owner, "private"),
         (f"{name}.public", owner, "public"),
     }
+
+
+_FORM = b"""\
+Version: 2.2
+Application:
+  ?:
+    type: {0}.Thing
+  name: $.settings.title
+Forms:
+  - settings:
+      fields:
+        - {name: title, type: string, label: Title}
+"""
+_PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
+
+
+MuranoOf = Callable[[str], MuranoClient]
+
+
+@pytest.fixture
+def murano_of(services: cloud.Cloud) -> MuranoOf:
+    """Murano's own clients, of the users of Keystone."""
+
+    def make(user: str) -> MuranoClient:
+        session = services.identity.session(user)
+        return MuranoClient(session=session, service_type="application-catalog")
+
+    return make
+
+
+def test_packages_are_managed_by_murano_s_own_client(
+    services: cloud.Cloud, murano_of: MuranoOf, name: str
+) -> None:
+    def own(murano: MuranoClient) -> list[tuple[str, str]]:
+        found = murano.packages.filter(owned=True, fqn=name)
+        return [(package.id, package.version) for package in found]
+
+    one, other, admin = map(murano_of, ("one", "other", "admin"))
+    files = packages.files(packages.manifest(name, "1.2.0", Description="Text"))
+    form = _FORM.replace(b"{0}", name.encode())
+    content = packages.zipped(files | {"UI/ui.yaml": form, "logo.png": _PNG})
+
+    created = one.packages.create({"categories": ["Web"]}, {"file": io.BytesIO(content)})
+    theirs = other.packages.create(
+        {}, {"file": io.BytesIO(packages.package(name, "3.0.0", Description="Text"))}
+    )
+
+    assert own(one) == [(created.id, "1.2.0")]
+    assert own(other) == [(theirs.id, "3.0.0")]
+    artifact = services.project.glare.get(f"{publish.ARTIFACTS}/{created.id}").json()
+    assert (artifact["owner"], artifact["status"]) == (created.owner_id, "active")
+    assert one.packages.get_ui(created.id) == yaml.safe_load(form)
+    assert one.packages.get_logo(created.id) == _PNG
+    assert one.packages.download(created.id) == content
+    assert "Web" in [category.name for category in one.categories.list()]
+    for use in (other.packages.get, other.packages.download, other.packages.delete):
+        with pytest.raises(exceptions.HTTPNotFound):
+            use(created.id)
+    # An administrator makes it public, as by murano-dashboard's button.
+    with pytest.raises(exceptions.HTTPForbidden):
+        one.packages.toggle_public(created.id)
+    admin.packages.toggle_public(created.id)
+    assert other.packages.get(created.id).is_public
+    found = other.packages.filter(fqn=name, catalog=True, version="*")
+    assert [package.id for package in found] == [theirs.id, created.id]
+    admin.packages.delete(created.id)
+    other.packages.delete(theirs.id)
+    assert own(one) == own(other) == []
+
+
+_PLAIN = """\
+Name: {0}.Application
+Extends: io.murano.Application
+Properties:
+  name:
+    Contract: $.string().notNull()
+Methods:
+  deploy:
+    Body: []
+"""
+
+
+def test_a_client_uses_the_schema_of_the_class_if_a_package_has_no_form(
+    services: cloud.Cloud, murano_of: MuranoOf, name: str
+) -> None:
+    services.publish(name, "1.0.0", {f"{name}.Application": _PLAIN.format(name)})
+    murano = murano_of("one")
+    (package,) = murano.packages.filter(fqn=name, catalog=True)
+    (class_name,) = package.class_definitions
+
+    with pytest.raises(exceptions.HTTPNotFound):
+        murano.packages.get_ui(package.id)
+    found = murano.schemas.get(class_name, class_version=package.version, package_name=name)
+    assert found.data[""]["properties"]["name"]["type"] == "string"
+    environment = cloud.Environment(services.project)
+    environment.deploy(application(class_name, package.version, name="a site"))
+
+    assert environment.versions() == {f"{class_name}/1.0.0@{name}"}
+
+
+def test_murano_s_api_refuses_an_invalid_token(services: cloud.Cloud) -> None:
+    url = services.project.murano.get_endpoint()
+    for headers in ({}, {"X-Auth-Token": "invalid"}):
+        answer = requests.get(f"{url}/v1/catalog/packages", headers=headers, timeout=60)
+        assert answer.status_code == 401
 
 
 @pytest.fixture
