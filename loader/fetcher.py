@@ -3,7 +3,6 @@
 """The fetcher, which downloads the archives of chosen releases into the cache."""
 
 import collections
-import concurrent.futures
 import dataclasses
 import functools
 import logging
@@ -11,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.wire import Release
-from loader import errors
+from loader import concurrency, errors
 from loader.cache.store import Cache
 from loader.catalogs.base import Catalog
 from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
@@ -19,7 +18,7 @@ from loader.resolution import Choice
 
 LOG = logging.getLogger(__name__)
 
-DEFAULT_WORKERS = 4
+DEFAULT_WORKERS = concurrency.WORKERS
 
 # Requests for smaller archives take longer than the archives: they are fetched in batches.
 _SMALL = 256 * 1024
@@ -84,8 +83,7 @@ class Fetcher:
             return
         for catalog, releases in _batches(missing):
             self._fetch_batch(catalog, releases)
-        with concurrent.futures.ThreadPoolExecutor(self._workers, "fetch") as pool:
-            list(pool.map(self._fetch, filter(self._is_missing, missing)))
+        list(concurrency.results(self._fetch, filter(self._is_missing, missing), self._workers))
 
     def source(self, choice: Choice) -> PackageSource:
         """Return the files of a release, whose archive is fetched for the first read.

@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from glare_murano import resolver, wire
 from glare_murano.wire import Query, Release
 from loader import errors, fs
-from loader.cache.store import RESOLVED, Cache
+from loader.cache.cache_directory import RESOLVED
+from loader.cache.store import Cache
 from loader.catalogs.base import Catalog, newest_first
 from loader.resolution import Choice, Resolution, as_catalogs, by_level, resolve
 

@@ -3,6 +3,7 @@
 """Settings of all tests, and a process of their own for the integration tests."""
 
 import pathlib
+import signal
 from collections.abc import Generator, Sequence
 
 import hypothesis
@@ -24,7 +25,10 @@ hypothesis.settings.load_profile("glare-murano")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to run the integration tests in one process with others."""
+    """Refuse to run the integration tests in one process with others, and let Ctrl-C work."""
+    # A shell starts a job in the background with SIGINT ignored, and all its processes with it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     named = _names_integration(config)
     if any(named) and not all(named):
         raise pytest.UsageError(

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shared package store on disk; ``store`` is its door."""
+"""The shared package cache on disk; ``store`` has its interface."""

@@ -21,25 +21,22 @@ takes ``staging DIGEST``, so no process replaces the package meanwhile.
 """
 
 import contextlib
-import errno
 import functools
 import hashlib
 import logging
 import math
 import os
 import pathlib
-import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Self, TypeVar
-
-import platformdirs
+from typing import NamedTuple, Self
 
 from glare_murano.package import Archive, InvalidPackage, Limits
 from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from loader import errors, fs
-from loader.cache import lru
+from loader.cache import cache_directory, lru
 from loader.cache.archives import ArchiveFiles
+from loader.cache.cache_directory import CacheDirectory
 from loader.cache.locks import DEFAULT_TIMEOUT, LockFile
 from loader.cache.pruning import DIGEST, KeptPackage, Pruner, use_lock
 from loader.cache.space import UsedSpace
@@ -49,16 +46,11 @@ from loader.counters import Counters
 
 LOG = logging.getLogger(__name__)
 
-_ARCHIVES, _RECORDS, _PACKAGES, _STAGING = "archives", "records", "packages", "staging"
-# Other modules write into these directories.
-RESOLVED, _CATALOGS = "resolved", "catalogs"
-
 # Beyond its limit, a cache frees an eighth of the limit in addition: listing all packages
 # takes long, and should be rare.
 _SPARE = 8
 
 _Kept = ArchiveFiles | UnpackedPackages
-_T = TypeVar("_T")
 
 
 class StoredArchive(NamedTuple):
@@ -123,35 +115,30 @@ class Cache:
         """
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"the directory of a cache must be a path, not {folder!r}")
-        self.folder = pathlib.Path(folder).absolute()
+        self._directory = CacheDirectory(folder)
+        self.folder = self._directory.path
         self.counters = Counters()
         self.limits = limits
         self._max_size = max_size
         # The size beyond which packages are removed; negative until the cache was measured.
         self._due = -math.inf
         self._makes_room = True
-        self._closed = False
         self._used: set[str] = set()
         self._titles: dict[str, str] = {}
         self._unpacked_before: set[str] = set()
-        self._lock = self.folder / "lock"
-        with self._as_cache_error("make directories"):
-            for name in ("", _ARCHIVES, _RECORDS, _PACKAGES, _STAGING, RESOLVED, _CATALOGS):
-                path = self.folder / name
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _check_owner(path)
-            self._locks = LockFile(self._lock, lock_timeout)
-        self._staging = StagingDirectories(self.folder / _STAGING, self._locks)
-        self._archives = ArchiveFiles(self.folder / _ARCHIVES, self.folder / _RECORDS)
-        self._unpacked = UnpackedPackages(self.folder / _PACKAGES, self._staging)
-        self._used_space = UsedSpace(self.folder / "size", self._locks)
+        with self._directory.errors("make directories"):
+            self._locks = LockFile(self._directory.lock, lock_timeout)
+        self._staging = StagingDirectories(self._directory.staging, self._locks)
+        self._archives = ArchiveFiles(self._directory.archives, self._directory.records)
+        self._unpacked = UnpackedPackages(self._directory.packages, self._staging)
+        self._used_space = UsedSpace(self._directory.size, self._locks)
         self._pruner = Pruner(
             self._archives,
             self._unpacked,
             self._staging,
             self._locks,
             self._used_space,
-            self.folder / RESOLVED,
+            self._directory.resolved,
         )
 
     def __repr__(self) -> str:
@@ -164,7 +151,7 @@ class Cache:
 
         :raises CacheError: if the directory is not a cache, or cannot be used.
         """
-        if not (pathlib.Path(folder) / _ARCHIVES).is_dir():
+        if not cache_directory.is_cache(folder):
             raise errors.CacheError(
                 f"{folder} is not a package cache; name the directory of one, such as "
                 f"[engine] packages_cache of the engine"
@@ -173,11 +160,11 @@ class Cache:
 
     def close(self) -> None:
         """Release all packages, which pruning may remove from now on."""
-        self._closed = True
+        self._directory.close()
         self._locks.close()
 
     def __enter__(self) -> Self:
-        with self._as_cache_error("open packages"):
+        with self._directory.errors("open packages"):
             return self
 
     def __exit__(self, *_: object) -> None:
@@ -201,7 +188,7 @@ class Cache:
         _check_digest(digest)
         self._titles[digest] = title or digest
         path = self._archives.path(digest)
-        with self._as_cache_error(f"find package {digest}"):
+        with self._directory.errors(f"find package {digest}"):
             # Verifying removes a damaged archive, even if it is in use.
             if digest in self._used and self._archives.has(digest):
                 return path
@@ -226,7 +213,7 @@ class Cache:
         archive = self.archive(digest, fetch, title)
         if digest not in self._unpacked_before:
             with (
-                self._as_cache_error(f"unpack package {digest}"),
+                self._directory.errors(f"unpack package {digest}"),
                 self._lock_unless_intact(self._unpacked, digest) as is_new,
             ):
                 if is_new:
@@ -254,10 +241,10 @@ class Cache:
         :raises CacheError: if archives cannot be stored.
         """
         self._titles |= {digest: str(package) for digest, package in packages.items()}
-        with self._as_cache_error("find packages"):
+        with self._directory.errors("find packages"):
             missing = [digest for digest in packages if not self._share(digest)]
         while missing:
-            with self._entered("lock packages", self._lock_free(missing)) as free:
+            with self._directory.entered("lock packages", self._lock_free(missing)) as free:
                 wanted = [digest for digest in free if not self.has(digest)]
                 stored = self._store(wanted, fetch(wanted)) if wanted else []
             if stored:
@@ -267,12 +254,12 @@ class Cache:
             if missing:
                 is_stored = functools.partial(self.has, missing[0])
                 lock = self._exclusive(missing[0], is_stored)
-                with self._as_cache_error("wait for other processes"), lock:
+                with self._directory.errors("wait for other processes"), lock:
                     pass
 
     def has(self, digest: str) -> bool:
         """Return whether the archive of a package exists, intact or not."""
-        with self._as_cache_error("find packages"):
+        with self._directory.errors("find packages"):
             return bool(DIGEST.match(digest)) and self._archives.has(digest)
 
     def stored(self) -> list[StoredArchive]:
@@ -282,7 +269,7 @@ class Cache:
 
         :raises CacheError: if the cache cannot be read.
         """
-        with self._as_cache_error("list packages"):
+        with self._directory.errors("list packages"):
             return [
                 StoredArchive(
                     package.digest,
@@ -310,7 +297,7 @@ class Cache:
         for digest in digests:
             _check_digest(digest)
         damaged = {}
-        with self._as_cache_error("verify packages"):
+        with self._directory.errors("verify packages"):
             for digest in digests or sorted(self._pruner.digests()):
                 with self._exclusive(digest):
                     if problems := self._discard_damage(digest):
@@ -334,7 +321,7 @@ class Cache:
 
         :raises CacheError: if the cache cannot be read.
         """
-        with self._as_cache_error("measure packages"):
+        with self._directory.errors("measure packages"):
             return sum(package.size for package in self._pruner.packages() if package.is_complete)
 
     @contextlib.contextmanager
@@ -345,20 +332,20 @@ class Cache:
 
         :raises CacheError: if the directory cannot be made.
         """
-        with self._as_cache_error("make a directory"):
+        with self._directory.errors("make a directory"):
             self._staging.sweep()
-        with self._entered("make a directory", self._staging.new()) as path:
+        with self._directory.entered("make a directory", self._staging.new()) as path:
             yield path
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
         """Fetch a missing or damaged archive; return false if intact, or restored meanwhile."""
         lock = self._lock_unless_intact(self._archives, digest)
-        with self._entered(f"find package {digest}", lock) as is_needed:
+        with self._directory.entered(f"find package {digest}", lock) as is_needed:
             if is_needed:
                 action = f"store package {digest}"
-                with self._entered(action, self._staging.directory(digest)) as staging:
+                with self._directory.entered(action, self._staging.directory(digest)) as staging:
                     self._write(digest, fetch(), staging / digest)
-                    with self._as_cache_error(action):
+                    with self._directory.errors(action):
                         self._archives.place([staging / digest])
         return is_needed
 
@@ -382,7 +369,7 @@ class Cache:
             return
         is_restored = functools.partial(kept.is_untouched, digest)
         with self._exclusive(digest, is_restored) as locked:
-            self._refresh_directories()
+            self._directory.refresh()
             problems = kept.damage(digest) if locked else []
             self._log_damage(digest, problems)
             yield problems != []
@@ -393,7 +380,7 @@ class Cache:
         found = hashlib.sha256()
         size = 0
         with contextlib.ExitStack() as stack:
-            with self._as_cache_error(action):
+            with self._directory.errors(action):
                 # Unbuffered: closing a buffered file would repeat a failed write.
                 stream = stack.enter_context(
                     open(path, "wb", buffering=0, opener=fs.private_opener)
@@ -403,7 +390,7 @@ class Cache:
                 check_size(size, self.limits)
                 found.update(chunk)
                 rest = memoryview(chunk)
-                with self._as_cache_error(action):
+                with self._directory.errors(action):
                     while rest:
                         rest = rest[stream.write(rest) :]
         if found.hexdigest() != digest:
@@ -411,14 +398,14 @@ class Cache:
                 f"an archive with SHA-256 {digest} was expected, but one with "
                 f"{found.hexdigest()} arrived; it was discarded"
             )
-        with self._as_cache_error(action), Archive.open(path, self.limits) as archive:
+        with self._directory.errors(action), Archive.open(path, self.limits) as archive:
             archive.verify()
 
     def _mark_used(self, digest: str) -> None:
         self._used.add(digest)
         # A cache that is not writable is not pruned either.
         with contextlib.suppress(OSError):
-            lru.mark_used(self._archives.record(digest), self._lock)
+            lru.mark_used(self._archives.record(digest), self._directory.lock)
 
     def _share(self, digest: str) -> bool:
         """Take the shared lock of an archive, and return whether the archive exists."""
@@ -431,13 +418,13 @@ class Cache:
         """Lock the packages not being stored by another process, and return their digests."""
         names = {lock_name(digest): digest for digest in digests}
         with self._locks.try_exclusive(names) as locked:
-            self._refresh_directories()
+            self._directory.refresh()
             yield [digest for name, digest in names.items() if name in locked]
 
     def _store(self, wanted: Collection[str], arriving: Iterable[tuple[str, bytes]]) -> list[str]:
         """Store the arriving archives, except invalid ones, and return their digests."""
         made: list[str] = []
-        with self._entered("store packages", self._staging.new()) as staging:
+        with self._directory.entered("store packages", self._staging.new()) as staging:
             for digest, archive in arriving:
                 if digest in wanted and digest not in made:
                     try:
@@ -447,7 +434,7 @@ class Cache:
                         LOG.info("Package %s was not stored: %s", digest, error)
                 # Writing to the disk blocks all green threads; here they can run.
                 time.sleep(0)
-            with self._as_cache_error("store packages"):
+            with self._directory.errors("store packages"):
                 self._archives.place([staging / digest for digest in made])
         for digest in made:
             self._mark_used(digest)
@@ -458,7 +445,7 @@ class Cache:
         if not self._makes_room:
             return
         try:
-            with self._as_cache_error("count packages"):
+            with self._directory.errors("count packages"):
                 self._staging.sweep()
                 size = self._used_space.add(sum(map(kept.size, digests)))
             if self._max_size is not None and size > self._due:
@@ -475,7 +462,7 @@ class Cache:
 
         :returns: the removed packages, and the remaining size.
         """
-        with self._as_cache_error("remove packages"):
+        with self._directory.errors("remove packages"):
             removed, left = self._pruner.prune(limit, goal)
         if removed:
             freed = sum(package.size for package in removed)
@@ -507,32 +494,6 @@ class Cache:
                 "; ".join(problems),
             )
 
-    def _refresh_directories(self) -> None:
-        # Opening a directory has an NFS client request changes from the server.
-        for name in (_ARCHIVES, _PACKAGES):
-            os.close(os.open(self.folder / name, os.O_RDONLY))
-
-    @contextlib.contextmanager
-    def _as_cache_error(self, action: str) -> Iterator[None]:
-        """Raise CacheError in place of OSError, and if the cache is closed."""
-        if self._closed:
-            raise errors.CacheError(f"cannot {action}: the cache {self.folder} is closed")
-        try:
-            yield
-        except OSError as error:
-            space = _free_space(self.folder) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-            raise errors.CacheError(
-                f"cannot {action} in the cache {self.folder}: {error}{space}"
-            ) from error
-
-    @contextlib.contextmanager
-    def _entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context, with ``_as_cache_error`` around entering only."""
-        with contextlib.ExitStack() as stack:
-            with self._as_cache_error(action):
-                entered = stack.enter_context(context)
-            yield entered
-
 
 class TemporaryCache(Cache):
     """A private cache in a staging directory of another cache; ``close`` removes it."""
@@ -554,33 +515,6 @@ class TemporaryCache(Cache):
         self._outer.close()
 
 
-def user_directory() -> pathlib.Path:
-    """Return the directory of the user's own cache, which a loader uses by default."""
-    return platformdirs.user_cache_path("glare-murano")
-
-
 def _check_digest(digest: str) -> None:
     if not DIGEST.match(digest):
         raise errors.DigestMismatch(f"{digest!r} is not a valid SHA-256 digest")
-
-
-def _free_space(folder: pathlib.Path) -> str:
-    """Describe the free space of a directory's file system."""
-    space = os.statvfs(folder)
-    mount = next(path for path in (folder, *folder.parents) if path.is_mount())
-    return (
-        f"; on {mount}, {space.f_bavail * space.f_frsize} bytes and {space.f_favail} files are free"
-    )
-
-
-def _check_owner(path: pathlib.Path) -> None:
-    found = path.stat()
-    if found.st_uid not in (os.geteuid(), 0):
-        problem = f"it belongs to the user id {found.st_uid}, not {os.geteuid()}; run as its user"
-    elif found.st_mode & stat.S_IWOTH:
-        problem = "other users can write to it; remove their permissions"
-    else:
-        return
-    raise errors.CacheError(
-        f"cannot use {path} as a cache directory: {problem}, or use another directory"
-    )

@@ -44,6 +44,7 @@ from loader.references import AmbiguousReference, PackageReference
 from loader.repository import package_service
 from loader.repository.client import Repository
 from loader.repository.package_service import PackageService, UnknownService
+from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 
 # The names of the columns, and the rows; the names of properties, and their values.
@@ -104,7 +105,8 @@ class Command(command.Command):
                 # A locale without UTF-8, or a path that is not UTF-8.
                 stream.reconfigure(errors="backslashreplace")
         try:
-            return super().run(parsed_args)
+            with _stopped_by_ctrl_c():
+                return super().run(parsed_args)
         except tuple(_EXIT_CODES) as error:
             LOG.debug("%s", error, exc_info=True)
             self.note(str(error))
@@ -239,7 +241,9 @@ class Command(command.Command):
         """
         kind = self.cloud.config["auth_type"]
         if all(option.dest != "project_id" for option in get_plugin_options(kind)):
-            raise errors.CatalogError(f"credentials of the type {kind} cannot choose a project")
+            raise errors.CatalogError(
+                f"credentials of the type {kind} cannot choose a project; use those of a user"
+            )
         return Connection(config=self.cloud).connect_as(project_id=project_id).config
 
 
@@ -275,6 +279,17 @@ class ShowOne(Command, show.ShowOne):
     ) -> int:
         values = output.printable(data, parsed_args.formatter)
         return super().produce_output(parsed_args, column_names, values)
+
+
+@contextlib.contextmanager
+def _stopped_by_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt if an error of a cleanup has taken its place."""
+    try:
+        yield
+    except Exception as error:
+        if any(isinstance(cause, KeyboardInterrupt) for cause in failures.causes(error)):
+            raise KeyboardInterrupt from error
+        raise
 
 
 class _HelpFormatter(SmartHelpFormatter):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from loader import errors
-from loader.cache import cached_packages, store
+from loader.cache import cache_directory, cached_packages
 from loader.cache.cached_packages import CachedPackage
 from loader.cache.store import Cache
 from loader.commands import base, output, parsing
@@ -52,7 +52,7 @@ class ListCache(base.Lister):
 
 
 class ShowCached(base.ShowOne):
-    """Show a package in a cache: the newest one in a range, or the one with a digest.
+    """Show a package in a cache: the newest version in a range, or the archive with a digest.
 
     For example::
 
@@ -102,8 +102,8 @@ class PruneCache(base.Lister):
             required=True,
             type=_size,
             metavar="<size>",
-            help="The size that the packages may have together, in bytes, or with the unit K, M, "
-            "G or T (powers of 1024); 0 removes all packages.",
+            help="The largest size of all packages together, in bytes, or with the unit K, M, G or "
+            "T (powers of 1024); 0 removes all packages.",
         )
         _add_directory(parser)
         return parser
@@ -143,7 +143,7 @@ class VerifyCache(base.Lister):
             nargs="?",
             type=_digest_or_reference,
             metavar="<package>",
-            help=f"{_PACKAGE_HELP} All packages without one.",
+            help=f"{_PACKAGE_HELP} By default, all packages.",
         )
         _add_directory(parser)
         return parser
@@ -174,7 +174,7 @@ def _add_directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--directory",
         type=parsing.path,
-        default=store.user_directory(),
+        default=cache_directory.of_user(),
         metavar="<path>",
         help="The directory of the cache, such as [engine] packages_cache of an engine; by "
         "default the user's own cache.",

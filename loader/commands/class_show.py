@@ -69,26 +69,42 @@ class ShowSchema(base.Command):
 
     For example::
 
-        $ openstack murano class schema org.example.db.Database --version 1
+        $ openstack murano class schema org.example.db.Database@1
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="<class>", help="Fully qualified name of the class.")
-        parser.add_argument("--version", metavar="<range>", help="Range of the package's version.")
+        parser.add_argument(
+            "name",
+            type=parsing.class_and_range,
+            metavar="<class>",
+            help="Fully qualified name of the class, with @RANGE for a range of the package.",
+        )
         parser.add_argument("--package", metavar="<name>", help="Name of the package.")
         parser.add_argument(
             "--method",
             action="append",
             default=[],
             metavar="<name>",
-            help="Only the schema of this model builder (repeat for several).",
+            help="Only the schema of this model builder or action (repeat for several).",
+        )
+        parser.add_argument(
+            "--subclasses",
+            action="store_true",
+            help="List the subclasses of the class of each object.",
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        arguments = (parsed_args.method, parsed_args.version, parsed_args.package)
-        schema = class_schemas.class_schema(self.murano, parsed_args.name, *arguments)
+        name, spec = parsed_args.name
+        schema = class_schemas.class_schema(
+            self.murano,
+            name,
+            parsed_args.method,
+            spec.text if spec else None,
+            parsed_args.package,
+            parsed_args.subclasses,
+        )
         self.app.stdout.write(json.dumps(schema, indent=2) + "\n")
 
 

@@ -85,7 +85,7 @@ class UpdateLock(base.Lister):
             "names",
             nargs="*",
             metavar="<name>",
-            help="Name of a locked package; all packages without one.",
+            help="Name of a locked package; by default, all packages.",
         )
         _add_file(parser)
         parser.add_argument(

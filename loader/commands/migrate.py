@@ -19,8 +19,8 @@ class MigratePackages(base.Lister):
     packages of your project and public packages are migrated. Packages of other projects need a
     role in these projects, and public packages the rights of an administrator.
 
-    Refused packages do not stop the others. The exit code is then 1. Run the command again:
-    it migrates only what is missing. For example::
+    The other packages are migrated even if some are refused; the exit code is then 1. Run the
+    command again: it migrates only what is missing. For example::
 
         $ openstack murano migrate --all-projects --dry-run
     """

@@ -12,7 +12,8 @@ class BuildPackage(base.ShowOne):
     """Build the ZIP file of a package.
 
     The same files give the same ZIP file with the same SHA-256, on every host and at any time.
-    The package is checked by the rules of an upload first. No cloud is needed. For example::
+    The package is checked by the rules of an upload first. Problems of its form are warnings, since
+    a server can be set up to accept the form. No cloud is needed. For example::
 
         $ openstack murano package build org.example.wiki/1.1.0
     """
@@ -32,7 +33,7 @@ class BuildPackage(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         built = building.build(parsed_args.path, parsed_args.file)
-        for warning in built.contents.manifest.warnings:
+        for warning in built.contents.warnings:
             self.note(f"{built.place}: {warning}")
         shown = {
             "name": built.fqn,

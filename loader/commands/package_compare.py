@@ -11,11 +11,11 @@ from loader.compatibility import compare
 
 
 class ComparePackages(base.Lister):
-    """Show which part of the version the changes of a package need, and why.
+    """Compare two versions of a package: show which part of the version the changes need, and why.
 
-    Each is a package of the repository, or a directory or ZIP file, whose path has a slash. Each
-    change is shown with the file and the line, in the old version if something was removed. The
-    last line says which version is enough. For example::
+    Each version is a package of the cloud, or a directory or ZIP file, whose path has a slash.
+    Each change is shown with the file and the line, in the old version if something was removed.
+    The last line says which version is enough. For example::
 
         $ openstack murano package compare org.example.db@1.2.0 ./org.example.db
     """
@@ -51,9 +51,10 @@ class ComparePackages(base.Lister):
                     read_manifest(archive)
             comparison = compare(before, after, requirements)
         for each in comparison.unseen:
-            self.note(f"not read: {each}")
-        self.note(f"{comparison.full_name}: {comparison.verdict}")
-        if parsed_args.check and not comparison.verdict.is_enough:
+            self.note(f"not read: {each}; name a directory with it by --path")
+        verdict = comparison.verdict
+        self.note(f"{comparison.full_name}: {verdict}")
+        if parsed_args.check and not verdict.is_enough and not verdict.is_unversioned:
             self._code = base.REFUSED
         rows = [
             (

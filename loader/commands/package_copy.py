@@ -21,8 +21,8 @@ _DONE = package_publish.DONE | {State.MISSING: "copied"}
 class CopyPackages(base.Lister):
     """Copy packages to another cloud of clouds.yaml or another service, all of them or none.
 
-    A name or a range is its newest version. A yanked version is copied only by its exact
-    version or its id, and is yanked there as well. Archives stay the same, byte by byte;
+    For a name or a range, the newest version is copied. A yanked version is copied only by its
+    exact version or its id, and is yanked there as well. Archives stay the same, byte by byte;
     display name, description, tags, categories and keywords are copied.
 
     If the command fails or is stopped, run it again: it copies only what is missing. For
@@ -45,7 +45,7 @@ class CopyPackages(base.Lister):
         parser.add_argument(
             "--to-catalog",
             choices=package_service.SERVICES,
-            help="The service there that keeps the packages; by default, the only one.",
+            help="The service in that cloud; by default, the only one for packages.",
         )
         parser.add_argument(
             "--public",

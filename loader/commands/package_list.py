@@ -12,22 +12,22 @@ from loader.repository import dependents
 from loader.repository.package_search import Search
 from loader.repository.stored_package import StoredPackage
 
-# Option -> filter of Glare's API, and the option's help.
+# Option -> field of a package, and the option's help.
 _FILTERS = {
     "class": ("class_definitions", "that define this class"),
     "requirement": ("requirements", "that require this package"),
     "tag": ("tags", "with this tag"),
     "category": ("categories", "of this category"),
     "keyword": ("keywords", "with this keyword"),
-    "type": ("type", "that are an Application, or a Library"),
+    "type": ("type", "of this type: Application or Library"),
     "owner": ("owner", "of this project"),
-    "status": ("status", "that are drafted, active or deactivated"),
+    "status": ("status", "with this status: drafted, active or deactivated"),
 }
 _SORT_KEYS = ("name", "version", "created_at", "updated_at", "owner", "status", "visibility")
 
 
 class ListPackages(base.Lister):
-    """List packages, of each the newest version that matches.
+    """List packages, each in the newest version that matches.
 
     Without --status, only packages that can be loaded are listed: active ones that were not
     yanked. For example::

@@ -95,8 +95,8 @@ class PublishPackages(base.Lister):
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="Check all that can be checked without an upload. The server checks your rights, "
-            "when it publishes, or now if all packages are uploaded already.",
+            help="Check all that can be checked without an upload. The service checks your rights "
+            "only if all packages are uploaded already.",
         )
         return parser
 
@@ -113,7 +113,7 @@ class PublishPackages(base.Lister):
         paths = _paths(arguments.paths, folder)
         packages = local_packages.read_all(paths, folder, arguments.as_version)
         for package in packages:
-            for warning in package.contents.manifest.warnings:
+            for warning in package.contents.warnings:
                 self.note(f"{package.place}: {warning}")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []

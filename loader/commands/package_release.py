@@ -11,6 +11,7 @@ from typing import Any
 from osc_lib.cli import format_columns
 
 from loader.authoring import releasing
+from loader.catalogs.directory import DEV
 from loader.commands import base, parsing
 from loader.commands.package_publish import PublishPackages
 
@@ -20,8 +21,8 @@ class ReleasePackage(base.ShowOne):
 
     The tree has a directory for each released version beside "dev". The new version is the
     smallest that is enough for the changes since the newest one. Its directory gets the files of
-    "dev", with Version set. Requirements without a range get that of the newest release, if the
-    tree of the required package is beside this one. For example::
+    "dev", with Version set. A requirement without a range gets the range of the newest release of
+    the required package, if the tree of that package is beside this one. For example::
 
         $ openstack murano package release packages/org.example.db --dry-run
         $ openstack murano package release packages/org.example.db --publish
@@ -39,7 +40,7 @@ class ReleasePackage(base.ShowOne):
             "--as-version",
             type=parsing.version,
             metavar="<version>",
-            help="The version of the release, if another one is wanted.",
+            help="The version of the release, in place of the smallest that is enough.",
         )
         parser.add_argument(
             "--force",
@@ -60,7 +61,7 @@ class ReleasePackage(base.ShowOne):
             action="store_const",
             dest="visibility",
             const="--public",
-            help="Publish them for every project.",
+            help="The same as --publish, for every project.",
         )
         return parser
 
@@ -72,6 +73,8 @@ class ReleasePackage(base.ShowOne):
             release = releasing.prepare(
                 parsed_args.tree, pathlib.Path(folder), parsed_args.as_version, requirements
             )
+            for warning in release.warnings:
+                self.note(f"{parsed_args.tree / DEV}: {warning}")
             if release.comparison is not None:
                 for change in release.comparison.changes:
                     self.note(f"{change.part}: {change}")

@@ -96,7 +96,7 @@ def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
 class YankPackage(_ChangePackage):
     """Withdraw a version of a package, for example because it loses data.
 
-    It is not chosen for a range any more. Pins, lock files and ranges of exactly this
+    The version is not chosen for a range any more. Pins, lock files and ranges of exactly this
     version still get it, so that deployed environments keep working. For example::
 
         $ openstack murano package yank org.example.db@1.2.0 --reason "loses data; use 1.2.1"
@@ -130,7 +130,7 @@ class UnyankPackage(_ChangePackage):
 
 
 class DeactivatePackage(_ChangePackage):
-    """Stop a version of a package: it can neither be loaded nor downloaded.
+    """Deactivate a version of a package: it can neither be loaded nor downloaded any more.
 
     By default only administrators may. For example::
 
@@ -157,8 +157,8 @@ class ReactivatePackage(_ChangePackage):
 class DeletePackages(base.Command):
     """Delete versions of packages, which cannot be undone.
 
-    A terminal shows who requires them, and asks. To withdraw a version that others use,
-    yank it instead. For example::
+    On a terminal, the packages that require them are listed before you confirm. To withdraw a
+    version that others use, yank it instead. For example::
 
         $ openstack murano package delete org.example.db@1.0.0
     """

@@ -50,7 +50,7 @@ class ShowTree(base.Lister):
             "--why",
             metavar="<name>",
             help="Show the packages that require this package, and the reasons against newer "
-            "versions.",
+            "versions, or against all versions of a missing package.",
         )
         return parser
 

@@ -8,9 +8,9 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from glare_murano.package import GlareMuranoError, Version, parse_version
-from glare_murano.package.manifest import check_required_name
-from loader.references import PackageReference
+from glare_murano.package import GlareMuranoError, Version, VersionSpec, parse_version
+from glare_murano.package.manifest import check_full_name, check_required_name
+from loader.references import PackageReference, split_range
 
 
 def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: Any) -> None:
@@ -44,7 +44,7 @@ def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str
 
     :param purpose: the beginning of its help.
     """
-    meaning = f"{purpose}NAME@RANGE or the id of a package, or the path of a directory or ZIP file."
+    meaning = f"{purpose}NAME@RANGE or the id of a package, or a path of a directory or ZIP file."
     metavar = f"<{name.lstrip('-')}>" if not purpose else "<package>"
     parser.add_argument(name, type=_package_or_path, metavar=metavar, help=meaning)
 
@@ -98,6 +98,13 @@ def reference(text: str) -> PackageReference:
 def version(text: str) -> Version:
     """Read a version, with the parser's own error."""
     return parse_version(text)
+
+
+@_as_argument_error()
+def class_and_range(text: str) -> tuple[str, VersionSpec | None]:
+    """Read ``CLASS`` or ``CLASS@RANGE``, with the parser's own error."""
+    name, spec = split_range(text)
+    return check_full_name(name), spec
 
 
 @_as_argument_error()

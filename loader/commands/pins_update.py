@@ -44,15 +44,15 @@ class ListPins(_EnvironmentCommand):
 class UpdatePins(_EnvironmentCommand):
     """Move an environment to other versions of packages, and deploy it.
 
-    The changes are shown first; a terminal asks before they are deployed. The preview finds
-    packages in Glare. For example::
+    The changes are shown first, and you confirm them on a terminal before the deployment. The
+    preview finds packages in Glare or Glance alone. For example::
 
         $ openstack murano environment pins update production --dry-run
         $ openstack murano environment pins update production org.example.db --wait
         $ openstack murano environment pins update production org.example.db@1.2.0
     """
 
-    # Said after the table, in every format.
+    # ``finish`` reports it after the table, in every format.
     nothing = ""
 
     _pins: EnvironmentPins
@@ -66,8 +66,8 @@ class UpdatePins(_EnvironmentCommand):
             nargs="*",
             type=parsing.package_and_version,
             metavar="<package>",
-            help="NAME for the newest version in range, or NAME@VERSION for this version, "
-            "several of which are pinned side by side. Without packages, all pinned packages "
+            help="NAME for the newest version in range, or NAME@VERSION for this version; several "
+            "versions of a package are pinned side by side. Without packages, all pinned packages "
             "get the newest version in range.",
         )
         extent = parser.add_mutually_exclusive_group()

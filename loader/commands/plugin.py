@@ -20,6 +20,6 @@ def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentPar
         # An empty string would replace the setting in clouds.yaml.
         default=os.environ.get("OS_MURANO_CATALOG") or None,
         help="The service that keeps the packages of Murano: glare or glance "
-        "(Env: OS_MURANO_CATALOG). By default, the only one of the cloud.",
+        "(Env: OS_MURANO_CATALOG). By default, the only one that the cloud has.",
     )
     return parser

@@ -52,12 +52,17 @@ def _bars(stream: TextIO) -> Iterator[Report]:
     tasks: dict[str, rich.progress.TaskID] = {}
     guard = threading.Lock()
     console = rich.console.Console(file=stream)
-    with rich.progress.Progress(*columns, console=console) as bars:
+    bars = rich.progress.Progress(*columns, console=console)
 
-        def report(name: str, count: int, total: int) -> None:
-            with guard:
-                if name not in tasks:
-                    tasks[name] = bars.add_task(output.escaped(name), total=total)
-            bars.update(tasks[name], completed=count)
+    def report(name: str, count: int, total: int) -> None:
+        with guard:
+            if name not in tasks:
+                tasks[name] = bars.add_task(output.escaped(name), total=total)
+        bars.update(tasks[name], completed=count)
 
+    # As a context, the bars would leave the cursor hidden if Ctrl-C comes while they begin.
+    try:
+        bars.start()
         yield report
+    finally:
+        bars.stop()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parse YAQL expressions of contracts, and write them in one form, with full class names.
+"""Parse YAQL expressions of contracts and forms, and write them in one form, with full class names.
 
 ``contracts`` decides on the meaning of an expression. The library yaql is imported with the
 first expression, since building its parser takes 0.2 seconds.
@@ -26,21 +26,22 @@ class YaqlMissing(GlareMuranoError, ImportError):
 
     def __init__(self) -> None:
         super().__init__(
-            "contracts cannot be compared without the library yaql; install glare-murano[cli]"
+            "expressions cannot be read without the library yaql; install glare-murano[cli]"
         )
 
 
 @functools.lru_cache(maxsize=1024)
-def parse(text: str) -> Any:
+def parse(text: str, of_form: bool = False) -> Any:
     """Parse an expression as the engine does.
 
+    :param of_form: whether to parse as Murano's dashboard does, without MuranoPL's operators.
     :returns: an object of ``yaql.language.expressions``.
     :raises ValueError: if the expression is not valid YAQL, nested too deep or too long.
     :raises YaqlMissing: if yaql is not installed.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(f"{len(text)} characters, at most {MAX_LENGTH} are compared")
-    parser = _parser()
+    parser = _parser(of_form)
     from yaql.language import exceptions
 
     try:
@@ -52,20 +53,35 @@ def parse(text: str) -> Any:
         raise ValueError("the expression is nested too deep") from error
 
 
+def is_form_expression(text: str) -> bool:
+    """Return whether Murano's dashboard reads a string of a form as an expression.
+
+    Too long strings are not judged, and may be expressions.
+
+    :raises YaqlMissing: if yaql is not installed.
+    """
+    try:
+        parse(text, of_form=True)
+    except ValueError:
+        return len(text) > MAX_LENGTH
+    return True
+
+
 @functools.cache
-def _parser() -> Callable[[str], Any]:
-    """Build a parser with the operators of MuranoPL: ``is``, ``ns:Name`` and ``:Name``."""
+def _parser(of_form: bool) -> Callable[[str], Any]:
+    """Build a parser, for classes with MuranoPL's operators ``is``, ``ns:Name`` and ``:Name``."""
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
     except ImportError as error:
         raise YaqlMissing from error
     factory = YaqlFactory()
-    left = OperatorType.BINARY_LEFT_ASSOCIATIVE
-    factory.insert_operator(">", True, "is", left, False)
-    factory.insert_operator(None, True, ":", left, True)
-    factory.insert_operator(":", True, ":", OperatorType.PREFIX_UNARY, False)
-    # The new group binds most, so it must stand apart from the operator "=>" before it.
-    factory.operators.insert(0, ())
+    if not of_form:
+        left = OperatorType.BINARY_LEFT_ASSOCIATIVE
+        factory.insert_operator(">", True, "is", left, False)
+        factory.insert_operator(None, True, ":", left, True)
+        factory.insert_operator(":", True, ":", OperatorType.PREFIX_UNARY, False)
+        # The new group binds most, so it must stand apart from the operator "=>" before it.
+        factory.operators.insert(0, ())
     parser: Callable[[str], Any] = factory.create()
     return parser
 

@@ -50,6 +50,12 @@ class Verdict:
         is_newer: bool = self.declared > self.old
         return is_newer and bool(_plain(self.declared) >= self.smallest)
 
+    @property
+    def is_unversioned(self) -> bool:
+        """True if the release has no version yet, as in a directory ``dev``."""
+        is_unversioned: bool = self.declared == UNVERSIONED
+        return is_unversioned
+
     def __str__(self) -> str:
         raised = raised_part(self.old, self.part)
         reason = f"after {self.old}, the changes need a new {raised} version"
@@ -57,6 +63,8 @@ class Verdict:
             reason += f" (below 1.0.0, the {raised} number stands for the {self.part} one)"
         if self.is_enough:
             return f"version {self.declared} is enough: {reason}, at least {self.smallest}"
+        if self.is_unversioned:
+            return f"the release of these changes needs {self.smallest} or newer: {reason}"
         return f"version {self.declared} is not enough: {reason}; use {self.smallest} or newer"
 
 

@@ -3,8 +3,8 @@
 """The pins of an environment in Murano, over its API: read, preview, move.
 
 A move is written into a session. It takes effect when the session is deployed; without a
-deployment, the session is discarded and nothing has changed. The rules are in
-``pin_moves``. Nothing is downloaded, and Murano is not imported.
+deployment, nothing changes. The rules are in ``pin_moves``. Nothing is downloaded, and
+Murano is not imported.
 """
 
 import contextlib
@@ -146,10 +146,6 @@ class EnvironmentPins:
                     f"{seconds:g} seconds, and goes on"
                 )
             time.sleep(_POLL_INTERVAL)
-
-    def discard(self, session: str) -> None:
-        """Delete a session with its moves; the environment stays as it was."""
-        self._request("DELETE", f"sessions/{session}")
 
     def _objects(self) -> dict[str, Any]:
         objects = self._request("GET", "model/")

@@ -67,7 +67,7 @@ class Lock:
 
         :param catalogs: one catalogue, or several in the order of preference.
         :param provided: FQN -> versions of extension plug-ins that the engine provides,
-            in addition to those in Glare's configuration.
+            in addition to those in the service's configuration.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if a range is not valid.
         :raises NoSuchPackage: if packages are missing; the message names all of them.

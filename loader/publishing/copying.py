@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Copy packages from one Glare to another, all of them or none.
+"""Copy packages from one service to another, all of them or none.
 
 Archives are copied byte by byte, so digests stay. After a failure the next attempt copies
 only what is missing.
@@ -11,11 +11,11 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from loader import errors
+from loader import concurrency, errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs.base import Catalog
-from loader.publishing import concurrency, publication, requirements, saving
+from loader.publishing import publication, requirements, saving
 from loader.publishing.publication import State, Step, UploadProgress
 from loader.references import PackageReference
 from loader.repository import stored_package
@@ -56,7 +56,7 @@ def choose(
 
     :param closure: whether to return all required packages as well.
     :raises NotFound: if a package or a required package is missing.
-    :raises CatalogError: if Glare does not answer.
+    :raises CatalogError: if the service does not answer.
     """
     ids: dict[str, str] = {}
     for reference in references:
@@ -90,7 +90,7 @@ def plan(
         requirement; with all such problems.
     :raises InvalidPackages: if the archives break rules.
     :raises DigestMismatch: if an archive has another digest than the source says.
-    :raises CatalogError: if a Glare does not answer.
+    :raises CatalogError: if a service does not answer.
     """
     same = _same(target, packages, visibility)
     waiting = [package for package in packages if package.id not in same]
@@ -123,7 +123,7 @@ def copy(
     """Upload the missing packages, publish them by one request, and copy yanks.
 
     :raises PublishError: with the problems of all packages.
-    :raises CatalogError: if Glare refuses; then no package is published, and drafts stay.
+    :raises CatalogError: if the service refuses; then no package is published, and drafts stay.
     """
     copies = list(copies)
     sources = {copy.source.key: copy.source for copy in copies}

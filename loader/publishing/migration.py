@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Migrate packages from a Murano API into Glare, with their owners and fields.
+"""Migrate packages from a Murano API into Glare or Glance, with their owners and fields.
 
-Glare makes the project of the token the owner of an artifact. Therefore a package is uploaded
+The service makes the project of the token the owner of a package. Therefore a package is uploaded
 within the scope of its project. Public packages are then published by the caller, who has to be
 an administrator. A refused package stops the packages that require it, and no others. The next
 attempt migrates only the missing packages.
@@ -23,12 +23,12 @@ from glare_murano.package import (
 )
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.resolver import PackageVersion
-from loader import errors
+from loader import concurrency, errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano
 from loader.catalogs.base import Catalog
-from loader.publishing import concurrency, ordering, publication, requirements
+from loader.publishing import ordering, publication, requirements
 from loader.publishing.publication import PublishError, State, Step
 from loader.repository import stored_package
 from loader.repository.client import Repository
@@ -66,7 +66,7 @@ class SourcePackage:
 
     @property
     def visibility(self) -> Visibility:
-        """Its visibility in Glare."""
+        """Its visibility in the service."""
         return "public" if self.is_public else "private"
 
     def __str__(self) -> str:
@@ -167,10 +167,10 @@ def read(
 def compare(
     entries: Iterable[Migration], repository: Repository, scope: Callable[[str], Repository]
 ) -> None:
-    """Compare packages with those in Glare, each within the scope of its project.
+    """Compare packages with those in the service, each within the scope of its project.
 
-    :param repository: Glare, by the rights of the caller.
-    :param scope: returns Glare by the caller's rights within a project, given by its id.
+    :param repository: the service, by the rights of the caller.
+    :param scope: returns the service by the caller's rights within a project, given by its id.
     :raises CatalogUnavailable: if a service does not answer.
     """
     ready = _ready(entries)
@@ -205,17 +205,17 @@ def compare(
 def check_requirements(
     entries: Iterable[Migration], repository: Repository, catalog: Catalog
 ) -> None:
-    """Refuse packages whose requirements neither the migration nor Glare satisfies.
+    """Refuse packages whose requirements neither the migration nor the service satisfies.
 
-    :param repository: Glare, by the rights of the caller.
-    :raises CatalogError: if Glare does not answer.
+    :param repository: the service, by the rights of the caller.
+    :raises CatalogError: if the service does not answer.
     """
     entries = list(entries)
     migrated: dict[str, list[Migration]] = {}
     for entry in entries:
         migrated.setdefault(entry.package.fqn, []).append(entry)
     names = {fqn for entry in _ready(entries) for fqn in _archive(entry).requirements}
-    stored = requirements.by_name(repository.named(names, stored_package.ACTIVE))
+    stored = stored_package.by_name(repository.named(names, stored_package.ACTIVE))
 
     def is_satisfied(entry: Migration, fqn: str, spec: VersionSpec) -> bool:
         source = entry.package
@@ -251,9 +251,9 @@ def migrate(
 
     Required packages are published first, and packages that require each other together.
 
-    :param repository: Glare, by the rights of the caller, who publishes public packages.
+    :param repository: the service, by the rights of the caller, who publishes public packages.
     :param report: called after each piece of an upload, from any thread.
-    :raises CatalogUnavailable: if Glare does not answer; drafts stay.
+    :raises CatalogUnavailable: if the service does not answer; drafts stay.
     """
     ready = _ready(entries)
     drafts: dict[str, StoredPackage] = {}
@@ -306,9 +306,10 @@ def _refuse_repeated(entries: Iterable[Migration]) -> None:
 
 
 def _package(item: Any) -> SourcePackage:
+    item = wire.mapping(item)
     fields = {
-        "display_name": item.get("name") if isinstance(item, dict) else None,
-        "description": item.get("description") if isinstance(item, dict) else None,
+        "display_name": item.get("name"),
+        "description": item.get("description"),
         "categories": wire.get(item, "categories", _strings),
         "tags": wire.get(item, "tags", _strings),
     }
@@ -327,7 +328,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
-    """Return Glare within the scope of a project, or why that is not possible."""
+    """Return the service within the scope of a project, or why that is not possible."""
     remedy = (
         f"give your user a role in the project {owner} (openstack role add), and run the command "
         f"again; or delete the package, if there is no such project any more"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Publish packages of this host in Glare, all of them or none.
+"""Publish packages of this host, all of them or none.
 
 Everything is checked first. Then the archives are uploaded as drafts, several at once, and
 one request publishes them, so that they may require each other. After a failure the drafts
@@ -20,16 +20,17 @@ from typing import IO, Any
 from glare_murano import fields as table
 from glare_murano import wire
 from glare_murano.package import Version
-from loader import errors
+from glare_murano.resolver import PackageVersion
+from loader import concurrency, errors
 from loader.authoring.local_packages import LocalPackage, same_files
-from loader.publishing import concurrency, ordering
+from loader.publishing import ordering
+from loader.repository import stored_package
 from loader.repository.client import EVERY, Repository
 from loader.repository.stored_package import Selection, StoredPackage, Visibility
 from loader.transport.failures import Conflict
 
 LOG = logging.getLogger(__name__)
 
-_Key = tuple[str, Version]
 _ACTIVE = "active"
 _DRAFTED = "drafted"
 # Fields that no package contradicts, so that a request less is needed.
@@ -88,19 +89,27 @@ def plan(
     """Compare packages with those in the repository; nothing is changed.
 
     :returns: a step for each package, required packages first.
-    :raises PublishError: if a version is published already with other files, or is
-        deactivated; with all such problems.
-    :raises CatalogError: if Glare does not answer.
+    :raises PublishError: if a version is published already with other files, is deactivated, or
+        cannot be created again; with all such problems.
+    :raises CatalogError: if the service does not answer.
     """
     stored = _stored(repository, packages)
     problems: list[str] = []
     steps = []
     for package in _required_first(packages):
-        found = stored.get((package.fqn, package.version), ())
+        found = stored.get(package.key, ())
         steps.append(_step(repository, package, found, visibility, problems))
+    problems += _lost(repository, steps)
     if problems:
         raise PublishError(problems)
     return steps
+
+
+def _lost(repository: Repository, steps: Iterable[Step]) -> list[str]:
+    """Return the problems of packages that cannot be created, since they existed before."""
+    missing = {step.package.key: step.package.place for step in steps if step.stored is None}
+    reasons = repository.lost(list(missing)) if missing else {}
+    return [f"{missing[key]}: {reason}" for key, reason in reasons.items()]
 
 
 def check_unpublished(steps: Iterable[Step]) -> None:
@@ -154,7 +163,7 @@ def upload_one(
     If another process uploads the same package, wait for it, and go on with its draft.
 
     :param progress: called after each piece.
-    :raises CatalogError: if Glare refuses the package.
+    :raises CatalogError: if the service refuses the package.
     """
     for wait in _WAITS:
         try:
@@ -169,7 +178,7 @@ def upload_one(
             )
             time.sleep(wait)
             package = step.package
-            found = _stored(repository, [package]).get((package.fqn, package.version), ())
+            found = _stored(repository, [package]).get(package.key, ())
             problems: list[str] = []
             # The publication makes an active package public, if it should be.
             step = _step(repository, package, found, "private", problems)
@@ -195,7 +204,11 @@ def _upload(
             stored = repository.upload(stored, io.BufferedReader(watched), package.size)
     # Glare refuses an archive that contradicts other fields which were set before.
     changed = {name: value for name, value in values.items() if stored.fields.get(name) != value}
-    return repository.change(stored, **changed) if changed else stored
+    uploaded = stored.digest
+    stored = repository.change(stored, **changed) if changed else stored
+    if stored.digest != uploaded:
+        raise PublishError([_replaced(repository, stored)])
+    return stored
 
 
 def publish(
@@ -206,10 +219,26 @@ def publish(
     A request carries 100 packages, and publishes all of them or none. Packages that require each
     other are in one request.
 
-    :raises CatalogError: if Glare refuses; earlier requests stay valid.
+    :raises CatalogError: if the service refuses; earlier requests stay valid.
+    :raises PublishError: if another process has replaced an archive before the publication.
     """
     for batch in _batches(packages):
         _publish(repository, batch, visibility)
+        digests = {package.id: package.digest for package in batch}
+        published = repository.named({package.fqn for package in batch})
+        if problems := [
+            _replaced(repository, package)
+            for package in published
+            if package.digest != digests.get(package.id, package.digest)
+        ]:
+            raise PublishError(problems)
+
+
+def _replaced(repository: Repository, package: StoredPackage) -> str:
+    return (
+        f"{repository.name} has {package} with other files (artifact {package.id}), which another "
+        f"process has uploaded at the same time; publish these files as another version"
+    )
 
 
 def _publish(
@@ -237,9 +266,7 @@ def _is_uploading(repository: Repository, packages: Collection[StoredPackage]) -
 
 def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]:
     """Yield the packages of each request, required packages first."""
-    named: dict[str, list[StoredPackage]] = {}
-    for package in packages:
-        named.setdefault(package.fqn, []).append(package)
+    named = stored_package.by_name(packages)
     required = {
         fqn: [name for p in found for name in p.fields.get("requirements") or () if name in named]
         for fqn, found in named.items()
@@ -258,30 +285,30 @@ def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]
 
 
 def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
-    """Let Glare check a publication, if everything is uploaded already; nothing is changed.
+    """Let the service check a publication, if everything is uploaded; nothing is changed.
 
-    Glare checks rights, and that required packages of others still exist.
+    The service checks rights, and that required packages of others still exist.
 
-    :raises CatalogError: if Glare would refuse the publication.
+    :raises CatalogError: if the service would refuse the publication.
     """
     waiting = [step for step in steps if step.state is not State.PUBLISHED]
     stored = [s.stored for s in waiting if s.stored is not None and s.state is not State.MISSING]
-    # Otherwise Glare would refuse the request only because packages are not uploaded yet.
+    # Otherwise the service would refuse the request only because packages are not uploaded yet.
     if 0 < len(stored) == len(waiting) <= wire.MAX_PUBLICATIONS:
         repository.publish(stored, visibility, is_dry_run=True)
 
 
 def _stored(
     repository: Repository, packages: Iterable[LocalPackage]
-) -> Mapping[_Key, Sequence[StoredPackage]]:
+) -> Mapping[PackageVersion, Sequence[StoredPackage]]:
     """Return the stored packages of each version, the project's own before others."""
     project = repository.project()
-    found: dict[_Key, list[StoredPackage]] = {}
+    found: dict[PackageVersion, list[StoredPackage]] = {}
     for stored in usable(repository, {package.fqn for package in packages}):
         # Of another project, only what every project can use takes the place of an own package.
         is_public = stored.visibility == "public" and stored.status != _DRAFTED
         if is_public or project in (None, stored.owner):
-            found.setdefault((stored.fqn, stored.version), []).append(stored)
+            found.setdefault(stored.key, []).append(stored)
     for same in found.values():
         same.sort(key=lambda stored: stored.owner != project)
     return found
@@ -292,7 +319,7 @@ def usable(
 ) -> Iterator[StoredPackage]:
     """Yield the packages of these names that the user's project can use.
 
-    :raises CatalogError: if Glare does not answer.
+    :raises CatalogError: if the service does not answer.
     """
     project = repository.project()
     for stored in repository.named(fqns, selection):
@@ -329,7 +356,7 @@ def _step(
             if found.visibility != "public" or visibility == "public":
                 problems.append(
                     f"{package.place}: {package} is published in {repository.name} with other "
-                    f"files (artifact {found.id}); a version never changes, so publish these "
+                    f"files ({found.id}); a version never changes, so publish these "
                     f"files as another version"
                 )
                 continue

@@ -47,7 +47,7 @@ def find(
     while waiting:
         wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
         fqns = {fqn for _, fqn, _ in wanted}
-        known = by_name(publication.usable(repository, fqns, stored_package.ACTIVE))
+        known = stored_package.by_name(publication.usable(repository, fqns, stored_package.ACTIVE))
         waiting = []
         for package, fqn, spec in wanted:
             stored = known.get(fqn, ())
@@ -75,14 +75,6 @@ def find(
     return found
 
 
-def by_name(packages: Iterable[StoredPackage]) -> Mapping[str, Sequence[StoredPackage]]:
-    """Return packages by their names."""
-    found: dict[str, list[StoredPackage]] = {}
-    for package in packages:
-        found.setdefault(package.fqn, []).append(package)
-    return found
-
-
 def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
     """Check whether an active package satisfies a requirement.
 
@@ -99,7 +91,7 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
 def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
     """Check whether the servers say that the engines provide a package.
 
-    :raises CatalogError: if Glare does not answer.
+    :raises CatalogError: if the service does not answer.
     """
     answer = catalog.resolve(wire.Query(((fqn, spec),)))
     return answer is not None and bool(answer.external)

@@ -17,6 +17,7 @@ def class_schema(
     methods: Sequence[str] = (),
     version: str | None = None,
     package: str | None = None,
+    lists_subclasses: bool = False,
 ) -> Any:
     """Return the schema of a class and its model builders.
 
@@ -24,12 +25,18 @@ def class_schema(
     :param methods: only these model builders; by default, the class and all of them.
     :param version: the range of the package's version; by default the newest.
     :param package: the name of the package, if several define the class.
+    :param lists_subclasses: whether the schemas of objects list the subclasses of their classes,
+        which needs the filter ``murano-packages``.
     :raises NotFound: if no package in the range defines the class.
     :raises CatalogError: if Murano's API does not answer.
     """
     parts = [class_name, ",".join(methods)] if methods else [class_name]
     path = "/v1/schemas/" + "/".join(urllib.parse.quote(part, safe=",") for part in parts)
-    given = {"classVersion": version, "packageName": package}
+    given = {
+        "classVersion": version,
+        "packageName": package,
+        "subclasses": "true" if lists_subclasses else None,
+    }
     query = urllib.parse.urlencode({key: value for key, value in given.items() if value})
     try:
         return murano.document("GET", f"{path}?{query}")

@@ -8,7 +8,8 @@ and ``glance_packages``.
 """
 
 import abc
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, ClassVar
 
 from keystoneauth1 import exceptions as ksa_exceptions
@@ -19,16 +20,22 @@ from glare_murano.package import Version, VersionSpec
 from glare_murano.package.errors import shown
 from glare_murano.resolver import PackageVersion
 from loader import errors
-from loader.counters import Counters
 from loader.references import AmbiguousReference, PackageReference
 from loader.repository.stored_package import ACTIVE, Selection, StoredPackage, Visibility
-from loader.transport import download, retries, sessions
+from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
 EVERY = Selection()
 # Packages in one page of a list.
 PAGE = 100
+# By their messages, a user knows what to do.
+_REFUSALS = (
+    ksa_exceptions.BadRequest,
+    ksa_exceptions.Forbidden,
+    ksa_exceptions.Conflict,
+    ksa_exceptions.RequestEntityTooLarge,
+)
 
 
 class Repository(abc.ABC):
@@ -74,10 +81,6 @@ class Repository(abc.ABC):
         self._client = ServiceAdapter(
             session,
             self.name,
-            Counters(),
-            retries.DEFAULT_ATTEMPTS,
-            sessions.DEFAULT_REQUEST_TIMEOUT,
-            download.DEFAULT_MIN_RATE,
             service_type=self.service_type,
             endpoint_override=endpoint,
             interface=interface,
@@ -202,6 +205,14 @@ class Repository(abc.ABC):
         package = self.get(reference.id)
         return package.fqn, VersionSpec.exactly(package.version)
 
+    def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
+        """Return why packages that the service does not have cannot be created.
+
+        :returns: package -> reason; nothing for packages that can be created.
+        :raises CatalogError: if the service does not answer.
+        """
+        return {}
+
     @abc.abstractmethod
     def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
         """Create a draft without an archive.
@@ -235,11 +246,10 @@ class Repository(abc.ABC):
         ids = [package.id for package in packages]
         body = {"ids": ids, "visibility": visibility, "dry_run": is_dry_run}
         try:
-            answer = self._client.document("POST", wire.PUBLICATIONS_PATH, "publish", json=body)
+            with explained():
+                answer = self._client.document("POST", wire.PUBLICATIONS_PATH, "publish", json=body)
         except NoSuchPath as error:
             raise self._without_filter() from error
-        except errors.CatalogError as error:
-            raise _with_lines(error) from error
         return wire.get(answer, "artifacts", wire.sequence)
 
     def yank(self, package: StoredPackage, reason: str) -> None:
@@ -249,7 +259,8 @@ class Repository(abc.ABC):
         """
         body = {"id": package.id, "reason": reason}
         try:
-            self._client.document("POST", wire.YANKS_PATH, f"yank {package}", json=body)
+            with explained(f"cannot {'yank' if reason else 'unyank'} {package}"):
+                self._client.document("POST", wire.YANKS_PATH, f"yank {package}", json=body)
         except NoSuchPath as error:
             raise self._without_filter() from error
 
@@ -285,8 +296,8 @@ class Repository(abc.ABC):
 
     def _without_filter(self) -> errors.CatalogError:
         return errors.CatalogError(
-            f"{self.name} lacks the filter of glare-murano; ask its operator to add it to the "
-            f"pipeline in {self.filter_place}"
+            f"{self.name} lacks the filter of glare-murano; its operator has to add the filter to "
+            f"the pipeline in {self.filter_place}"
         )
 
     def _no_file(self, package: StoredPackage, name: str) -> errors.NotFound:
@@ -304,9 +315,17 @@ def _next_class(answer: Mapping[str, Any]) -> Any:
     return wire.get(classes[-1], "class", wire.string) if "next" in answer and classes else None
 
 
-def _with_lines(error: errors.CatalogError) -> errors.CatalogError:
-    """Return a refusal with all lines of the service's message, and nothing else."""
-    refusal = error.__cause__
-    if not isinstance(refusal, ksa_exceptions.HttpError) or not refusal.message:
-        return error
-    return type(error)("\n".join(map(shown, refusal.message.splitlines())))
+@contextlib.contextmanager
+def explained(subject: str = "") -> Iterator[None]:
+    """Let the message of a refusal be the service's reason, with all its lines.
+
+    :param subject: what was refused, before the reason.
+    """
+    try:
+        yield
+    except errors.CatalogError as error:
+        reason = failures.message_of(error.__cause__)
+        if not reason or not isinstance(error.__cause__, _REFUSALS):
+            raise
+        lines = "\n".join(map(shown, reason.splitlines()))
+        raise type(error)(f"{subject}: {lines}" if subject else lines) from error

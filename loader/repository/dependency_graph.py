@@ -29,7 +29,8 @@ class Requirement:
         plug-in with ``in the engine`` behind it.
     :param range: the range of versions.
     :param required_by: the requiring package, as ``FQN version``; empty for a root.
-    :param passed_over: the newer versions that were not chosen, with the reasons.
+    :param passed_over: the newer versions that were not chosen, with the reasons; all versions of
+        a missing package.
     """
 
     fqn: str
@@ -61,7 +62,10 @@ def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
         for choice in resolved.chosen
         for demand in choice.demands
     ]
-    found += [_edge(missing.demand, MISSING) for missing in resolved.unsatisfied]
+    found += [
+        _edge(missing.demand, MISSING, resolution.explain_missing(missing))
+        for missing in resolved.unsatisfied
+    ]
     found += [_edge(e.demand, f"{e.version} {EXTERNAL}") for e in resolved.external]
     return sorted(found, key=lambda edge: (edge.required_by, edge.fqn, edge.version))
 
@@ -76,7 +80,7 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
     An edge leads from the required package to the requiring one.
 
-    :raises CatalogError: if Glare does not answer.
+    :raises CatalogError: if the service does not answer.
     """
     found = [Requirement(package.fqn, str(package.version), "", "")]
     waiting, seen = [package], {package.id}

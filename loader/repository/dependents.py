@@ -13,7 +13,7 @@ from loader.repository.stored_package import Selection, StoredPackage
 def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
     """Yield the active packages whose range upon a package contains its version.
 
-    :raises CatalogError: if Glare does not answer.
+    :raises CatalogError: if the service does not answer.
     """
     selection = Selection(values={"requirements": package.fqn, "status": "active"})
     for requirer in repository.packages(selection):
@@ -24,6 +24,6 @@ def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPacka
 def required_range(requirer: StoredPackage, fqn: str) -> VersionSpec:
     """Return the range of a requirement.
 
-    :raises Malformed: if Glare sends no valid range.
+    :raises Malformed: if the service sends no valid range.
     """
     return wire.get(requirer.fields, "requirements", wire.ranges_from_json)[fqn]

@@ -10,10 +10,9 @@ a deleted version cannot be published again.
 import fnmatch
 import hashlib
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
 from glare_murano import fields, images, wire
@@ -24,13 +23,14 @@ from glare_murano.package import (
     parse_version,
     read_contents,
 )
+from glare_murano.resolver import PackageVersion
 from loader import errors
 from loader.catalogs.glance import MAX_NAME, SEPARATOR, check_client, image_service
 from loader.catalogs.name_lists import name_lists
 from loader.repository import image_import
-from loader.repository.client import EVERY, Repository
+from loader.repository.client import EVERY, Repository, explained
 from loader.repository.stored_package import Selection, StoredPackage, newest
-from loader.transport.failures import NoSuchPath
+from loader.transport.failures import Conflict, NoSuchPath
 
 
 class GlanceRepository(Repository):
@@ -81,6 +81,28 @@ class GlanceRepository(Repository):
     def get(self, package_id: str) -> StoredPackage:
         return self._found(self._image(package_id))
 
+    def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
+        reasons = {}
+        for start in range(0, len(packages), wire.MAX_PUBLICATIONS):
+            share = packages[start : start + wire.MAX_PUBLICATIONS]
+            by_name = {(each.fqn, str(each.version)): each for each in share}
+            for item in self._deletions([{"name": n, "version": v} for n, v in by_name]):
+                names = (
+                    wire.get(item, "name", wire.string),
+                    wire.get(item, "version", wire.string),
+                )
+                if package := by_name.get(names):
+                    reasons[package] = self._lost(str(package))
+        return reasons
+
+    def _deletions(self, listed: Sequence[Mapping[str, str]]) -> list[Any]:
+        body = {"packages": listed}
+        try:
+            answer = self._client.document("POST", wire.DELETIONS_PATH, "deletions", json=body)
+        except NoSuchPath as error:
+            raise self._without_filter() from error
+        return wire.get(answer, "packages", wire.sequence)
+
     def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
         project = self.project()
         if project is None:
@@ -100,9 +122,7 @@ class GlanceRepository(Repository):
                 os_hidden=True,
                 **properties,
             )
-        except errors.CatalogError as error:
-            if not _is_conflict(error):
-                raise
+        except Conflict as error:
             return self._existing(package_id, f"{fqn} {version}", error)
         return self._found(created)
 
@@ -127,14 +147,17 @@ class GlanceRepository(Repository):
         if "status" in others:
             is_active = others.pop("status") == images.ACTIVE
             change = self._service.reactivate if is_active else self._service.deactivate
-            self._existing_one(change, package.id)
+            with explained(f"cannot {'reactivate' if is_active else 'deactivate'} {package}"):
+                self._existing_one(change, package.id)
         if others:
             properties = images.own_properties(**others)
-            self._existing_one(lambda id_: self._service.update(id_, properties), package.id)
+            with explained(f"cannot change {package}"):
+                self._existing_one(lambda id_: self._service.update(id_, properties), package.id)
         return self.get(package.id)
 
     def delete(self, package: StoredPackage) -> None:
-        self._existing_one(self._service.delete, package.id)
+        with explained(f"cannot delete {package}"):
+            self._existing_one(self._service.delete, package.id)
 
     def download(self, package: StoredPackage) -> Iterator[bytes]:
         return self._service.data(package.id, f"the archive of {package}")
@@ -150,23 +173,24 @@ class GlanceRepository(Repository):
             raise self._no_file(package, name)
         return iter([content])
 
-    def _existing(
-        self, package_id: str, label: str, conflict: errors.CatalogError
-    ) -> StoredPackage:
+    def _existing(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
         """Return the draft that prevented the creation of another one."""
         try:
             package = self.get(package_id)
         except errors.NotFound:
-            raise errors.CatalogError(
-                f"{label} was deleted from {self.name}, or another project has its id "
-                f"({package_id}), and Glance never gives an id twice; publish these files as "
-                f"another version"
-            ) from conflict
+            raise errors.CatalogError(self._lost(label)) from conflict
         if package.status != "drafted":
             raise errors.CatalogError(
                 f"{self.name} has {label} already (image {package_id})"
             ) from conflict
         return package
+
+    def _lost(self, label: str) -> str:
+        """Return why a package cannot be created again."""
+        return (
+            f"{label} was deleted from {self.name}, or another image has its id, and Glance never "
+            f"gives an id twice; publish these files as another version"
+        )
 
     def _existing_one(self, function: Callable[[str], object], package_id: str) -> None:
         try:
@@ -218,8 +242,8 @@ class GlanceRepository(Repository):
 
 def _status(image: Mapping[str, Any]) -> str:
     """Return the status of a package, in the words of Glare."""
-    if image.get("status") == image_import.DEACTIVATED:
-        return image_import.DEACTIVATED
+    if image.get("status") == images.DEACTIVATED:
+        return images.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"
 
 
@@ -270,7 +294,3 @@ _SORT_KEYS: Mapping[str, Callable[[StoredPackage], Any]] = {
     "status": lambda package: package.status,
     "visibility": lambda package: package.visibility,
 }
-
-
-def _is_conflict(error: errors.CatalogError) -> bool:
-    return isinstance(error.__cause__, ksa_exceptions.Conflict)

@@ -11,7 +11,7 @@ from glare_murano.package import GlareMuranoError, Version, parse_version
 from loader import errors
 from loader.catalogs.glare import ARTIFACTS_PATH, next_marker
 from loader.catalogs.name_lists import name_lists
-from loader.repository.client import EVERY, PAGE, Repository
+from loader.repository.client import EVERY, PAGE, Repository, explained
 from loader.repository.stored_package import Selection, StoredPackage
 from loader.transport.failures import NoSuchPath
 
@@ -52,10 +52,12 @@ class GlareRepository(Repository):
             {"op": "replace", "path": f"/{name}", "value": value} for name, value in values.items()
         ]
         headers = {"Content-Type": "application/json-patch+json"}
-        return _stored(self._document("PATCH", package.id, json=patch, headers=headers))
+        with explained(f"cannot change {package}"):
+            return _stored(self._document("PATCH", package.id, json=patch, headers=headers))
 
     def delete(self, package: StoredPackage) -> None:
-        self._document("DELETE", package.id)
+        with explained(f"cannot delete {package}"):
+            self._document("DELETE", package.id)
 
     def download(self, package: StoredPackage) -> Iterator[bytes]:
         path = f"{_path(package.id)}/{fields.ARCHIVE}"

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from keystoneauth1 import exceptions as ksa_exceptions
-
 from glare_murano import images
 from loader import errors
 from loader.transport.deadlines import Deadline
+from loader.transport.failures import Conflict
 from loader.transport.image_service import ImageService
 
-QUEUED, DEACTIVATED = "queued", "deactivated"
+QUEUED = "queued"
 
 # Seconds for an import, in which the service reads the archive and stores it. A service that
 # was killed in between may accept another attempt after five minutes.
@@ -52,7 +51,7 @@ def import_archive(
         while deadline.left > 0:
             image = service.get(image_id)
             status, is_running = image["status"], bool(image.get(_WITH_TASK))
-            if not is_running and status in (images.ACTIVE, DEACTIVATED):
+            if not is_running and status in (images.ACTIVE, images.DEACTIVATED):
                 return image
             is_accepted = False
             if not is_running and status == QUEUED:
@@ -79,8 +78,6 @@ def _accepted(request: Callable[[], object]) -> bool:
     """Send a request, and return whether Glance accepted it in the present state of the image."""
     try:
         request()
-    except errors.CatalogError as error:
-        if isinstance(error.__cause__, ksa_exceptions.Conflict):
-            return False
-        raise
+    except Conflict:
+        return False
     return True

@@ -40,7 +40,7 @@ class Search:
 
         :raises InvalidName: if the pattern is not valid.
         :raises InvalidRange: if the range is not valid.
-        :raises CatalogError: if Glare refuses a filter, or does not answer.
+        :raises CatalogError: if the service refuses a filter, or does not answer.
         """
         name, spec = split_range(self.pattern)
         if not _PATTERN.match(name or "*"):
@@ -51,7 +51,7 @@ class Search:
         found = (
             package
             for package in repository.packages(selection, self.sort)
-            # In a filter of Glare, _ is any character as well.
+            # Glare's filter takes _ for any character.
             if fnmatch.fnmatchcase(package.fqn, name or "*")
             and (spec is None or spec.match(package.version))
             and (defining is None or package.key in defining)

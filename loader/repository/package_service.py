@@ -2,9 +2,9 @@
 
 """The service of a cloud that keeps its packages: Glare or Glance.
 
-It is the one that the user names, with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or
-``murano_catalog`` in ``clouds.yaml``; else the only one of the cloud. Every cloud has Glance,
-so that its discovery document is read where Glare is, too.
+The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or
+``murano_catalog`` in ``clouds.yaml``. By default, it is the only one of the cloud. Since nearly
+every cloud has Glance, the discovery document of packages is read in a cloud with both.
 """
 
 import dataclasses
@@ -15,11 +15,9 @@ from loader import errors
 from loader.catalogs.glance import GlanceCatalog
 from loader.catalogs.glare import GlareCatalog
 from loader.catalogs.openstack import ServiceCatalog
-from loader.counters import Counters
 from loader.repository.client import Repository
 from loader.repository.glance_packages import GlanceRepository
 from loader.repository.glare_packages import GlareRepository
-from loader.transport import download, retries, sessions
 from loader.transport.adapter import ServiceAdapter
 
 if TYPE_CHECKING:
@@ -58,14 +56,9 @@ class PackageService:
         return self.catalog_class(cloud.get_session(), **self._arguments(cloud))
 
     def _arguments(self, cloud: "CloudRegion") -> dict[str, Any]:
-        found = place(cloud, self.service_type)
-        return {
-            # For a cloud without Keystone.
-            "project_id": cloud.config.get(f"{self.service_type}_project_id"),
-            "endpoint": found["endpoint_override"],
-            "interface": found["interface"],
-            "region_name": found["region_name"],
-        }
+        # The project is for a cloud without Keystone.
+        project_id = cloud.config.get(f"{self.service_type}_project_id")
+        return {"project_id": project_id, **_place(cloud, self.service_type)}
 
 
 GLARE = PackageService("glare", GlareRepository, GlareCatalog)
@@ -92,17 +85,18 @@ def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
         return GLANCE
     if services == {GLARE, GLANCE} and _has_filter(cloud):
         raise UnknownService(
-            "the cloud has packages in Glare and in Glance; choose with --os-murano-catalog, or "
-            f"with {OPTION} in clouds.yaml"
+            f"the cloud {cloud.name} has packages in Glare and in Glance; choose one with "
+            f"{OPTION} in clouds.yaml, or with --os-murano-catalog, and for the target of a copy "
+            f"with --to-catalog"
         )
     return GLARE
 
 
-def place(cloud: "CloudRegion", service_type: str) -> dict[str, str | None]:
-    """Return the place of a service, as parameters of keystoneauth's ``Adapter``."""
+def _place(cloud: "CloudRegion", service_type: str) -> dict[str, Any]:
+    """Return the place of a service, as parameters of ``Repository``."""
     interface = cloud.get_interface(service_type)
     return {
-        "endpoint_override": cloud.get_endpoint(service_type),
+        "endpoint": cloud.get_endpoint(service_type),
         # The configuration also allows a list, in the order of preference.
         "interface": interface if isinstance(interface, str) else None,
         "region_name": cloud.get_region_name(service_type),
@@ -114,16 +108,9 @@ def client(cloud: "CloudRegion", service_type: str, title: str) -> ServiceAdapte
 
     :param title: the service's name in messages.
     """
-    return ServiceAdapter(
-        cloud.get_session(),
-        title,
-        Counters(),
-        retries.DEFAULT_ATTEMPTS,
-        sessions.DEFAULT_REQUEST_TIMEOUT,
-        download.DEFAULT_MIN_RATE,
-        service_type=service_type,
-        **place(cloud, service_type),
-    )
+    place = _place(cloud, service_type)
+    place["endpoint_override"] = place.pop("endpoint")
+    return ServiceAdapter(cloud.get_session(), title, service_type=service_type, **place)
 
 
 def _client(cloud: "CloudRegion", service: PackageService) -> ServiceAdapter:

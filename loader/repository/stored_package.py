@@ -3,7 +3,7 @@
 """Packages in a repository, and the conditions to find some of them by."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from glare_murano import fields, wire
@@ -121,3 +121,11 @@ def newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
         if package.version.precedence_key > other.version.precedence_key:
             first[package.fqn] = package
     return [package for package in found if first[package.fqn] is package]
+
+
+def by_name(packages: Iterable[StoredPackage]) -> Mapping[str, Sequence[StoredPackage]]:
+    """Return packages by their names."""
+    found: dict[str, list[StoredPackage]] = {}
+    for package in packages:
+        found.setdefault(package.fqn, []).append(package)
+    return found

@@ -24,7 +24,7 @@ from loader import errors
 from loader.counters import Counters
 from loader.transport import deadlines, failures, retries, sessions
 from loader.transport.deadlines import Deadline
-from loader.transport.download import Download, pieces
+from loader.transport.download import DEFAULT_MIN_RATE, Download, pieces
 
 LOG = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ _MAX_DOCUMENT = 64 * 1024**2
 _MAX_PAGES = 1000
 # In seconds, for the answer to an upload.
 _UPLOAD_GRACE = 120
+_JSON = "application/json"
 _WITH_DOCUMENT = (requests.codes.ok, requests.codes.created)
 # The header Warning: a code, who warns, and the quoted text.
 _WARNING = re.compile(r'\d{3} \S+ (".*")')
@@ -49,16 +50,17 @@ class ServiceAdapter(ksa_adapter.Adapter):
         self,
         session: ksa_session.Session,
         name: str,
-        counters: Counters,
-        attempts: int,
-        seconds: float,
-        min_rate: int,
+        counters: Counters | None = None,
+        attempts: int = retries.DEFAULT_ATTEMPTS,
+        seconds: float = sessions.DEFAULT_REQUEST_TIMEOUT,
+        min_rate: int = DEFAULT_MIN_RATE,
         **place: str | None,
     ) -> None:
         """Make an adapter; no request is sent.
 
         :param name: the service's name in messages.
-        :param counters: count the requests and the bytes of downloads.
+        :param counters: count the requests and the bytes of downloads; by default nobody reads
+            them.
         :param attempts: how often a request is sent while its failures are temporary.
         :param seconds: the time limit of a request and its retries.
         :param min_rate: the lowest rate of a download, in bytes per second.
@@ -66,7 +68,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         """
         super().__init__(session, **place)  # type: ignore[arg-type]
         self.name = name
-        self._counters = counters
+        self._counters = counters or Counters()
         self._attempts = attempts
         self._seconds = seconds
         self._min_rate = min_rate
@@ -83,9 +85,11 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :raises CatalogError: if the request fails, or the answer is not JSON, too large
             or too slow.
         """
+        # Glance sends the reasons of refusals as HTML otherwise.
+        headers = {"Accept": _JSON, **arguments.pop("headers", {})}
 
         def request() -> Any:
-            with self._send(method, path, **arguments) as response:
+            with self._send(method, path, headers=headers, **arguments) as response:
                 if "Warning" in response.headers:
                     warning = _warning(response.headers["Warning"])
                     LOG.warning("%s: %s", self.name, shown(warning))
@@ -130,7 +134,8 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param subject: what the request is for, in the log.
         :raises CatalogError: if the request fails, or takes longer than at the lowest rate.
         """
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+        sent = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+        headers = {"Accept": _JSON, **sent}
 
         def request() -> Any:
             file.seek(0)

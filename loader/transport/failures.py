@@ -87,7 +87,7 @@ def is_temporary(error: BaseException) -> bool:
     is_invalid = isinstance(getattr(error, "original", None), ValueError)
     # The URL leads to another server, or to another path of Keystone.
     is_elsewhere = isinstance(error, ksa_exceptions.DiscoveryFailure) and any(
-        _BAD_REQUEST <= _status(cause) < _SERVER_ERROR for cause in _causes(error)
+        _BAD_REQUEST <= _status(cause) < _SERVER_ERROR for cause in causes(error)
     )
     if is_invalid or is_elsewhere or _REFUSED_BY_PROXY.search(str(error)):
         return False
@@ -96,7 +96,7 @@ def is_temporary(error: BaseException) -> bool:
         isinstance(error, _TEMPORARY)
         or status in _TRY_AGAIN
         or status >= _SERVER_ERROR
-        or any(isinstance(cause, _CLOSED_IN_TLS) for cause in _causes(error))
+        or any(isinstance(cause, _CLOSED_IN_TLS) for cause in causes(error))
     )
 
 
@@ -150,13 +150,30 @@ def catalog_error(
         )
         happened = f"{happened}, but {answered}" if archives else answered
     if isinstance(error, ksa_exceptions.HttpError):
-        # The message of a refusal is the server's.
-        reason = shown(str(error))
+        text, message = str(error), message_of(error)
+        reason = shown(text if message in text else message)
     else:
         reason = _connection_reason(error, name, request) or str(error)
     return kind(
         f"{name} {happened}{_through_proxy(request)}: {reason}{remedies.get(_status(error), '')}"
     )
+
+
+def message_of(error: BaseException | None) -> str:
+    """Return a server's own message about a refusal; empty if it has sent none.
+
+    keystoneauth does not find the messages of Glance's own API, which end in markup.
+    """
+    response = getattr(error, "response", None)
+    if response is None:
+        return ""
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        return ""
+    found = body.get("error", body) if isinstance(body, dict) else None
+    message = found.get("message") if isinstance(found, dict) else None
+    return message.partition("<br />")[0] if isinstance(message, str) else ""
 
 
 def _connection_reason(
@@ -168,8 +185,8 @@ def _connection_reason(
     if isinstance(error, _TIMEOUTS):
         reason = "the request timed out"
     else:
-        causes = [each for each in _causes(error) if isinstance(each, OSError)]
-        found = (each for each in causes if not isinstance(each, requests.RequestException))
+        failed = [each for each in causes(error) if isinstance(each, OSError)]
+        found = (each for each in failed if not isinstance(each, requests.RequestException))
         reason = next((each.strerror for each in found if each.strerror), "")
     url = urllib.parse.urlsplit(str(request.url))
     server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
@@ -181,7 +198,7 @@ def _status(error: BaseException) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, from every attribute in which the libraries keep them."""
     waiting: list[object] = [error]
     seen: set[int] = set()

@@ -9,7 +9,7 @@ import pathlib
 import pytest
 
 import loader
-from loader.cache import store
+from loader.cache import cache_directory
 from tests import packages
 from tests.functional.openstack_command import OpenStack
 
@@ -174,6 +174,6 @@ def test_the_cache_of_the_user_is_the_default(
     openstack: OpenStack, monkeypatch: pytest.MonkeyPatch, directory: pathlib.Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(directory.parent))
-    directory.rename(store.user_directory())
-    assert store.user_directory().parent == directory.parent
+    directory.rename(cache_directory.of_user())
+    assert cache_directory.of_user().parent == directory.parent
     assert len(openstack.json("cache", "list")) == 3

@@ -74,7 +74,8 @@ def test_an_administrator_deactivates_and_reactivates(
     _publish(glare, name)
     refused = openstack.run("package", "deactivate", name)
     assert refused.code == 1
-    assert "deactivate" in refused.err
+    assert refused.err.startswith(f"cannot change {name} 1.0.0: ")
+    assert "artifact:deactivate" in refused.err
     administrator.ok("package", "deactivate", name)
     assert openstack.json("package", "show", name)["status"] == "deactivated"
     administrator.ok("package", "reactivate", name)
@@ -100,5 +101,8 @@ def test_the_last_package_that_another_requires_is_not_deleted(
     _publish(glare, f"{name}.user", Require={name: "1"})
     refused = openstack.run("package", "delete", name, "--yes")
     assert refused.code == 1
-    assert f"{name}.user" in refused.err
+    assert refused.err.startswith(
+        f"cannot delete {name} 1.0.0: only {name} 1.0.0 satisfies requirements of active packages: "
+        f"{name}.user 1.0.0 ({name} 1); upload another version"
+    )
     assert glare.names(name=name) == [(name, "1.0.0")]

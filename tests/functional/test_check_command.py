@@ -10,6 +10,7 @@ import os
 import pathlib
 import shlex
 import subprocess
+from collections.abc import Callable
 
 import pytest
 import yaml
@@ -68,6 +69,26 @@ def test_a_misspelt_key_and_a_missing_version_are_shown_with_the_errors(
     assert failed.err == "packages: 1, errors: 1, warnings: 1\n"
     for command in ("build", "publish"):
         assert "did you mean Type?" in openstack.run("package", command, place).err
+
+
+def test_problems_of_a_form_are_shown_to_its_publisher(
+    openstack: OpenStack,
+    tmp_path: pathlib.Path,
+    name: str,
+    set_option: Callable[[str, object], None],
+) -> None:
+    """The server has the last word about them."""
+    form = {"UI/ui.yaml": packages.FORM + b"Forms: x\nTemplate: {}\n"}
+    place = packages.write(tmp_path / "wiki", {**packages.files(packages.manifest(name)), **form})
+    problem = f"{place}: UI/ui.yaml, line 6: Forms is 'x'; expected a list [form-section]\n"
+    warning = f"{place}: UI/ui.yaml, line 7: the section 'Template' is unknown [form-section]\n"
+    built = openstack.ok("package", "build", place, "--file", tmp_path / "wiki.zip")
+    assert built.err == problem + warning
+    refused = openstack.run("package", "publish", place)
+    assert refused.code == 1
+    assert refused.err.startswith(problem + warning)
+    set_option("check_forms", "warn")
+    assert openstack.ok("package", "publish", place).err.startswith(problem + warning)
 
 
 def test_a_version_is_checked_against_a_release(

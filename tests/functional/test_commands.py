@@ -11,6 +11,8 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from loader.authoring import building
+from loader.errors import LoaderError
 from tests import packages, processes
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -143,6 +145,21 @@ def test_a_file_that_cannot_be_written_is_named(
     assert f"cannot write {target}: No such file or directory; name a file in" in built.err
     saved = openstack.run("package", "save", name, "--file", target)
     assert (saved.code, saved.err) == (1, f"{target}: No such file or directory\n")
+
+
+@pytest.mark.parametrize("kind", [LoaderError, OSError, ValueError])
+def test_an_error_of_the_cleanup_after_ctrl_c_does_not_replace_it(
+    openstack: OpenStack, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    def interrupted(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise kind(1, "an open file cannot be closed", "here")
+
+    monkeypatch.setattr(building, "build", interrupted)
+    result = openstack.run("package", "build", "here")
+    assert (result.code, result.out, result.err) == (130, "", "")
 
 
 def test_a_server_that_does_not_listen_is_named_once(tmp_path: pathlib.Path, glare: Client) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import requests
+from muranoclient.v1.client import Client as MuranoClient
 
 from loader.catalogs import murano as murano_catalog
 from loader.catalogs.glare import GlareCatalog
@@ -40,7 +41,6 @@ Upload = Callable[..., str]
 @pytest.fixture
 def upload(murano_url: str, project: str) -> Iterator[Upload]:
     """Upload a package to Murano, and return its id; the packages are deleted at the end."""
-    headers = {"X-Auth-Token": "admin:admin:admin"}
     sent: list[str] = []
 
     def send(
@@ -51,24 +51,13 @@ def upload(murano_url: str, project: str) -> Iterator[Upload]:
         metadata: Any = None,
         **keys: Any,
     ) -> str:
-        answer = requests.post(
-            murano_url + murano_api.PACKAGES,
-            headers={"X-Auth-Token": f"user:{owner}:admin"},
-            files={
-                "file": ("p.zip", packages.package(name, version, **keys)),
-                "__metadata__": (None, json.dumps({"is_public": public, **(metadata or {})})),
-            },
-            timeout=60,
-        )
-        assert answer.status_code == 200, answer.text
-        sent.append(str(answer.json()["id"]))
+        archive = packages.package(name, version, **keys)
+        sent.append(murano_api.upload(murano_url, owner, archive, public, metadata))
         return sent[-1]
 
     yield send
     for reference in sent:
-        requests.delete(
-            f"{murano_url}{murano_api.PACKAGES}/{reference}", headers=headers, timeout=60
-        )
+        murano_api.delete(murano_url, reference)
 
 
 @pytest.fixture
@@ -289,3 +278,36 @@ def test_all_pages_are_read(
         upload(f"{name}{number}")
     found = migration.find(_murano(murano_url, admin), all_projects=True)
     assert len(list(found)) == 3
+
+
+def test_murano_s_clients_see_the_migrated_packages_as_before(
+    glare: Client, tmp_path: pathlib.Path, name: str, project: str
+) -> None:
+    """The steps of "Move an existing Murano" in the documentation, and back."""
+    form = {"UI/ui.yaml": packages.FORM, "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(16)}
+    manifest = packages.manifest(name, "1.2.0", Tags=["web"], Description="Sells", Logo="logo.png")
+    archive = packages.zipped(packages.files(manifest) | form)
+
+    def read(url: str) -> tuple[Any, ...]:
+        murano = MuranoClient(url, token=f"user:{project}:member", timeout=60)
+        (found,) = murano.packages.filter(owned=True)
+        files = (murano.packages.get_ui, murano.packages.get_logo, murano.packages.download)
+        fields = found.to_dict()
+        # The service gives another id, and Murano's own packages have no version.
+        for key in ("id", "created", "updated", "version"):
+            fields.pop(key, None)
+        return fields, *(get(found.id) for get in files)
+
+    with murano_api.running(tmp_path) as url:
+        murano_api.upload(url, project, archive, metadata={"categories": ["Web"]})
+        before = read(url)
+        openstack = OpenStack(tmp_path, glare.url, glare.token)
+        place = {"application_catalog_endpoint_override": url}
+        openstack.add_cloud("test", glare.url, glare.token, **place)
+        assert [row["Result"] for row in openstack.json("migrate")] == ["migrated"]
+    with murano_api.running(tmp_path, "--glare", glare.url) as url:
+        after = read(url)
+    with murano_api.running(tmp_path) as url:
+        again = read(url)
+
+    assert before == after == again

@@ -80,6 +80,22 @@ def test_packages_that_another_program_publishes_meanwhile_are_no_error(
     assert {step.state for step in publishers[0].plan()} == {State.PUBLISHED}
 
 
+def test_an_archive_that_another_program_replaces_is_reported(
+    glare: Client, publishers: list[_Publisher]
+) -> None:
+    publisher = publishers[0]
+    uploaded = publication.upload(publisher.repository, publisher.plan())
+    replaced = uploaded[2]
+    other = packages.package(replaced.fqn, Author="Another")
+    assert glare.upload(replaced.id, other).status_code == 200
+
+    with pytest.raises(PublishError) as refused:
+        publication.publish(publisher.repository, uploaded, "private")
+
+    (problem,) = refused.value.problems
+    assert f"has {replaced} with other files (artifact {replaced.id})" in problem
+
+
 def test_more_packages_than_a_request_carries_are_published(
     openstack: OpenStack,
     glare: Client,

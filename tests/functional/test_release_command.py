@@ -59,6 +59,32 @@ def test_the_changes_of_a_published_package_are_shown(
     openstack.ok("package", "compare", f"{name}@1.0.0", tree / "1.0.0", "-f", "csv")
 
 
+def test_the_development_of_a_package_has_no_version_that_could_be_too_small(
+    openstack: OpenStack, name: str, tree: pathlib.Path
+) -> None:
+    code = f"Name: {name}.Thing\nExtends: io.murano.Application\n"
+    (tree / "dev/Classes/Thing.yaml").write_text(code)
+    shown = openstack.run("package", "compare", tree / "1.0.0", tree / "dev", "--check")
+    assert shown.code == 0, shown
+    assert f"{name}: the release of these changes needs 2.0.0 or newer: after 1.0.0" in shown.err
+    assert "not read: package io.murano 0: no package was given for it; name a dir" in shown.err
+
+
+def test_problems_of_a_form_are_reported_before_a_server_refuses_it(
+    openstack: OpenStack, name: str, tree: pathlib.Path
+) -> None:
+    """The server decides, since its option can accept the form."""
+    (tree / "dev/UI").mkdir()
+    (tree / "dev/UI/ui.yaml").write_bytes(packages.FORM.replace(b"2.3", b"2.5"))
+    problem = "UI/ui.yaml, line 1: '2.5' is not a version from 2.0 to 2.4 [form-version]"
+    for command in (
+        ("release", tree, "--dry-run"),
+        ("build", tree / "dev", "--file", tree / "dev.zip"),
+        ("publish", tree / "dev", "--as-version", "3.0.0", "--dry-run"),
+    ):
+        assert f"{tree}/dev: {problem}" in openstack.ok("package", *command).err
+
+
 def test_packages_that_cannot_be_compared_are_reported(
     openstack: OpenStack, name: str, tree: pathlib.Path
 ) -> None:

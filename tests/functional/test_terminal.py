@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import pytest
+import rich.live
 
 from tests import packages, processes
 from tests.functional import proxy
@@ -177,6 +178,22 @@ def test_a_terminal_gets_bars(
     assert result.code == 0
     assert f"{name} 1.0.0 ━━━" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.screen)
     assert "\x1b" not in result.out
+
+
+def test_ctrl_c_while_the_bars_begin_leaves_no_hidden_cursor(
+    openstack: OpenStack, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: rich.live.Live) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rich.live.Live, "refresh", interrupted)
+    with _attached() as (terminal, stream):
+        result = openstack.run("package", "publish", _write(tmp_path, name, 10), terminal=stream)
+        terminal.read_all()
+    assert result.code == 130
+    hidden, shown = "\x1b[?25l", "\x1b[?25h"
+    assert terminal.screen.rindex(shown) > terminal.screen.rindex(hidden)
 
 
 def test_debug_shows_a_traceback(openstack: OpenStack, name: str) -> None:

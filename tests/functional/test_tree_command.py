@@ -67,6 +67,20 @@ def test_every_format_shows_the_same_edges(openstack: OpenStack, name: str, libr
     assert "leave out -c" in refused.err
 
 
+def test_the_versions_of_a_missing_package_are_explained(
+    openstack: OpenStack, name: str, library: str
+) -> None:
+    openstack.ok("package", "yank", f"{library}@1.0.0", "--reason", "broken")
+    shown = openstack.ok("package", "tree", name, "--why", library).out
+    assert shown.splitlines() == [
+        f"{name} 1.0.0  [*]",
+        f"└── {library} missing  [<2]",
+        f"    passed over: 2.0.0 excluded by <2 of {name} 1.0.0; 1.0.0 withdrawn, and not required "
+        f"exactly by <2 of {name} 1.0.0",
+    ]
+    assert "passed over" not in openstack.ok("package", "tree", name).out
+
+
 def test_what_is_missing_is_shown(openstack: OpenStack, glare: Client, name: str) -> None:
     missing = openstack.run("package", "tree", name)
     assert missing.code == 3

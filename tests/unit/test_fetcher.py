@@ -8,7 +8,9 @@ import hashlib
 import os
 import pathlib
 import random
+import signal
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator
 
 import pytest
@@ -74,6 +76,27 @@ def test_archives_are_fetched_at_once(catalog: _Meeting, tmp_path: pathlib.Path)
         assert all(cache.has(choice.release.digest) for choice in choices)
         fetcher.prefetch(choices)
         assert cache.counters.downloads == 2 * WORKERS
+
+
+def test_ctrl_c_does_not_wait_for_running_downloads(tmp_path: pathlib.Path) -> None:
+    class Stalled(_Meeting):
+        def fetch(self, release: Release) -> Iterator[bytes]:
+            if release.fqn == "org.a":
+                time.sleep(0.5)
+                signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            is_over.wait(10)
+            ended.append(release.fqn)
+            yield self._archives[release.fqn]
+
+    is_over = threading.Event()
+    ended: list[str] = []
+    stalled = Stalled({name: packages.package(name) for name in ("org.a", "org.b")})
+    choices = [Choice(stalled, r, ()) for name in stalled._archives for r in stalled.releases(name)]
+    with loader.Cache(tmp_path) as cache:
+        with pytest.raises(KeyboardInterrupt):
+            loader.Fetcher(cache).prefetch(choices)
+        assert ended == []
+        is_over.set()
 
 
 def test_a_failed_prefetch_is_reported_on_loading(

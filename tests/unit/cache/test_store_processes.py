@@ -357,7 +357,7 @@ def test_a_stopped_process_is_named_though_the_lock_file_was_deleted(
     cache = loader.Cache(tmp_path, lock_timeout=0.1)
     with _stopped_while_storing(tmp_path, stored) as process:
         # The first pause of the waiting process.
-        monkeypatch.setattr("time.sleep", lambda _: cache._lock.unlink(missing_ok=True))
+        monkeypatch.setattr("time.sleep", lambda _: (cache.folder / "lock").unlink(missing_ok=True))
         with pytest.raises(loader.CacheBusy, match=f"by process {process} "):
             stored.take_archive(cache)
 

@@ -43,7 +43,6 @@ def test_the_smallest_version(old: str, part: Part, smallest: str) -> None:
         ("1.2.3", PATCH, "1.2.3", False),
         ("1.2.3", PATCH, "1.2.3+build.5", False),
         ("1.2.3", PATCH, "1.2.2", False),
-        ("1.2.3", PATCH, "0.0.0", False),
         ("1.2.3", MAJOR, "2.0.0-rc.1", True),
         ("1.2.3", MAJOR, "1.9.0-rc.1", False),
         ("2.0.0-rc.1", MAJOR, "2.0.0-rc.2", True),
@@ -63,6 +62,13 @@ def test_whether_a_version_is_enough(old: str, part: Part, declared: str, is_eno
     assert verdict.is_enough is is_enough
     assert ("is not enough" in str(verdict)) is not is_enough
     assert str(smallest) in str(verdict)
+
+
+def test_without_a_version_the_smallest_is_named() -> None:
+    verdict = Verdict(PATCH, Version("1.2.3"), Version("0.0.0"), Version("1.2.4"))
+
+    assert (verdict.is_enough, verdict.is_unversioned) == (False, True)
+    assert str(verdict).startswith("the release of these changes needs 1.2.4 or newer: after 1.2.3")
 
 
 @pytest.mark.parametrize(

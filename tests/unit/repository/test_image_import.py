@@ -6,10 +6,10 @@ import io
 from typing import Any
 
 import pytest
-from keystoneauth1 import exceptions as ksa_exceptions
 
 from loader import errors
 from loader.repository import image_import
+from loader.transport.failures import Conflict
 
 ARCHIVE = b"PK"
 
@@ -42,7 +42,7 @@ class Images:
         self.sent.append(request)
         if request in self.refused:
             self.refused.remove(request)
-            raise errors.CatalogError("conflict") from ksa_exceptions.Conflict()
+            raise Conflict("conflict")
 
 
 @pytest.fixture(autouse=True)

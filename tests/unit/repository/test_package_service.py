@@ -2,10 +2,6 @@
 
 """The service that keeps the packages of a cloud: named, or found."""
 
-import contextlib
-import http.server
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +11,7 @@ from openstack.config import cloud_region
 from loader import errors
 from loader.repository import package_service
 from loader.repository.package_service import GLANCE, GLARE, PackageService, UnknownService
+from tests import web
 
 GLARE_URL, GLANCE_URL = "http://127.0.0.1:9/glare", "http://127.0.0.1:9/glance"
 
@@ -33,27 +30,6 @@ class _Catalogue(noauth.NoAuth):
 def _cloud(endpoints: dict[str, str], **config: str) -> cloud_region.CloudRegion:
     made = session.Session(_Catalogue(**endpoints))
     return cloud_region.CloudRegion(name="test", session=made, config={**config, "auth": {}})
-
-
-@contextlib.contextmanager
-def _discovery(status: int, body: bytes) -> Iterator[str]:
-    """A Glance that answers each request so."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.mark.parametrize(
@@ -82,15 +58,15 @@ def test_the_service_of_a_cloud_is_found(
     [(300, b'{"versions": []}'), (404, b"{}"), (200, b"[]"), (401, b"{}")],
 )
 def test_where_both_are_glare_is_used_if_glance_has_no_packages(status: int, body: bytes) -> None:
-    with _discovery(status, body) as url:
+    with web.serving(body, status, "application/json") as url:
         cloud = _cloud({"image": url, "artifact": GLARE_URL})
         assert package_service.of_cloud(cloud) is GLARE
 
 
 def test_where_both_have_packages_the_user_chooses() -> None:
-    with _discovery(200, b'{"versions": [{"id": "v1"}]}') as url:
+    with web.serving(b'{"versions": [{"id": "v1"}]}', content_type="application/json") as url:
         cloud = _cloud({"image": url, "artifact": GLARE_URL})
-        with pytest.raises(UnknownService, match="--os-murano-catalog"):
+        with pytest.raises(UnknownService, match=r"^the cloud test has .* --to-catalog$"):
             package_service.of_cloud(cloud)
         assert package_service.of_cloud(cloud, "glance") is GLANCE
 

@@ -12,8 +12,14 @@ _Result = TypeVar("_Result")
 
 WORKERS = 4
 
+# In seconds, the longest wait: the system may give the signal of Ctrl-C to any thread, and then
+# only a main thread that wakes up by itself raises KeyboardInterrupt.
+_PAUSE = 0.1
 
-def results(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+
+def results(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], workers: int = WORKERS
+) -> Iterator[_Result]:
     """Yield the results of a function for items, in the order of the items.
 
     After the first exception no further call begins, and the running calls are waited for.
@@ -21,6 +27,7 @@ def results(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Ite
     cannot delay the end.
 
     :param function: waits for a service; Python computes in one thread at a time.
+    :param workers: the number of calls at once.
     """
     calls: list[tuple[_Item, concurrent.futures.Future[_Result]]] = [
         (item, concurrent.futures.Future()) for item in items
@@ -37,16 +44,23 @@ def results(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Ite
             except BaseException as error:
                 future.set_exception(error)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(WORKERS)]
-    for thread in threads:
-        thread.start()
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(workers, len(calls)))]
     try:
+        for thread in threads:
+            thread.start()
         for _, future in calls:
-            yield future.result()
+            yield _result(future)
     except Exception:
         is_stopped.set()
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(_PAUSE)
         raise
     finally:
         is_stopped.set()
+
+
+def _result(future: concurrent.futures.Future[_Result]) -> _Result:
+    while not future.done():
+        concurrent.futures.wait([future], _PAUSE)
+    return future.result()
