@@ -56,6 +56,10 @@ function glare_murano_paste_file {
     echo "$GLARE_CONF_DIR/glare-murano-paste.ini"
 }
 
+function glare_murano_api_paste_file {
+    echo "$(dirname "$MURANO_CONF_FILE")/glare-murano-paste.ini"
+}
+
 
 # Lists in configuration files
 # ----------------------------
@@ -316,6 +320,24 @@ function publish_glare_murano {
     done
 }
 
+# Murano's plug-in has started murano-api with its own pipeline, and uploaded
+# the core library there, which the catalogue has with a version. The same
+# service is started anew with the filter.
+function start_glare_murano_api {
+    local command file program
+    program=$(glare_murano_bin_dir)/murano-api
+    file=$(glare_murano_api_paste_file)
+    cp "$GLARE_MURANO_DIR/loader/engine/etc/murano-paste.ini" "$file"
+    iniset "$MURANO_CONF_FILE" paste_deploy config_file "$file"
+    command="$program --config-file $MURANO_CONF_FILE"
+    if [[ "${MURANO_USE_UWSGI:-True}" == "True" ]]; then
+        command="$(command -v uwsgi) --procname-prefix murano-api"
+        command+=" --ini $MURANO_UWSGI_CONF"
+    fi
+    stop_process murano-api
+    run_process murano-api "$command"
+}
+
 # Murano's plug-in has started the engine without the loader; the same service
 # is started anew with it.
 function start_glare_murano_engine {
@@ -332,6 +354,10 @@ function start_glare_murano {
     fi
     if is_glare_murano_glance; then
         publish_glare_murano glance "$(glare_murano_glance_bin_dir)"
+    fi
+    if is_service_enabled murano-api && \
+            [[ "$GLARE_MURANO_API" == "True" ]]; then
+        start_glare_murano_api
     fi
     if is_service_enabled murano-engine; then
         start_glare_murano_engine
@@ -355,9 +381,10 @@ function configure_glare_murano_tempest {
 # unstack
 # -------
 
-# Stop the engine, and Glare too: its plug-in stops a service of another name
-# ("glare-api") than it starts.
+# Stop murano-api and the engine, and Glare too: its plug-in stops a service of
+# another name ("glare-api") than it starts.
 function stop_glare_murano {
+    stop_process murano-api
     stop_process murano-engine
     stop_process glare
 }
@@ -382,6 +409,8 @@ function unconfigure_glare_murano_engine {
     local option
     if [[ -f "${MURANO_CONF_FILE:-}" ]]; then
         inidelete "$MURANO_CONF_FILE" package_loader catalogs
+        inidelete "$MURANO_CONF_FILE" paste_deploy config_file
+        rm -f "$(glare_murano_api_paste_file)"
         for option in packages_service packages_cache enable_packages_cache; do
             inidelete "$MURANO_CONF_FILE" engine "$option"
         done

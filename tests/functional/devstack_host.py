@@ -129,6 +129,7 @@ function glare_plugin {
 
 function murano_settings {
     enable_service murano
+    enable_service murano-api
     enable_service murano-engine
     MURANO_DIR=$DEST/murano
     MURANO_CONF_FILE=$TOP_DIR/etc/murano/murano.conf
@@ -136,6 +137,8 @@ function murano_settings {
 }
 
 function murano_plugin {
+    MURANO_USE_UWSGI=${MURANO_USE_UWSGI:-True}
+    MURANO_UWSGI_CONF=$TOP_DIR/etc/murano/murano-api-uwsgi.ini
     MURANO_BIN_DIR=$(get_python_exec_prefix)
     if [[ -d "$MURANO_DIR/bin" ]]; then
         MURANO_BIN_DIR=$MURANO_DIR/bin
@@ -147,10 +150,12 @@ function murano_plugin {
             ;;
         "stack extra")
             record "murano-db-manage from $MURANO_BIN_DIR"
+            run_process murano-api stock
             run_process murano-engine \
                 "$MURANO_BIN_DIR/murano-engine --config-file $MURANO_CONF_FILE"
             ;;
         unstack)
+            stop_process murano-api
             stop_process murano-engine
             ;;
     esac
@@ -282,7 +287,7 @@ def new_host(top: pathlib.Path, functions: str = FUNCTIONS, others: str = OTHER_
     (top / "glare-paste.ini").write_text(STOCK_PASTE)
     (top / "ini.py").write_text(INI)
     (top / "stack.sh").write_text(functions + others + RUN)
-    for name, text in (("make-venv", MAKE_VENV), ("openstack", OPENSTACK)):
+    for name, text in (("make-venv", MAKE_VENV), ("openstack", OPENSTACK), ("uwsgi", "")):
         program = top / "path" / name
         program.write_text(text.format(top=top, python=sys.executable))
         program.chmod(0o755)

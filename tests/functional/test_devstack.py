@@ -22,6 +22,7 @@ from oslo_policy import policy
 
 from glare_murano.glare import server
 from tests import packages, prerequisites
+from tests.functional import murano_api
 from tests.functional.client import Client
 from tests.functional.devstack_host import (
     PLUGIN,
@@ -98,6 +99,7 @@ class TestStack:
                 "enable_packages_cache": "True",
             },
             "glare": {"endpoint_type": "publicURL"},
+            "paste_deploy": {"config_file": str(host.top / "etc/murano/glare-murano-paste.ini")},
         }
         assert cache.stat().st_mode & 0o777 == 0o700
 
@@ -105,6 +107,13 @@ class TestStack:
         configuration = host.top / "etc/murano/murano.conf"
         program = host.venv / "bin/murano-glare-engine"
         assert host.running["murano-engine"] == f"{program} --config-file {configuration}"
+
+    def test_murano_api_runs_with_the_filter(self, host: Host) -> None:
+        paste = host.top / "etc/murano/glare-murano-paste.ini"
+        configuration = host.top / "etc/murano/murano.conf"
+        assert paste.read_text() == murano_api.PASTE_FILE.read_text()
+        program = host.venv / "bin/murano-api"
+        assert host.running["murano-api"] == f"{program} --config-file {configuration}"
 
     def test_glare_and_murano_run_from_the_environment(self, host: Host) -> None:
         assert host.running["glare"].startswith(f"{host.venv}/bin/glare-api ")
@@ -213,7 +222,15 @@ def test_devstacks_own_python_is_used_on_request(host: Host) -> None:
     devstack = host.top / "data/venv/bin"
     assert host.running["murano-engine"].startswith(f"{devstack}/murano-glare-engine ")
     assert host.running["glare"].startswith(f"{devstack}/glare-api ")
+    uwsgi = f"{host.top}/path/uwsgi --procname-prefix murano-api --ini "
+    assert host.running["murano-api"].startswith(uwsgi)
     assert not (host.top / "murano/bin").exists()
+
+
+def test_murano_s_api_is_left_as_it_is_on_request(host: Host) -> None:
+    host.run(*STACK, GLARE_MURANO_API="False")
+    assert host.running["murano-api"] == "stock"
+    assert "paste_deploy" not in host.murano
 
 
 def test_nothing_is_installed_offline(host: Host) -> None:
@@ -286,10 +303,11 @@ def test_it_can_be_disabled(host: Host) -> None:
 
 
 def test_what_an_earlier_run_has_left_running_is_started_anew(host: Host) -> None:
-    for name in ("glare", "murano-engine"):
+    for name in ("glare", "murano-api", "murano-engine"):
         (host.top / "running" / name).write_text("with an old configuration")
     host.run(*STACK)
     assert host.running["glare"].startswith(f"{host.venv}/bin/glare-api ")
+    assert host.running["murano-api"].startswith(f"{host.venv}/bin/murano-api ")
     assert host.running["murano-engine"].startswith(f"{host.venv}/bin/murano-glare-engine ")
 
 
@@ -386,12 +404,11 @@ class TestPublishing:
         for name in ("io.murano", "io.murano.applications"):
             assert ("0.16.0", "active", "public") in _found(glare, name)
             assert "0.0.0" not in [version for version, *_ in _found(glare, name)]
-        assert [call.split()[0] for call in host.calls[-5:]] == [
+        assert [call.split()[0] for call in host.calls[-7:]] == [
             "wait_for_service",
             "openstack",
             "openstack",
-            "stop_process",
-            "run_process",
+            *(2 * ["stop_process", "run_process"]),
         ]
 
     def test_several_core_libraries_are_published_and_never_changed(
