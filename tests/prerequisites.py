@@ -25,6 +25,7 @@ CORE_LIBRARY = MURANO / "meta"
 SWIFT = CACHE / "swift" / "bin"
 # Another release of Glance is tried by another environment.
 GLANCE = pathlib.Path(os.environ.get("GLANCE_BIN") or CACHE / "glance" / "bin")
+DASHBOARD = CACHE / "dashboard" / "bin"
 DEVSTACK = CACHE / "devstack"
 
 # Of the databases that every server has.
@@ -53,6 +54,13 @@ def glance() -> pathlib.Path:
     if not (GLANCE / "glance-manage").is_file():
         _fail(f"Glance is not in {GLANCE}: run 'make glance'")
     return GLANCE
+
+
+def dashboard() -> pathlib.Path:
+    """Return the directory of Horizon's programs."""
+    if not (DASHBOARD / "python").is_file():
+        _fail(f"murano-dashboard is not in {DASHBOARD}: run 'make dashboard'")
+    return DASHBOARD
 
 
 def devstack() -> pathlib.Path:
@@ -130,5 +138,5 @@ def _reason(check: Callable[[], object]) -> str:
 
 
 if __name__ == "__main__":
-    reasons = map(_reason, (mariadb, postgresql, rabbitmq, swift, glance, core_library))
+    reasons = map(_reason, (mariadb, postgresql, rabbitmq, swift, glance, dashboard, core_library))
     sys.exit("\n".join(filter(None, reasons)) or None)

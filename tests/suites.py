@@ -2,7 +2,12 @@
 
 """The comparison of another project's own tests, without this project's changes and with them."""
 
+import contextlib
+import pathlib
 import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 
 
 class SuiteError(Exception):
@@ -34,3 +39,30 @@ def compare(fewest: int, project: str, changes: str, without: set[str], changed:
     if broken := sorted(without - changed):
         raise SuiteError(f"pass without {changes}, but not with them:\n" + "\n".join(broken))
     return f"{len(without)} of {tests} pass without {changes}, {len(changed)} with them"
+
+
+@contextlib.contextmanager
+def running(*processes: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Kill the processes that are left at the end."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def report(target: str, run: Callable[[pathlib.Path], str]) -> int:
+    """Run a comparison in a temporary directory, and print its result.
+
+    :param target: of the Makefile.
+    :param run: returns what to print.
+    :returns: the exit code.
+    """
+    with tempfile.TemporaryDirectory(prefix=f"{target}-") as directory:
+        try:
+            print(run(pathlib.Path(directory)))
+        except SuiteError as error:
+            print(f"{target}: {error}", file=sys.stderr)
+            return 1
+    return 0
