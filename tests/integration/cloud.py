@@ -305,14 +305,25 @@ class Environment:
         assert not outcome["isException"], outcome
         return outcome["result"]
 
-    def _begin(self, method: str, path: str, **request: Any) -> requests.Response:
-        def passed() -> bool:
-            return int(time.time()) > self._last_task
+    def wait_for_next_second(self) -> None:
+        """Wait until the sessions of this second are older than any later one.
 
-        processes.wait_until(passed, "the next second", 2)
+        Murano takes the status from the last session by a time in whole seconds: an open
+        session of the second in which a deployment ends hides the deployment's outcome.
+        """
+        self._wait_until_after(int(time.time()))
+
+    def _begin(self, method: str, path: str, **request: Any) -> requests.Response:
+        self._wait_until_after(self._last_task)
         response = self._murano.request(path, method, **request)
         self._last_task = int(time.time())
         return response
+
+    def _wait_until_after(self, second: int) -> None:
+        def passed() -> bool:
+            return int(time.time()) > second
+
+        processes.wait_until(passed, "the next second", 2)
 
 
 def _types(model: Any) -> Iterator[str]:

@@ -811,6 +811,7 @@ def test_a_pin_is_moved_with_the_objects_of_the_package(
 
     # Without a deployment of its session.
     pinned.pins.move({pinned.library: None})
+    pinned.environment.wait_for_next_second()
     pinned.environment.deploy()
     assert pinned.version() == "1.0.0"
 
