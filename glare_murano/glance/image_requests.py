@@ -99,11 +99,12 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
 
     :raises RefusedRequest: for a change of the id: Glance would write over another image.
     """
-    if req.method == "DELETE" and not action:
+    method = internals.routed_method(req)
+    if method == "DELETE" and not action:
         return {"status": _DELETED}
-    if req.method == "POST" and action:
+    if method == "POST" and action:
         return {"status": _STATUSES[action]}
-    if req.method != "PATCH" or action or req.content_type not in _PATHS:
+    if method != "PATCH" or action or req.content_type not in _PATHS:
         return {}
     http_requests.allow_chunks(req)
     http_requests.check_body(req)

@@ -50,7 +50,7 @@ class StagingFilter:
         """Handle a request."""
         request = webob.Request(environ)
         path = _PATH.fullmatch(internals.routed(request.path_info))
-        if path and request.method == _METHODS[path[2]]:
+        if path and internals.routed_method(request) == _METHODS[path[2]]:
             image = internals.find_image(path[1])
             if image and _is_open(image) and internals.may_modify(request.context, image.id):
                 handle = self._stage if path[2] == "stage" else self._import

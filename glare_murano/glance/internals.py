@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import glance.db
 import glance_store
 import sqlalchemy as sa
+import webob
 import webob.exc
 from glance import context, domain, gateway, housekeeping, notifier
 from glance.api import common as api_common
@@ -218,6 +219,18 @@ def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
 def routed(path: str) -> str:
     """Return the path of a request without a newline at the end, which Glance's router ignores."""
     return path.removesuffix("\n")
+
+
+def routed_method(request: webob.Request) -> str:
+    """Return the method of a request for Glance's router: ``_method`` in the URL comes first."""
+    # The router looks for the name as written, before any decoding.
+    if "_method" not in request.query_string:
+        return str(request.method)
+    try:
+        preferred = request.GET.get("_method")
+    except UnicodeDecodeError:
+        preferred = None
+    return str(preferred.upper() if preferred else request.method)
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:

@@ -239,14 +239,23 @@ def test_a_deletion_while_the_archive_is_read_leaves_nothing_staged(
     processes.wait_until(lambda: not [*glance.staging.iterdir()], "an empty staging area")
 
 
-@pytest.mark.parametrize("end", ["", "%0A"])
+@pytest.mark.parametrize(
+    ("method", "end"), [("PUT", ""), ("PUT", "%0A"), ("POST", "?_method=put"), ("PUT", "?_method=")]
+)
 def test_one_request_at_a_time_brings_data(
-    images: ImageClient, glance: service.Glance, end: str
+    images: ImageClient, glance: service.Glance, method: str, end: str
 ) -> None:
     image_id = images.create(NAME).json()["id"]
     stored.write_property(glance, image_id, "os_glance_murano_claim", "of another request")
 
-    assert images.put(image_id, packages.package(NAME), f"stage{end}").status_code == 409
+    staged = images.request(
+        method,
+        f"/v2/images/{image_id}/stage{end}",
+        data=packages.package(NAME),
+        headers={"Content-Type": "application/octet-stream"},
+    )
+
+    assert staged.status_code == 409
     assert images.show(image_id)["status"] == "queued"
 
 

@@ -195,12 +195,23 @@ def test_a_change_of_visibility_keeps_the_release(
 
 @pytest.mark.parametrize("path", ["/image_id", "/ image_id "])
 @pytest.mark.parametrize("op", ["add", "replace"])
+@pytest.mark.parametrize(("method", "query"), [("PATCH", ""), ("POST", "?_method=PATCH")])
 def test_no_image_is_written_over_a_package(
-    images: ImageClient, draft: str, other: str, release: dict[str, Any], path: str, op: str
+    images: ImageClient,
+    draft: str,
+    other: str,
+    release: dict[str, Any],
+    path: str,
+    op: str,
+    method: str,
+    query: str,
 ) -> None:
+    headers = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
     for image_id in (draft, other):
-        patch = {"op": op, "path": path, "value": release["id"]}
-        assert images.patch(image_id, patch).status_code == 403
+        patch = [{"op": op, "path": path, "value": release["id"]}]
+        url = f"/v2/images/{image_id}{query}"
+        answer = images.request(method, url, json=patch, headers=headers)
+        assert answer.status_code == 403, answer.text
 
     assert images.show(release["id"]) == release
     assert images.request("GET", f"/v2/images/{release['id']}/file").content == DATA

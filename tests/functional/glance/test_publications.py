@@ -222,6 +222,11 @@ _CHANGED_NAME = {"op": "replace", "path": "/name", "value": "org.renamed"}
     [
         ("DELETE", "%0A", {}),
         ("POST", "/actions/deactivate%0A", {}),
+        ("POST", "?_method=DELETE", {}),
+        ("GET", "?a=1&_method=delete", {}),
+        ("GET", "/actions/deactivate?_method=POST", {}),
+        ("DELETE", "?_method=", {}),
+        ("POST", "?_method=PATCH", _CHANGED_NAME),
         ("PATCH", "%0A", _CHANGED_NAME),
         ("PATCH", "", {**_CHANGED_NAME, "path": "/ name"}),
         ("PATCH", "", {**_CHANGED_NAME, "path": "//name\u3000"}),
