@@ -236,16 +236,23 @@ def test_an_image_of_a_new_owner_is_not_a_release(
     assert not form.is_release(image_admin.show(release["id"]))
 
 
-def test_a_package_is_not_turned_into_another_image_and_back(
-    images: ImageClient, caller: ImageClient, release: dict[str, Any], draft: str
+def test_a_package_is_not_turned_into_another_image_nor_an_image_into_a_package(
+    images_of: Any,
+    images: ImageClient,
+    caller: ImageClient,
+    release: dict[str, Any],
+    draft: str,
+    other: str,
 ) -> None:
-    assert caller.set(release["id"], "container_format", "bare").status_code == 403
+    for image_id, new in ((release["id"], "bare"), (draft, "bare"), (other, "murano")):
+        before = images.show(image_id)
+        assert caller.set(image_id, "container_format", new).status_code == 403
+        assert images.show(image_id) == before
+        # A stranger learns nothing about the image.
+        assert images_of("stranger").set(image_id, "container_format", new).status_code == 404
 
-    # As an image of a virtual machine it may have any data, but never properties of a package.
-    assert caller.set(draft, "container_format", "bare").status_code == 200
-    assert images.put(draft, FORGED, "file").status_code == 204
-    assert caller.set(draft, "container_format", "murano").status_code == 403
-    assert not [name for name in images.show(draft) if name.startswith(form.PREFIX)]
+    assert caller.set(draft, "container_format", "murano").status_code == 200
+    assert caller.set(other, "container_format", "ovf").status_code == 200
 
 
 def test_a_task_of_the_former_api_makes_no_release(image_admin: ImageClient) -> None:
