@@ -42,14 +42,19 @@ def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
     :param schema: the translated contract.
     """
     if isinstance(contract, dsl_types.YaqlExpression):
-        types = schema.get("type", "null")
-        is_typed = "null" in ([types] if isinstance(types, str) else types)
-        return is_typed and None in schema.get("enum", [None]) and "not" not in schema
+        return _accepts_null(schema)
     if isinstance(contract, Mapping):
         return "required" not in schema
     if isinstance(contract, Sequence) and not isinstance(contract, str):
         return not schema.get("minItems")
     return contract is None
+
+
+def _accepts_null(schema: Mapping[str, Any]) -> bool:
+    types = schema.get("type", "null")
+    is_typed = "null" in ([types] if isinstance(types, str) else types)
+    is_accepted = is_typed and None in schema.get("enum", [None]) and "not" not in schema
+    return is_accepted and all(map(_accepts_null, schema.get("allOf", ())))
 
 
 def is_json(value: Any) -> bool:

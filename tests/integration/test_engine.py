@@ -211,6 +211,12 @@ def test_an_invalid_static_action_is_refused(
         tasks.call_static(class_name, "version", version, package)
 
 
+@pytest.mark.parametrize("argument", ["", "__name", "1"])
+def test_an_invalid_name_of_an_argument_is_refused(conf: Any, argument: str) -> None:
+    with pytest.raises(dsl_exceptions.ContractViolationException, match="is not a valid name"):
+        tasks.call_static("org.example.db.Database", "version", **{argument: 1})
+
+
 def test_a_schema_of_an_unknown_method_is_not_found(conf: Any) -> None:
     # A class of Python reaches murano-api as it is, and becomes 404.
     with pytest.raises(LookupError, match=r"org\.example\.wiki\.Wiki: .*missing") as refused:

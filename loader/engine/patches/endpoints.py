@@ -7,8 +7,10 @@ from typing import Any
 
 from murano.common import engine
 from murano.dsl import exceptions
+from yaql.language import utils
 
 from glare_murano.package import GlareMuranoError, VersionSpec
+from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name, check_required_name
 
 
@@ -45,6 +47,11 @@ def refuse_invalid_requests() -> None:
             if not isinstance(action[key], kind):
                 found = type(action[key]).__name__
                 raise exceptions.ContractViolationException(f"{key} is of the wrong type {found}")
+        for name in action["args"]:
+            if not utils.is_keyword(name):
+                raise exceptions.ContractViolationException(
+                    f"{quoted(name)} is not a valid name of an argument"
+                )
         return call_static_action(context, task)
 
     engine.SchemaEndpoint.generate_schema = staticmethod(generate)
