@@ -61,11 +61,15 @@ def upload(
         package = local_packages.receive(pieces, file, "the archive")
         steps = publication.plan(repository, [package], visibility)
         publication.check_unpublished(steps)
-        values: dict[str, Any] = {}
-        if categories := metadata.get("categories"):
-            values["categories"] = _each_once(categories)
-        if tags := metadata.get("tags"):
-            values["tags"] = _each_once(package.contents.manifest.tags, tags)
+        stored = steps[0].stored
+        # A refused upload leaves a draft, with its own categories and tags.
+        is_again = stored is not None and not package_form.is_shown(stored)
+        own: dict[str, Iterable[str]] = {"categories": (), "tags": package.contents.manifest.tags}
+        values = {
+            name: _each_once(own[name], metadata.get(name, ()))
+            for name in own
+            if is_again or metadata.get(name)
+        }
         draft = publication.upload_one(repository, steps[0], values, lambda _: None)
     try:
         publication.publish(repository, [draft], visibility)

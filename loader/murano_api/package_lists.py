@@ -70,9 +70,13 @@ class PackageList:
         if self._is_paged:
             return list(itertools.islice(self._paged(repository, after, limit), limit))
         found = self.everything(repository)
-        ids = [package.id for package in found]
-        begin = ids.index(after.id) + 1 if after and after.id in ids else 0
-        return found[begin : begin + limit]
+        if after is None:
+            return found[:limit]
+        # A newer version may have replaced the marker since the page before.
+        others = [package for package in found if package.id != after.id]
+        listed = self._sorted([*others, after])
+        begin = listed.index(after) + 1
+        return listed[begin : begin + limit]
 
     @property
     def _is_paged(self) -> bool:

@@ -20,6 +20,7 @@ from murano.db.catalog import api as murano_categories
 from oslo_config import cfg
 from webob import exc
 
+from glare_murano import fields
 from loader.murano_api import package_changes, package_form
 from loader.murano_api.http_statuses import reported
 from loader.murano_api.package_lists import PackageList, find, range_of
@@ -55,6 +56,8 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             filters = catalog._get_filters(
                 (name, value) for name, value in req.GET.items() if name != "version"
             )
+            if filters.get("sort_dir", "asc") not in ("asc", "desc"):
+                raise exc.HTTPBadRequest(explanation="sort_dir is either asc or desc")
             limit = self._validate_limit(filters.get("limit")) or CONF.murano.limit_param_default
             limit = min(CONF.murano.api_limit_max, limit)
             version = req.GET.get("version")
@@ -162,8 +165,13 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
     def add_category(self, req: webob.Request, body: Any = None) -> dict[str, Any]:
         """Create a category."""
         policy.check("add_category", req.context)
-        if not isinstance(body, dict) or not isinstance(body.get("name", ""), str):
+        name = body.get("name", "") if isinstance(body, dict) else None
+        if not isinstance(name, str):
             raise exc.HTTPBadRequest(explanation="Send a JSON object with the name of a category")
+        if unstorable := fields.UNSTORABLE.search(name):
+            raise exc.HTTPBadRequest(
+                explanation=f"the name has a character that cannot be stored: {unstorable[0]!a}"
+            )
         found: dict[str, Any] = super().add_category(req, body)
         return found
 

@@ -64,11 +64,17 @@ class GlanceRepository(Repository):
         keys = [_sort_key(key) for key in sort.split(",")]
         is_name = selection.pattern and "*" not in selection.pattern
         found = list(self._listed({"name": selection.pattern} if is_name else {}, selection))
+        if selection.newest:
+            # Several projects may have the newest version.
+            chosen = {package.key for package in newest(found)}
+            found = [package for package in found if package.key in chosen]
+        if after is not None and after not in (package.id for package in found):
+            # It was in a former page: a newer version may have replaced it since.
+            found.append(self.get(after))
         for key, is_descending in reversed(keys):
             found.sort(key=key, reverse=is_descending)
-        found = newest(found) if selection.newest else found
         ids = [package.id for package in found]
-        return iter(found[ids.index(after) + 1 :] if after in ids else found)
+        return iter(found if after is None else found[ids.index(after) + 1 :])
 
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
         for names in name_lists(fqns, MAX_NAME, SEPARATOR):

@@ -136,6 +136,20 @@ def test_the_page_before_has_the_packages_behind_its_marker_in_reverse(
         assert [fqn for fqn, _ in before] == names[:number][::-1]
 
 
+@pytest.mark.parametrize("order", ["fqn", "name"])
+def test_a_list_goes_on_when_a_newer_version_replaces_its_last_package(
+    murano: MuranoClient, publish: Publish, name: str, order: str
+) -> None:
+    for fqn in "abc":
+        publish(fqn=f"{name}.{fqn}")
+    listed = murano.packages.filter(owned=True, order_by=order, limit=2)
+    first, second = next(listed), next(listed)
+    publish("2.0.0", fqn=f"{name}.b")
+
+    names = [package.fully_qualified_name[-1] for package in (first, second, *listed)]
+    assert names == ["a", "b", "c"]
+
+
 def test_other_versions_are_listed_on_request(
     murano: MuranoClient, publish: Publish, name: str
 ) -> None:
@@ -349,10 +363,14 @@ def test_several_slashes_are_one(
     assert get(f"{path}//{reference}")["id"] == reference
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x"])
-def test_an_invalid_limit_is_refused_as_by_murano(murano: MuranoClient, limit: str) -> None:
+@pytest.mark.parametrize(
+    "parameter", [{"limit": "0"}, {"limit": "-1"}, {"limit": "x"}, {"sort_dir": "x"}]
+)
+def test_an_invalid_parameter_is_refused_as_by_murano(
+    murano: MuranoClient, parameter: dict[str, str]
+) -> None:
     with pytest.raises(exceptions.HTTPBadRequest):
-        list(murano.packages.filter(limit=limit))
+        list(murano.packages.filter(**parameter))
 
 
 def test_an_unknown_marker_is_not_found(murano: MuranoClient) -> None:
@@ -422,6 +440,17 @@ def test_a_package_is_uploaded(
     # Another version beside it, which Murano alone does not keep.
     assert _create(murano, _archive(name, "2.0.0"), enabled=False).enabled is False
     assert _names(murano) == [("package", "1.2.0")]
+
+
+def test_an_upload_has_no_value_of_a_refused_one(murano: MuranoClient, name: str) -> None:
+    archive = _archive(name, Require={f"{name}.db": "1"}, Tags=["own"])
+    with pytest.raises(exceptions.HTTPBadRequest):
+        _create(murano, archive, categories=["Databases"], tags=["more"])
+    _create(murano, _archive(f"{name}.db"))
+
+    created = _create(murano, archive)
+
+    assert (created.categories, created.tags) == ([], ["own"])
 
 
 def test_an_upload_is_refused_with_murano_s_status(
@@ -550,7 +579,10 @@ def test_a_malformed_change_is_refused(
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/xml"])
-@pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b'{"name": ["x"]}', b"{", b"<a/>"])
+@pytest.mark.parametrize(
+    "body",
+    [b"null", b"[]", b'"x"', b'{"name": ["x"]}', b'{"name": "\\ud800"}', b"{", b"<a/>"],
+)
 def test_a_malformed_category_is_refused(send: Send, body: bytes, content_type: str) -> None:
     answer = send("POST", "categories", body, content_type, "admin")
     assert answer.status_code == 400, answer.text

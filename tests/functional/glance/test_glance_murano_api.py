@@ -2,6 +2,7 @@
 
 """The real murano-api with the filter of this project, over the real Glance."""
 
+import datetime
 import io
 import pathlib
 
@@ -58,3 +59,27 @@ def test_packages_of_glance_are_read_and_changed(
             murano.packages.get(created.id)
     log = (tmp_path / "murano-api.log").read_text()
     assert "Search by parameter" not in log
+
+
+@pytest.mark.usefixtures("core_library")
+def test_packages_of_several_projects_are_listed_in_pages(
+    glance: Glance, glance_project: str, tmp_path: pathlib.Path
+) -> None:
+    names = [f"org.{glance_project}.{each}" for each in "abc"]
+    later = {"created_at": stored.NOW + datetime.timedelta(days=1)}
+    own = [stored.package(packages.package(name), glance_project) for name in names]
+    public = stored.package(packages.package(names[1]), "another", "public", changed=later)
+    newer = stored.package(packages.package(names[1], "2.0.0"), glance_project)
+    stored.store(glance, [*own, public])
+    with murano_api.running(tmp_path, "--glance", glance.url) as url:
+        murano = MuranoClient(url, token=f"user:{glance_project}:member,reader", timeout=60)
+
+        pages = (
+            package.id
+            for package in murano.packages.filter(limit=1)
+            if package.fully_qualified_name in names
+        )
+        # The project's own package comes before the public one of the same version.
+        assert [next(pages), next(pages)] == [own[0].id, own[1].id]
+        stored.store(glance, [newer])
+        assert list(pages) == [own[2].id]
