@@ -28,7 +28,8 @@ PASTE_FILE = ROOT / "loader/engine/etc/murano-paste.ini"
 def running(folder: pathlib.Path, *options: str) -> Iterator[str]:
     """Run murano-api with its database in a directory; yields its URL.
 
-    :param options: ``--glare URL`` or ``--glance URL`` for the filter of this project.
+    :param options: ``--glare URL`` or ``--glance URL`` for the filter of this project;
+        ``--no-waits`` to skip its waits between attempts.
     """
     log = folder / "murano-api.log"
     command = [sys.executable, "-W", "ignore", "-m", __name__, str(folder), *options]
@@ -94,15 +95,19 @@ def main() -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--glare")
     parser.add_argument("--glance")
+    parser.add_argument("--no-waits", action="store_true")
     given = parser.parse_args()
     folder = given.folder
 
+    import tenacity
     import waitress
     from murano.api.middleware import context, fault
     from murano.api.v1 import request_statistics, router
     from murano.common import config, policy
     from murano.db.migration import migration
 
+    if given.no_waits:
+        tenacity.nap.time.sleep = lambda seconds: None
     conf = config.CONF
     file = folder / "murano.conf"
     settings = ""

@@ -496,6 +496,7 @@ def test_a_large_archive_travels_by_itself(
         assert packages_.counters.downloads == 3
 
 
+@pytest.mark.usefixtures("waits")
 def test_a_batch_that_breaks_off_leaves_the_rest_to_be_fetched(
     glare: Client, name: str, state_dir: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -49,6 +49,7 @@ def test_versions_are_listed_with_the_newest_first(
 
 
 @pytest.mark.usefixtures("published")
+@pytest.mark.usefixtures("waits")
 def test_exit_codes_tell_the_kinds_of_failures_apart(
     openstack: OpenStack, name: str, tmp_path: pathlib.Path
 ) -> None:
@@ -162,13 +163,14 @@ def test_an_error_of_the_cleanup_after_ctrl_c_does_not_replace_it(
     assert (result.code, result.out, result.err) == (130, "", "")
 
 
+@pytest.mark.usefixtures("waits")
 def test_a_server_that_does_not_listen_is_named_once(tmp_path: pathlib.Path, glare: Client) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         result = OpenStack(tmp_path, url, glare.token).run("package", "list")
     assert result.code == 4
-    # After five seconds of attempts, a line says so.
+    # Where the attempts take five seconds, a line before says so.
     assert result.err.splitlines()[-1] == f"Glare at {url} did not answer: Connection refused"
 
 

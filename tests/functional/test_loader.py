@@ -35,6 +35,16 @@ def publish(glare: Client, name: str) -> Publish:
     return publish_versions
 
 
+@pytest.fixture(scope="module")
+def released(glare_url: str) -> Client:
+    """A member of a project with many versions of ``org.released``."""
+    client = Client(glare_url, "user:released:member")
+    versions = "2.0.0-rc.10", "1.2.0", "2.0.0", "1.2.3", "1.10.0", "2.0.0-rc.2", "1.2.5", "0.9.0"
+    for version in versions:
+        client.publish("org.released", version, packages.package("org.released", version))
+    return client
+
+
 @pytest.fixture
 def cache(tmp_path: pathlib.Path) -> loader.Cache:
     return loader.Cache(tmp_path / "cache")
@@ -66,17 +76,9 @@ def _load(client: Client, project: str, cache: loader.Cache, name: str, text: st
     ],
 )
 def test_the_newest_release_in_the_range_is_loaded(
-    glare: Client,
-    project: str,
-    name: str,
-    publish: Publish,
-    cache: loader.Cache,
-    text: str,
-    newest: str,
+    released: Client, cache: loader.Cache, text: str, newest: str
 ) -> None:
-    publish("2.0.0-rc.10", "1.2.0", "2.0.0", "1.2.3", "1.10.0", "2.0.0-rc.2", "1.2.5", "0.9.0")
-
-    assert _load(glare, project, cache, name, text) == newest
+    assert _load(released, "released", cache, "org.released", text) == newest
 
 
 def test_a_bound_leaves_out_the_pre_releases_of_its_version(
@@ -462,6 +464,7 @@ def test_a_changed_archive_is_refused_and_not_kept(
     assert not cache.has(hashlib.sha256(data).hexdigest())
 
 
+@pytest.mark.usefixtures("waits")
 def test_an_unreachable_catalogue_is_reported(cache: loader.Cache) -> None:
     nobody = Client("http://127.0.0.1:9", "a:b:c")
 

@@ -617,7 +617,7 @@ def test_a_version_that_clients_upload_at_once_is_that_of_one(
 
 def test_a_service_that_does_not_answer_is_reported(tmp_path: pathlib.Path) -> None:
     glare = f"http://127.0.0.1:{processes.free_port()}"
-    with murano_api.running(tmp_path, "--glare", glare) as url:
+    with murano_api.running(tmp_path, "--glare", glare, "--no-waits") as url:
         murano = MuranoClient(url, token="user:project:member", timeout=60)
         for use in (
             lambda: list(murano.packages.list()),

@@ -208,6 +208,7 @@ def test_all_pages_are_read(
     assert len(catalog._releases("type", "Library")) >= 2
 
 
+@pytest.mark.usefixtures("waits")
 def test_failures_are_reported(url: str, project: str, name: str, upload: Upload) -> None:
     reference = upload("1.0.0")
     with pytest.raises(loader.CatalogError, match="401"):

@@ -74,6 +74,7 @@ def test_recorded_releases_are_loaded_with_a_warning(
     assert any("taken from the offline index" in text for text in warnings)
 
 
+@pytest.mark.usefixtures("waits")
 def test_an_unreachable_catalogue_is_queried_again_only_for_missing_records(
     project_loaders: _Switched, glare: Client, project: str, cache: loader.Cache
 ) -> None:

@@ -144,6 +144,7 @@ def test_the_service_can_be_named(command: OpenStack, fqn: str) -> None:
     assert (result.code, fqn in result.out) == (0, True)
 
 
+@pytest.mark.usefixtures("waits")
 def test_a_glance_that_does_not_answer_has_an_exit_code(
     tmp_path: pathlib.Path, command: OpenStack
 ) -> None:
