@@ -17,8 +17,8 @@ from sqlalchemy.engine import Connection
 
 from glare_murano import images
 from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow, check_imported
-from glare_murano.glance.queries import GlanceDatabase
 from glare_murano.service import http_requests, schemas
 from glare_murano.service.refusals import RefusedRequest, conflict
 

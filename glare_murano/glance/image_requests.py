@@ -21,8 +21,8 @@ from webob import dec
 
 from glare_murano import images
 from glare_murano.glance import callers, image_publications, internals
+from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow
-from glare_murano.glance.queries import GlanceDatabase
 from glare_murano.package.errors import shown
 from glare_murano.service import http_requests
 from glare_murano.service.refusals import RefusedRequest

@@ -15,36 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
+from glare_murano.glance.image_tables import IMAGES, LOCATIONS, MEMBERS, PROPERTIES
 from glare_murano.package import GlareMuranoError
 from glare_murano.service.refusals import conflict
-
-_FLAG = sa.Boolean()
-# Attributes that policies may read.
-_ATTRIBUTES = (
-    *("id", "name", "status", "visibility", "owner", "container_format", "disk_format"),
-    *("size", "virtual_size", "checksum", "min_disk", "min_ram"),
-)
-_images = sa.table(
-    "images",
-    *map(sa.column, _ATTRIBUTES),
-    *(sa.column(name, _FLAG) for name in ("os_hidden", "protected", "deleted")),
-    *(sa.column(name, sa.DateTime()) for name in ("created_at", "updated_at")),
-)
-_TIMES = [sa.column(name, sa.DateTime()) for name in ("created_at", "updated_at", "deleted_at")]
-_properties = sa.table(
-    "image_properties",
-    *map(sa.column, ("image_id", "name", "value")),
-    sa.column("deleted", _FLAG),
-    *_TIMES,
-)
-_members = sa.table(
-    "image_members", *map(sa.column, ("image_id", "member")), sa.column("deleted", _FLAG)
-)
-_locations = sa.table(
-    "image_locations",
-    *map(sa.column, ("id", "image_id", "value", "meta_data", "status")),
-    sa.column("deleted", _FLAG),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,24 +115,22 @@ def find(connection: Connection, ids: Collection[str], project_id: str | None) -
     :param project_id: of the caller.
     """
     is_package = sa.and_(
-        _images.c.id.in_(list(ids)),
-        _images.c.container_format == images.CONTAINER_FORMAT,
-        _images.c.deleted == sa.false(),
+        IMAGES.c.id.in_(list(ids)),
+        IMAGES.c.container_format == images.CONTAINER_FORMAT,
+        IMAGES.c.deleted == sa.false(),
     )
-    rows = {row.id: row for row in connection.execute(sa.select(_images).where(is_package))}
+    rows = {row.id: row for row in connection.execute(sa.select(IMAGES).where(is_package))}
     values: dict[str, dict[str, str]] = {id_: {} for id_ in rows}
-    is_property = sa.and_(
-        _properties.c.image_id.in_(list(rows)), _properties.c.deleted == sa.false()
-    )
-    columns = (_properties.c.image_id, _properties.c.name, _properties.c.value)
+    is_property = sa.and_(PROPERTIES.c.image_id.in_(list(rows)), PROPERTIES.c.deleted == sa.false())
+    columns = (PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
     for row in connection.execute(sa.select(*columns).where(is_property)):
         values[row.image_id][row.name] = row.value
     is_member = sa.and_(
-        _members.c.image_id.in_(list(rows)),
-        _members.c.member == project_id,
-        _members.c.deleted == sa.false(),
+        MEMBERS.c.image_id.in_(list(rows)),
+        MEMBERS.c.member == project_id,
+        MEMBERS.c.deleted == sa.false(),
     )
-    shared = set(connection.execute(sa.select(_members.c.image_id).where(is_member)).scalars())
+    shared = set(connection.execute(sa.select(MEMBERS.c.image_id).where(is_member)).scalars())
     return [
         ImageRow(_attributes(rows[id_], project_id if id_ in shared else None), values[id_])
         for id_ in dict.fromkeys(ids)
@@ -175,14 +146,12 @@ def _attributes(row: Any, member: str | None) -> dict[str, Any]:
 def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
     """Return the first location of images by id, as URL and store."""
     is_location = sa.and_(
-        _locations.c.image_id.in_(list(ids)),
-        _locations.c.status == images.ACTIVE,
-        _locations.c.deleted == sa.false(),
+        LOCATIONS.c.image_id.in_(list(ids)),
+        LOCATIONS.c.status == images.ACTIVE,
+        LOCATIONS.c.deleted == sa.false(),
     )
     found: dict[str, tuple[str, str]] = {}
-    for row in connection.execute(
-        sa.select(_locations).where(is_location).order_by(_locations.c.id)
-    ):
+    for row in connection.execute(sa.select(LOCATIONS).where(is_location).order_by(LOCATIONS.c.id)):
         metadata = json.loads(row.meta_data or "{}")
         found.setdefault(row.image_id, (row.value, metadata.get("store")))
     return found
@@ -191,13 +160,13 @@ def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tu
 def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[str]:
     """Return the ids of all images with the name and version of packages, of any project."""
     wanted = {(row.name, row.version) for row in rows}
-    statement = sa.select(_images.c.id, _images.c.name, _properties.c.value).where(
-        _images.c.name.in_([name for name, _ in wanted]),
-        _images.c.container_format == images.CONTAINER_FORMAT,
-        _images.c.deleted == sa.false(),
-        _properties.c.image_id == _images.c.id,
-        _properties.c.name == images.VERSION,
-        _properties.c.deleted == sa.false(),
+    statement = sa.select(IMAGES.c.id, IMAGES.c.name, PROPERTIES.c.value).where(
+        IMAGES.c.name.in_([name for name, _ in wanted]),
+        IMAGES.c.container_format == images.CONTAINER_FORMAT,
+        IMAGES.c.deleted == sa.false(),
+        PROPERTIES.c.image_id == IMAGES.c.id,
+        PROPERTIES.c.name == images.VERSION,
+        PROPERTIES.c.deleted == sa.false(),
     )
     found = connection.execute(statement)
     return {row.id for row in found if (row.name, row.value) in wanted}
@@ -211,8 +180,8 @@ def find_lost(connection: Connection, names: Mapping[str, str], project_id: str)
 
     :param names: id -> FQN.
     """
-    columns = (_images.c.id, _images.c.name, _images.c.owner, _images.c.container_format)
-    statement = sa.select(*columns, _images.c.deleted).where(_images.c.id.in_(list(names)))
+    columns = (IMAGES.c.id, IMAGES.c.name, IMAGES.c.owner, IMAGES.c.container_format)
+    statement = sa.select(*columns, IMAGES.c.deleted).where(IMAGES.c.id.in_(list(names)))
     lost = set()
     for row in connection.execute(statement):
         # MariaDB ignores case in ids.
@@ -230,29 +199,29 @@ def lock(connection: Connection, ids: Collection[str]) -> None:
     images as the last transaction has left them. In SQLite, this locks the database.
     """
     for id_ in sorted(ids):
-        statement = sa.update(_images).where(_images.c.id == id_)
-        connection.execute(statement.values(status=_images.c.status))
+        statement = sa.update(IMAGES).where(IMAGES.c.id == id_)
+        connection.execute(statement.values(status=IMAGES.c.status))
 
 
 def set_property(connection: Connection, image_id: str, name: str, value: str) -> None:
     """Write a property of a locked image."""
     now = _now()
-    is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
+    is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
     # MariaDB ignores case and accents: it may find a property that the owner has written with
     # another spelling of the name. So the name is written as well.
     values = {"name": name, "value": value, "deleted": False, "deleted_at": None, "updated_at": now}
-    updated = connection.execute(sa.update(_properties).where(is_property).values(values))
+    updated = connection.execute(sa.update(PROPERTIES).where(is_property).values(values))
     if not updated.rowcount:
         row = {**values, "image_id": image_id, "created_at": now}
-        connection.execute(sa.insert(_properties).values(row))
+        connection.execute(sa.insert(PROPERTIES).values(row))
     _touch(connection, image_id)
 
 
 def delete_property(connection: Connection, image_id: str, name: str) -> None:
     """Delete a property of a locked image, as Glance does."""
-    is_property = sa.and_(_properties.c.image_id == image_id, _properties.c.name == name)
+    is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
     values = {"deleted": True, "deleted_at": _now()}
-    connection.execute(sa.update(_properties).where(is_property).values(values))
+    connection.execute(sa.update(PROPERTIES).where(is_property).values(values))
     _touch(connection, image_id)
 
 
@@ -262,7 +231,7 @@ def make_public(connection: Connection, image_id: str) -> None:
 
 
 def _touch(connection: Connection, image_id: str, **values: str) -> None:
-    statement = sa.update(_images).where(_images.c.id == image_id)
+    statement = sa.update(IMAGES).where(IMAGES.c.id == image_id)
     connection.execute(statement.values(updated_at=_now(), **values))
 
 

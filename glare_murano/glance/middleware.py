@@ -28,7 +28,7 @@ from glare_murano.glance import (
     options,
 )
 from glare_murano.glance.callers import SETTINGS
-from glare_murano.glance.queries import GlanceDatabase, UnreadablePackages
+from glare_murano.glance.glance_database import GlanceDatabase, UnreadablePackages
 from glare_murano.package.errors import shown
 from glare_murano.service import (
     dependencies,

@@ -1,301 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements to find packages in Glance's tables; see ``service.database``.
+"""The SQL statements to find packages in Glance's tables; see ``GlanceDatabase``.
 
-The tables are declared here with the few necessary columns, so no statement joins or
-returns more. A level of a plan takes two statements, and a third if packages are
-shared. Values for look-ups are parameters, so SQLAlchemy compiles each statement once.
-
-MariaDB ignores case and accents, and also finds ``muráno_published`` for ``murano_published``,
-and every owner may write the former. So the names of properties are compared again here.
-
-Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
-follow from its owner, name and version.
+No statement joins or returns more than is necessary. Values for look-ups are parameters, so
+SQLAlchemy compiles each statement once.
 """
 
-import collections
-import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Collection
+from typing import Any
 
 import sqlalchemy as sa
-from oslo_log import log as logging
-from sqlalchemy.engine import Connection, Row
 
-from glare_murano import images, wire
-from glare_murano.inheritance import ExtendingRecord
-from glare_murano.package import GlareMuranoError, Version, parse_version
-from glare_murano.resolver import PackageVersion
-from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
+from glare_murano import images
+from glare_murano.glance.image_tables import IMAGES, MEMBERS, PROPERTIES
 
-LOG = logging.getLogger(__name__)
+SHARED = "shared"
 
-# SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
-_MAX_VALUES = 30_000
-# The largest number of names in a statement that searches lists for them. For more names, all
-# lists are read.
+# The largest number of names that one statement searches lists for.
 _MAX_NAMES = 16
-
-INHERITS = images.property_name("inherits")
-
-_FLAG = sa.Boolean()
-_images = sa.table(
-    "images",
-    *map(sa.column, ("id", "name", "owner", "visibility", "status", "container_format", "size")),
-    sa.column("deleted", _FLAG),
-    sa.column("created_at"),
-)
-_members = sa.table(
-    "image_members", *map(sa.column, ("image_id", "member", "status")), sa.column("deleted", _FLAG)
-)
-_properties = sa.table(
-    "image_properties", *map(sa.column, ("image_id", "name", "value")), sa.column("deleted", _FLAG)
-)
-
 _ACCEPTED = "accepted"
-_SHARED = "shared"
 _COMMUNITY = "community"
-
-
-class UnreadablePackages(Exception):
-    """Packages whose properties do not have the form of the import plug-in.
-
-    Such properties come from direct access to the database, or from a cloud without the property
-    protections. A query is answered without these packages.
-
-    :ivar ids: the ids of their images.
-    """
-
-    def __init__(self, ids: set[str]) -> None:
-        super().__init__(f"the properties of these images are not valid: {', '.join(sorted(ids))}")
-        self.ids = ids
-
-
-class GlanceDatabase:
-    """Glance's packages for one viewer, in the transaction of a connection."""
-
-    def __init__(
-        self, connection: Connection, viewer: Viewer, left_out: Collection[str] = ()
-    ) -> None:
-        """Prepare the queries.
-
-        :param left_out: ids of packages to leave out; see ``UnreadablePackages``.
-        """
-        self.viewer = viewer
-        self._left_out = left_out
-        self._connection = connection
-        # Package -> the active packages that require it, with their ranges.
-        self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
-        # The reasons of yanks, found with the packages: id -> reason; empty if not yanked.
-        self._yanked: dict[str, str] = {}
-
-    def find_usable(
-        self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
-    ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, as for all methods.
-
-        A package of the community is found as ``package`` alone.
-        """
-        project = self.viewer.project_id or ""
-        rows = self._look_up(self._usable(column), values, package=package, project=project)
-        for record in self._records(rows):
-            if record.status == images.ACTIVE or record.id == package:
-                yield self._with_visible_members(record)
-
-    def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
-        """Return a package with the members listed by Glance for the viewer."""
-        if self.viewer.is_admin or record.owner == self.viewer.project_id:
-            return record
-        return record._replace(members=record.members & {self.viewer.project_id or ""})
-
-    def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find candidates for requirements."""
-        return self._records(self._look_up(_CANDIDATES, names))
-
-    def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find public packages by name, deactivated ones as well."""
-        for record in self._records(self._look_up(_PUBLIC, names)):
-            if record.status != "drafted":
-                yield record
-
-    def find_metadata(self, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the metadata of packages.
-
-        :raises UnreadablePackages: if the metadata of some packages cannot be read.
-        """
-        wanted = set(ids)
-        found: dict[str, dict[str, str]] = collections.defaultdict(dict)
-        sizes = {}
-        for row in self._look_up(_METADATA, wanted):
-            found[row.image_id][row.name] = row.value
-            sizes[row.image_id] = row.size
-        read = {}
-        for id_, values in found.items():
-            with contextlib.suppress(GlareMuranoError, KeyError):
-                read[id_] = PackageMetadata(
-                    images.requirements(values.get(images.REQUIREMENTS, "{}")),
-                    tuple(sorted(_READ[images.CLASSES](values.get(images.CLASSES, "[]")))),
-                    wire.digest(values[images.SHA256]),
-                    sizes[id_],
-                )
-        if unreadable := wanted - read.keys():
-            raise UnreadablePackages(unreadable)
-        return read
-
-    def find_requirements(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the requirements of packages."""
-        found = self._values(images.REQUIREMENTS, ids)
-        return dict(_readable(found, images.REQUIREMENTS))
-
-    def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanks."""
-        wanted = set(ids)
-        unknown = wanted - self._yanked.keys()
-        read = {**self._yanked, **self._values(images.YANKED, unknown)}
-        return {id_: read[id_] for id_ in wanted if read.get(id_)}
-
-    def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages defining classes."""
-        wanted = set(class_names)
-        for record, classes in self._listed(images.CLASSES, wanted, self._usable("id")):
-            for name in wanted.intersection(classes):
-                yield name, record.id
-
-    def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
-        """Find packages with direct subclasses of classes."""
-        wanted = set(base_names)
-        for record, inherits in self._listed(INHERITS, wanted, self._usable("id")):
-            for base in wanted.intersection(inherits):
-                yield ExtendingRecord(base, record.id, record.key, inherits[base].split(","))
-
-    def find_dependents(self, name: str, owner: str | None) -> Iterator[DependentsRecord]:
-        """Find the ranges in which other packages require a package."""
-        requiring = self._requiring[name] = [
-            (record, requirements[name])
-            for record, requirements in self._listed(images.REQUIREMENTS, {name}, _BY_ID)
-            if name in requirements and record.name != name and owner in (None, record.owner)
-        ]
-        yield from {
-            DependentsRecord(range_, record.owner, record.visibility)
-            for record, range_ in requiring
-        }
-
-    def find_requiring(
-        self, name: str, group: DependentsRecord, limit: int
-    ) -> Iterator[PackageVersion]:
-        """Find the packages of a group."""
-        keys = (
-            record.key
-            for record, range_ in self._requiring[name]
-            if DependentsRecord(range_, record.owner, record.visibility) == group
-        )
-        return (key for key, _ in zip(keys, range(limit), strict=False))
-
-    def _usable(self, column: str) -> Any:
-        return _usable(column, self.viewer.is_admin, self.viewer.project_id is not None)
-
-    def _look_up(
-        self, statement: Any, values: Iterable[str], **parameters: str | None
-    ) -> Iterator[Row]:
-        """Execute a statement with a condition ``_among`` values, in shares."""
-        ordered = sorted(values)
-        for start in range(0, len(ordered), _MAX_VALUES):
-            share = ordered[start : start + _MAX_VALUES]
-            yield from self._connection.execute(statement, {"values": share, **parameters}).all()
-
-    def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
-        """Return a property of images, by id."""
-        rows = self._look_up(_VALUES, ids, property=name)
-        return {row.image_id: row.value for row in rows if row.name == name}
-
-    def _listed(
-        self, name: str, wanted: set[str], statement: Any
-    ) -> Iterator[tuple[PackageRecord, Any]]:
-        """Yield active packages with a property, a list or mapping, that may have a wanted name.
-
-        :param statement: finds the packages by their ids.
-        """
-        if not wanted:
-            return
-        # The database searches the text of the lists first, since few packages match.
-        matching = _LISTS
-        if len(wanted) <= _MAX_NAMES:
-            has_name = (_properties.c.value.contains(f'"{n}"', autoescape=True) for n in wanted)
-            matching = matching.where(sa.or_(*has_name))
-        found = self._connection.execute(matching, {"property": name}).all()
-        texts = {row.image_id: row.value for row in found if row.name == name}
-        values = dict(_readable(texts, name))
-        rows = self._look_up(statement, values, package=None, project=self.viewer.project_id or "")
-        for record in self._records(rows):
-            if record.status == images.ACTIVE:
-                yield record, values[record.id]
-
-    def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
-        """Yield the valid packages among rows."""
-        rows = list(rows)
-        members = self._find_members(row.id for row in rows if row.visibility == _SHARED)
-        for row in rows:
-            version = _version(row.version) if row.version_name == images.VERSION else None
-            is_valid = version and images.image_id(row.owner, row.name, version) == row.id
-            if version and is_valid and row.id not in self._left_out:
-                is_yanked = row.yanked and row.yanked_name == images.YANKED
-                self._yanked[row.id] = row.yanked if is_yanked else ""
-                yield PackageRecord(
-                    row.id,
-                    row.name,
-                    version,
-                    row.owner,
-                    row.visibility,
-                    _status(row),
-                    frozenset(members.get(row.id, ())),
-                    # An id can be used again once deleted images were purged from the database.
-                    f"{row.id} {row.created_at}" if _is_published(row) else "",
-                )
-
-    def _find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
-        """Return the accepting projects of shared images, by image id."""
-        found: dict[str, set[str]] = collections.defaultdict(set)
-        for row in self._look_up(_MEMBERS, ids):
-            found[row.image_id].add(row.member)
-        return found
-
-
-def _status(row: Row) -> str:
-    """Return the status of a package in Glare's terms: an active image may be a draft."""
-    if row.status != images.ACTIVE:
-        return images.DEACTIVATED
-    return images.ACTIVE if _is_published(row) else "drafted"
-
-
-def _is_published(row: Row) -> bool:
-    return bool(row.published) and row.published_name == images.PUBLISHED
-
-
-# Most packages have the same versions.
-@functools.lru_cache(maxsize=4096)
-def _version(text: str) -> Version | None:
-    try:
-        return parse_version(text)
-    except GlareMuranoError:
-        return None
-
-
-# How to read a property.
-_READ: dict[str, Callable[[str], Any]] = {
-    images.REQUIREMENTS: images.requirements,
-    images.CLASSES: lambda text: images.strings(text, images.CLASSES, list),
-    INHERITS: lambda text: images.strings(text, INHERITS, dict),
-}
-
-
-def _readable(texts: Mapping[str, str], name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the lists or mappings of images, by id, without unreadable values."""
-    for id_, text in texts.items():
-        try:
-            yield id_, _READ[name](text)
-        except GlareMuranoError as error:
-            LOG.warning("Image %s is left out: %s", id_, error)
 
 
 def _among(column: Any) -> Any:
@@ -304,9 +29,9 @@ def _among(column: Any) -> Any:
 
 def _property(name: str, alias: str) -> tuple[Any, Any]:
     """Return a table of a property, and the condition to join the table to an image."""
-    table = _properties.alias(alias)
+    table = PROPERTIES.alias(alias)
     is_property = sa.and_(
-        table.c.image_id == _images.c.id, table.c.name == name, table.c.deleted == sa.false()
+        table.c.image_id == IMAGES.c.id, table.c.name == name, table.c.deleted == sa.false()
     )
     return table, is_property
 
@@ -316,49 +41,49 @@ _published_table, _has_published = _property(images.PUBLISHED, "published")
 _yanked_table, _is_yanked = _property(images.YANKED, "yanked")
 
 _COLUMNS = (
-    _images.c.id,
-    _images.c.name,
-    _images.c.owner,
-    _images.c.visibility,
-    _images.c.status,
+    IMAGES.c.id,
+    IMAGES.c.name,
+    IMAGES.c.owner,
+    IMAGES.c.visibility,
+    IMAGES.c.status,
     _version_table.c.name.label("version_name"),
     _version_table.c.value.label("version"),
     _published_table.c.name.label("published_name"),
     _published_table.c.value.label("published"),
     _yanked_table.c.name.label("yanked_name"),
     _yanked_table.c.value.label("yanked"),
-    _images.c.created_at,
+    IMAGES.c.created_at,
 )
 # The packages of the catalogue whose archive was imported.
 _PACKAGES = (
     sa.select(*_COLUMNS)
     .select_from(
-        _images.join(_version_table, _has_version)
+        IMAGES.join(_version_table, _has_version)
         .outerjoin(_published_table, _has_published)
         .outerjoin(_yanked_table, _is_yanked)
     )
-    .where(_images.c.container_format == images.CONTAINER_FORMAT, _images.c.deleted == sa.false())
+    .where(IMAGES.c.container_format == images.CONTAINER_FORMAT, IMAGES.c.deleted == sa.false())
 )
 
 
 def _is_member(*conditions: Any) -> Any:
     return sa.exists().where(
-        _members.c.image_id == _images.c.id,
-        _members.c.member == sa.bindparam("project"),
-        _members.c.deleted == sa.false(),
+        MEMBERS.c.image_id == IMAGES.c.id,
+        MEMBERS.c.member == sa.bindparam("project"),
+        MEMBERS.c.deleted == sa.false(),
         *conditions,
     )
 
 
 def _visible(is_admin: bool, has_project: bool) -> Any:
     """Return the condition for Glance's default list, without images of the community."""
-    is_own = _images.c.owner == sa.bindparam("project")
+    is_own = IMAGES.c.owner == sa.bindparam("project")
     if is_admin:
-        return sa.or_(_images.c.visibility != _COMMUNITY, *[is_own] * has_project)
-    is_public = _images.c.visibility == "public"
+        return sa.or_(IMAGES.c.visibility != _COMMUNITY, *[is_own] * has_project)
+    is_public = IMAGES.c.visibility == "public"
     if not has_project:
         return is_public
-    is_shared = sa.and_(_images.c.visibility == _SHARED, _is_member(_members.c.status == _ACCEPTED))
+    is_shared = sa.and_(IMAGES.c.visibility == SHARED, _is_member(MEMBERS.c.status == _ACCEPTED))
     return sa.or_(is_public, is_own, is_shared)
 
 
@@ -366,59 +91,80 @@ def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
     """Return the condition for images visible by their ids in Glance."""
     if is_admin:
         return sa.true()
-    is_open = _images.c.visibility == _COMMUNITY
-    is_offered = sa.and_(_images.c.visibility == _SHARED, _is_member())
+    is_open = IMAGES.c.visibility == _COMMUNITY
+    is_offered = sa.and_(IMAGES.c.visibility == SHARED, _is_member())
     return sa.or_(_visible(is_admin, has_project), is_open, *[is_offered] * has_project)
 
 
 @functools.lru_cache
-def _usable(column: str, is_admin: bool, has_project: bool) -> Any:
+def usable(column: str, is_admin: bool, has_project: bool) -> Any:
+    """Return the statement for the packages that a caller may use, and the package of a query.
+
+    :param column: ``id`` or ``name``, to look up.
+    """
     is_listed = sa.and_(
-        _images.c.status == images.ACTIVE,
+        IMAGES.c.status == images.ACTIVE,
         _published_table.c.value.is_not(None),
         _visible(is_admin, has_project),
     )
     is_package = sa.and_(
-        _images.c.id == sa.bindparam("package"),
-        _images.c.status.in_([images.ACTIVE, images.DEACTIVATED]),
+        IMAGES.c.id == sa.bindparam("package"),
+        IMAGES.c.status.in_([images.ACTIVE, images.DEACTIVATED]),
         _visible_by_id(is_admin, has_project),
     )
-    return _PACKAGES.where(_among(_images.c[column]), sa.or_(is_listed, is_package))
+    return _PACKAGES.where(_among(IMAGES.c[column]), sa.or_(is_listed, is_package))
 
 
-_CANDIDATES = _PACKAGES.where(_among(_images.c.name), _images.c.status == images.ACTIVE)
+def lists(names: Collection[str]) -> Any:
+    """Return the statement for a property, a list or mapping, that may have one of the names.
 
-_PUBLIC = _PACKAGES.where(_among(_images.c.name), _images.c.visibility == "public")
+    For many names, all lists are found.
+    """
+    if len(names) > _MAX_NAMES:
+        return _LISTS
+    found = (PROPERTIES.c.value.contains(f'"{name}"', autoescape=True) for name in names)
+    return _LISTS.where(sa.or_(*found))
 
-_BY_ID = _PACKAGES.where(_among(_images.c.id))
+
+# Active packages by name, of any project.
+CANDIDATES = _PACKAGES.where(_among(IMAGES.c.name), IMAGES.c.status == images.ACTIVE)
+
+# Public packages by name.
+PUBLIC = _PACKAGES.where(_among(IMAGES.c.name), IMAGES.c.visibility == "public")
+
+# Packages by id, of any project.
+BY_ID = _PACKAGES.where(_among(IMAGES.c.id))
 
 # A property of all imported packages.
-_LISTS = sa.select(_properties.c.image_id, _properties.c.name, _properties.c.value).where(
-    _properties.c.image_id == _images.c.id,
-    _properties.c.name == sa.bindparam("property"),
-    _properties.c.deleted == sa.false(),
-    _images.c.container_format == images.CONTAINER_FORMAT,
-    _images.c.status == images.ACTIVE,
-    _images.c.deleted == sa.false(),
+_LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
+    PROPERTIES.c.image_id == IMAGES.c.id,
+    PROPERTIES.c.name == sa.bindparam("property"),
+    PROPERTIES.c.deleted == sa.false(),
+    IMAGES.c.container_format == images.CONTAINER_FORMAT,
+    IMAGES.c.status == images.ACTIVE,
+    IMAGES.c.deleted == sa.false(),
 )
 
-_VALUES = sa.select(_properties.c.image_id, _properties.c.name, _properties.c.value).where(
-    _among(_properties.c.image_id),
-    _properties.c.name == sa.bindparam("property"),
-    _properties.c.deleted == sa.false(),
+# A property of images.
+VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
+    _among(PROPERTIES.c.image_id),
+    PROPERTIES.c.name == sa.bindparam("property"),
+    PROPERTIES.c.deleted == sa.false(),
 )
 
-_METADATA = sa.select(
-    _properties.c.image_id, _properties.c.name, _properties.c.value, _images.c.size
+# The properties and the size that make ``PackageMetadata``.
+METADATA = sa.select(
+    PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value, IMAGES.c.size
 ).where(
-    _among(_properties.c.image_id),
-    _properties.c.name.in_([images.REQUIREMENTS, images.CLASSES, images.SHA256]),
-    _properties.c.deleted == sa.false(),
-    _images.c.id == _properties.c.image_id,
+    _among(PROPERTIES.c.image_id),
+    PROPERTIES.c.name.in_([images.REQUIREMENTS, images.CLASSES, images.SHA256]),
+    PROPERTIES.c.deleted == sa.false(),
+    IMAGES.c.id == PROPERTIES.c.image_id,
 )
 
-_MEMBERS = sa.select(_members.c.image_id, _members.c.member).where(
-    _among(_members.c.image_id),
-    _members.c.status == _ACCEPTED,
-    _members.c.deleted == sa.false(),
+# The projects that have accepted a shared image.
+ACCEPTED_MEMBERS = sa.select(MEMBERS.c.image_id, MEMBERS.c.member).where(
+    _among(MEMBERS.c.image_id),
+    MEMBERS.c.status == _ACCEPTED,
+    MEMBERS.c.deleted == sa.false(),
 )
