@@ -11,6 +11,7 @@ import pytest
 import requests
 
 import loader
+from glare_murano.glare.api import middleware
 from glare_murano.package import Version
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
@@ -152,7 +153,15 @@ def test_a_lock_file_marks_the_requirement_as_external(
 
 
 @pytest.mark.parametrize("text", ["org-example-mail", "org-example-mail:", "a b:1", "mail:x"])
-def test_a_service_with_an_invalid_option_does_not_start(tmp_path: pathlib.Path, text: str) -> None:
+def test_an_invalid_option_is_named(set_option: SetOption, text: str) -> None:
+    set_option("provided_packages", [text])
+
+    with pytest.raises(RuntimeError, match=f"provided_packages: {text!r} is not a name"):
+        middleware.MuranoFilter(None)
+
+
+def test_a_service_with_an_invalid_option_does_not_start(tmp_path: pathlib.Path) -> None:
+    text = "a b:1"
     tmp_path.chmod(0o700)
     (tmp_path / "local.conf").write_text(f"[artifact_type:murano]\nprovided_packages = {text}\n")
     command = (sys.executable, "-W", "ignore", "-m", "glare_murano.glare.server", "--port", "0")

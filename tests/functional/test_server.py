@@ -18,6 +18,7 @@ import pytest
 import requests
 from keystoneauth1 import adapter
 
+from glare_murano.glare import server
 from tests import packages
 from tests.functional.client import Client
 
@@ -154,25 +155,24 @@ def test_a_folder_that_another_server_uses_is_one_clear_line(tmp_path: pathlib.P
 
 
 @pytest.mark.parametrize("port", ["70000", "-1", "http"])
-def test_a_port_that_is_none_is_refused(tmp_path: pathlib.Path, port: str) -> None:
-    finished = subprocess.run(
-        [COMMAND, "--state-dir", tmp_path, "--port", port],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def test_a_port_that_is_none_is_refused(
+    tmp_path: pathlib.Path, port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        server.main(["--state-dir", str(tmp_path), "--port", port])
 
-    assert finished.returncode == 2
-    assert f"--port: {port!r} is not a number from 0 to 65535" in finished.stderr
-    assert "Traceback" not in finished.stderr
+    assert ended.value.code == 2
+    assert f"--port: {port!r} is not a number from 0 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["a$b{c}", "a%b", "a#b?c=d"])
 def test_a_folder_that_configuration_cannot_name_is_one_clear_line(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-    (line,) = _refusal("--state-dir", str(tmp_path / name), "--port", "0")
+    with pytest.raises(server.ServerError) as refused, server.prepared(tmp_path / name):
+        pass
 
+    (line,) = str(refused.value).splitlines()
     assert name in line
     assert list(tmp_path.iterdir()) == []
 
