@@ -11,9 +11,16 @@ from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
 
 
-@pytest.fixture
-def published(glare: Client, project: str) -> str:
+@pytest.fixture(scope="module")
+def project() -> str:
+    """The project of all tests here."""
+    return "listed"
+
+
+@pytest.fixture(scope="module")
+def published(glare_url: str, project: str) -> str:
     """The beginning of the names of two packages, one with three versions."""
+    glare = Client(glare_url, f"user:{project}:member")
     start = f"org.{project}"
     for version in ("1.0.0", "1.10.0", "1.9.0"):
         content = packages.files(packages.manifest(f"{start}.db", version, Tags=["store"]))
@@ -65,6 +72,7 @@ def test_yanked_packages_are_listed_only_on_request(openstack: OpenStack, publis
     openstack.ok("package", "yank", f"{published}.db@1.10.0", "--reason", "loses data")
     assert _listed(openstack, f"{published}.db") == [(f"{published}.db", "1.9.0")]
     assert _listed(openstack, f"{published}.db", "--yanked") == [(f"{published}.db", "1.10.0")]
+    openstack.ok("package", "unyank", f"{published}.db@1.10.0")
 
 
 def test_more_than_a_page_is_listed(

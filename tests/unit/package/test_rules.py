@@ -3,6 +3,7 @@
 """The table of rules: every code is used, documented, and written nowhere else."""
 
 import ast
+import functools
 import pathlib
 import re
 
@@ -22,6 +23,7 @@ SOURCES = [
 ]
 
 
+@functools.cache
 def parsed():
     return [(path, node) for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))]
 
