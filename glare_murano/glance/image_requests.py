@@ -5,7 +5,7 @@
 The filter stands behind ``context`` in Glance's pipeline. The checked requests delete, deactivate,
 reactivate, rename, give away or publicize a package, or withdraw a package from the public.
 Requests for other images, and requests refused by Glance anyway, pass unchanged. No image can
-replace another image, and no image becomes a package, or ceases to be one.
+replace another image.
 """
 
 import dataclasses
@@ -36,9 +36,8 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DELETED = "deleted"
 # Action -> the status of the image afterwards.
 _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
-_FORMAT = "container_format"
 # Attributes that decide whether, and for whom, a package counts.
-_CHECKED = ("name", "owner", "visibility", _FORMAT)
+_CHECKED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects.
 _ID_ATTRIBUTE = "image_id"
 # The content type of a patch -> the keys of an operation that name an attribute.
@@ -136,8 +135,6 @@ def _check(req: webob.Request, image_id: str, changes: Mapping[str, Any]) -> Non
 
     :raises RefusedRequest: if the change is refused.
     """
-    if _FORMAT in changes:
-        _check_format(req, image_id, changes[_FORMAT])
     caller = callers.of(req)
     row = caller.find_changeable(image_id)
     if row is None or not row.is_published:
@@ -147,24 +144,6 @@ def _check(req: webob.Request, image_id: str, changes: Mapping[str, Any]) -> Non
     changed = dataclasses.replace(row, attributes={**row.attributes, **changes})
     with internals.reading() as connection:
         _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changed)
-
-
-def _check_format(req: webob.Request, image_id: str, new: object) -> None:
-    """Check that an image remains a package, or remains another image.
-
-    Otherwise, data stored during the change would become a package without a check.
-
-    :raises RefusedRequest: if not.
-    """
-    image = internals.find_image(image_id)
-    if image is None or not internals.may_modify(req.context, image.id):
-        return
-    if (image.container_format == images.CONTAINER_FORMAT) != (new == images.CONTAINER_FORMAT):
-        message = (
-            f"only a new image can have the container format {images.CONTAINER_FORMAT}, and such "
-            f"an image keeps it; create another image"
-        )
-        raise RefusedRequest(HTTPStatus.FORBIDDEN, message)
 
 
 def _check_row(

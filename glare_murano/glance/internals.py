@@ -67,7 +67,7 @@ _save_image = glance.db.ImageRepo.save
 _OF_DATA = ("size", "checksum", "os_hash_algo", "os_hash_value")
 
 # Attributes that other requests change meanwhile.
-_KEPT = ("visibility", "status", "locations", *_OF_DATA)
+_KEPT = ("visibility", "status", "locations", "container_format", *_OF_DATA)
 
 _load_protections = property_utils.PropertyRules._load_rules
 _protections_lock = threading.Lock()
@@ -317,7 +317,9 @@ def keep_attributes_through_saves(container_format: str) -> None:
     """Let Glance write some attributes of an image only if changed by the request.
 
     Otherwise Glance writes back the attributes read before, as with properties: a package would
-    lose its visibility, or its status and its data after an import.
+    lose its visibility, or its status and its data after an import. For the same reason, no image
+    gets the format or loses it: with data stored meanwhile, the image would be a package with data
+    that nobody has checked.
 
     :param container_format: of the images.
     """
@@ -329,10 +331,16 @@ def keep_attributes_through_saves(container_format: str) -> None:
 
     def values_of(repository: Any, image: Any) -> dict[str, Any]:
         values: dict[str, Any] = _values_of_image(repository, image)
-        if image.container_format != container_format:
-            return values
         # A created image was not loaded; others are in a proxy.
         loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+        formats = {image.container_format, loaded.get("container_format", image.container_format)}
+        if container_format not in formats:
+            return values
+        if len(formats) > 1:
+            raise exception.Forbidden(
+                f"only a new image can have the container format {container_format}, and such an "
+                f"image keeps it; create another image"
+            )
         now = _comparable(values)
         kept = {name for name in loaded if loaded[name] == now[name]}
         return _ImageValues({name: value for name, value in values.items() if name not in kept})

@@ -62,8 +62,16 @@ def test_a_save_that_began_before_ends_neither_publication_nor_yank(
     assert found["visibility"] == "public"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "status"), [("note", "later", 200), ("container_format", "bare", 403)]
+)
 def test_a_save_that_began_before_the_end_of_an_import_loses_no_data(
-    glance: service.Glance, images: ImageClient, package_name: str
+    glance: service.Glance,
+    images: ImageClient,
+    package_name: str,
+    name: str,
+    value: str,
+    status: int,
 ) -> None:
     data = packages.package(package_name, Require={"io.murano": "*"})
     package = stored.package(data, images.project)
@@ -71,21 +79,22 @@ def test_a_save_that_began_before_the_end_of_an_import_loses_no_data(
     early = dataclasses.replace(package, changed=importing, properties={form.PUBLISHED: ""})
     stored.store(glance, [early])
     (etc,) = glance.folder.glob("etc-*")
-    for name in ("held", "release"):
-        (etc / name).unlink(missing_ok=True)
+    for turn in ("held", "release"):
+        (etc / turn).unlink(missing_ok=True)
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         (etc / "hold").touch()
-        save = pool.submit(images.set, package.id, "note", "later", "add")
+        save = pool.submit(images.set, package.id, name, value, "add")
         wait_until((etc / "held").exists, "a save")
         _finish_import(glance, package)
         assert images.publications(package.id).status_code == 200
         (etc / "release").touch()
 
-    assert save.result().status_code == 200
+    assert save.result().status_code == status
     found = images.show(package.id)
     assert form.is_release(found)
-    assert (found["note"], found["size"]) == ("later", len(data))
+    assert (found.get(name) == value) is (status == 200)
+    assert found["size"] == len(data)
     assert images.request("GET", f"/v2/images/{package.id}/file").content == data
 
 
