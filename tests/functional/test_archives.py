@@ -27,7 +27,7 @@ from oslo_policy import policy as oslo_policy
 
 import loader
 from glare_murano import wire
-from glare_murano.glare import request_state
+from glare_murano.glare import request_state, server
 from glare_murano.glare.api import archives, middleware
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.package import VersionSpec
@@ -175,6 +175,18 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
+@pytest.fixture(scope="module")
+def readable(glare_url: str) -> tuple[Client, list[str]]:
+    """A member of a project, with five packages of it and two public ones."""
+    client = Client(glare_url, "user:readers:member")
+    admin = Client(glare_url, server.TOKEN)
+    ids = list(_published(client, "org.readable.ours", 5))
+    for number in range(2):
+        fqn = f"org.readable.public{number}"
+        ids.append(admin.publish(fqn, "1.0.0", packages.package(fqn), public=True)["id"])
+    return client, ids
+
+
 @pytest.mark.parametrize(
     ("rule", "decisions", "read"),
     [
@@ -188,24 +200,19 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ],
 )
 def test_a_rule_decides_once_for_each_kind_of_artifacts(
-    glare: Client,
-    admin: Client,
-    name: str,
+    readable: tuple[Client, list[str]],
     policy: Callable[[str, str], None],
     counts: Counter[str],
     rule: str | None,
     decisions: int,
     read: int,
 ) -> None:
-    ids = list(_published(glare, f"{name}.ours", 5))
-    for number in range(2):
-        fqn = f"{name}.public{number}"
-        ids.append(admin.publish(fqn, "1.0.0", packages.package(fqn), public=True)["id"])
+    client, ids = readable
     if rule is not None:
         policy("artifact:download", rule)
     counts.clear()
 
-    assert list(_archives(glare.batch(ids))) == ids
+    assert list(_archives(client.batch(ids))) == ids
 
     assert counts["artifact:download"] == decisions
     assert counts["show"] == read

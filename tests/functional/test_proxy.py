@@ -15,6 +15,7 @@ from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
 
 import loader
+from glare_murano.glare import server
 from loader.catalogs.glare import GlareCatalog
 from tests import packages, processes
 from tests.functional import proxy as proxies
@@ -47,13 +48,16 @@ def _no_other_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture(autouse=True)
-def _published(admin: Client, name: str) -> None:
-    """An application, which has the test's name, and the package that it requires."""
+@pytest.fixture(scope="module")
+def name(glare_url: str) -> str:
+    """The name of a public application, which requires a package."""
+    name = "org.test.proxied"
+    admin = Client(glare_url, server.TOKEN)
     required = f"{name}.db"
     admin.publish(required, "1.0.0", packages.package(required), public=True)
     data = packages.package(name, "1.2.0", Require={required: "1"})
     admin.publish(name, "1.2.0", data, public=True)
+    return name
 
 
 @pytest.fixture
