@@ -264,9 +264,12 @@ def _find_lookalikes(
 
 
 def _folded(name: str) -> str:
-    """Return a name without case and accents, which MariaDB's default order ignores."""
+    """Return a name without all that MariaDB's default order ignores.
+
+    That is case, accents, and spaces at the end.
+    """
     letters = unicodedata.normalize("NFKD", name)
-    return "".join(each for each in letters if not unicodedata.combining(each)).casefold()
+    return "".join(each for each in letters if not unicodedata.combining(each)).casefold().rstrip()
 
 
 def _storable(text: str) -> str:

@@ -154,7 +154,8 @@ def test_every_reason_is_stored(workers: list[ImageClient], keys: dict[str, obje
 
 
 @pytest.mark.parametrize(
-    "name", ["mur\u00e1no_version", "\u00b5urano_version", "murano_versio\u00f1"]
+    "name",
+    ["mur\u00e1no_version", "\u00b5urano_version", "murano_versio\u00f1", "mur\u00e1no_version "],
 )
 def test_a_name_that_a_database_takes_for_another_forges_nothing(
     workers: list[ImageClient], name: str
