@@ -82,7 +82,8 @@ class ImageRow:
     @property
     def is_valid(self) -> bool:
         """Whether the image was imported, and still has the same owner and name."""
-        return self.id == images.image_id(self.owner, self.name, self.version)
+        is_same = self.id == images.image_id(self.owner, self.name, self.version)
+        return is_same and self.version != ""
 
     @property
     def is_release(self) -> bool:

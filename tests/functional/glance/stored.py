@@ -68,6 +68,16 @@ def write_property(glance: Glance, image_id: str, name: str, value: str) -> None
     _insert(glance, {"image_properties": [row]})
 
 
+def activate(glance: Glance, image_id: str, size: int) -> None:
+    """Make an image active in an idle Glance, as if its data had been stored."""
+    engine = sqlalchemy.create_engine(glance.database)
+    table = sqlalchemy.table("images", *map(sqlalchemy.column, ("id", "status", "size")))
+    with engine.begin() as connection:
+        statement = sqlalchemy.update(table).where(table.c.id == image_id)
+        connection.execute(statement.values(status="active", size=size))
+    engine.dispose()
+
+
 def _insert(glance: Glance, rows: Mapping[str, list[dict[str, Any]]]) -> None:
     """Insert rows into tables, by the names of the tables."""
     engine = sqlalchemy.create_engine(glance.database)

@@ -150,6 +150,19 @@ def test_an_image_that_has_changed_is_not_published(
     assert words in message(refused)
 
 
+def test_data_that_no_import_has_read_is_not_published(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    # The id of a package without a version.
+    image_id = images.create(package_name, "").json()["id"]
+    stored.activate(glance, image_id, 1)
+
+    refused = images.publications(image_id)
+
+    assert refused.status_code == 409
+    assert form.PUBLISHED not in images.show(image_id)
+
+
 def test_an_image_of_another_kind_is_not_published(images: ImageClient) -> None:
     body = {"name": "a server", "container_format": "bare", "disk_format": "raw"}
     machine = images.request("POST", "/v2/images", json=body).json()["id"]

@@ -11,7 +11,6 @@ import pathlib
 from collections.abc import Iterator
 
 import pytest
-import sqlalchemy
 
 from glare_murano import images as form
 from tests import packages
@@ -86,7 +85,7 @@ def test_a_save_that_began_before_the_end_of_an_import_loses_no_data(
         (etc / "hold").touch()
         save = pool.submit(images.set, package.id, name, value, "add")
         wait_until((etc / "held").exists, "a save")
-        _finish_import(glance, package)
+        stored.activate(glance, package.id, len(data))
         assert images.publications(package.id).status_code == 200
         (etc / "release").touch()
 
@@ -96,13 +95,3 @@ def test_a_save_that_began_before_the_end_of_an_import_loses_no_data(
     assert (found.get(name) == value) is (status == 200)
     assert found["size"] == len(data)
     assert images.request("GET", f"/v2/images/{package.id}/file").content == data
-
-
-def _finish_import(glance: service.Glance, package: stored.Package) -> None:
-    engine = sqlalchemy.create_engine(glance.database)
-    table = sqlalchemy.table("images", *map(sqlalchemy.column, ("id", "status", "size")))
-    with engine.begin() as connection:
-        active = {"status": "active", "size": len(package.archive)}
-        statement = sqlalchemy.update(table).where(table.c.id == package.id)
-        connection.execute(statement.values(active))
-    engine.dispose()
