@@ -99,11 +99,12 @@ class Changes:
 
         :raises CatalogError: if the service refuses a change; earlier ones stay valid.
         """
+        if self.values:
+            package = repository.change(package, **self.values)
+        # A public package stays public, so the refusal of another change comes before.
         if self.is_published:
             repository.publish([package], "public")
             package = repository.get(package.id)
-        if self.values:
-            package = repository.change(package, **self.values)
         return package if self.enabled is None else _enabled(repository, package, self.enabled)
 
 

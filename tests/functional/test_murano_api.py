@@ -639,6 +639,10 @@ def test_an_administrator_publishes_for_every_project(
     with pytest.raises(exceptions.HTTPNotFound):
         user.packages.get(private.id)
 
+    with pytest.raises(exceptions.HTTPBadRequest):
+        admin.packages.update(private.id, {"is_public": True, "tags": ["a,b"]})
+    assert not admin.packages.get(private.id).is_public
+
     # By murano-dashboard's button.
     admin.packages.toggle_public(private.id)
 
