@@ -61,7 +61,7 @@ class ImageRequestFilter:
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on."""
-        path = internals.routed(req.path_info)
+        path = internals.routed_path(req.path_info)
         found, image = _PATH.match(path), _IMAGE.match(path)
         try:
             if image:

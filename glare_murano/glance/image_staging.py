@@ -20,7 +20,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from glare_murano import images
-from glare_murano.glance import internals, options
+from glare_murano.glance import glance_patches, internals, options
 
 LOG = logging.getLogger(__name__)
 
@@ -40,16 +40,16 @@ class StagingFilter:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        internals.keep_through_saves([internals.CLAIM, *images.PROPERTIES])
-        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
-        internals.read_protections_in_turn()
+        glance_patches.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
+        glance_patches.keep_attributes_through_saves(images.CONTAINER_FORMAT)
+        glance_patches.read_protections_in_turn()
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         """Handle a request."""
         request = webob.Request(environ)
-        path = _PATH.fullmatch(internals.routed(request.path_info))
+        path = _PATH.fullmatch(internals.routed_path(request.path_info))
         if path and internals.routed_method(request) == _METHODS[path[2]]:
             image = internals.find_image(path[1])
             if image and _is_open(image) and internals.may_modify(request.context, image.id):
@@ -70,7 +70,7 @@ class StagingFilter:
             return _conflict(image)
 
     def _import(self, request: webob.Request, image: internals.StoredImage) -> Any:
-        if image.is_elsewhere:
+        if image.is_staged_elsewhere:
             # Glance passes the request on to the process with the data, which claims the image.
             # During an import there, a second request would take the import away.
             is_claimed = internals.CLAIM in image.properties
@@ -101,7 +101,7 @@ def cancel_killed(image_id: str) -> bool:
     image = internals.find_image(image_id)
     if image is None or not image.is_begun:
         return False
-    idle = timeutils.utcnow() - internals.find_progress(image)
+    idle = timeutils.utcnow() - internals.find_last_progress(image)
     if idle < datetime.timedelta(seconds=options.group().import_timeout):
         return False
     drop = [name for name in image.properties if name.startswith(images.PREFIX)]

@@ -241,7 +241,7 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
             f"most {MAX_PROPERTIES} are allowed"
         )
         return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
-    own = {name for name in image.counted if not name.startswith(images.PREFIX)}
+    own = {name for name in image.counted_properties if not name.startswith(images.PREFIX)}
     count, quota = len(own) + len(properties), internals.property_quota()
     if 0 <= quota < count:
         message = (
@@ -257,7 +257,7 @@ def _find_lookalikes(
 ) -> Iterator[Problem]:
     """Find properties of the owner with names too similar to the package's for some databases."""
     folded = {_folded(name): name for name in properties}
-    for name in image.counted - folded.keys():
+    for name in image.counted_properties - folded.keys():
         if own := folded.get(_folded(name)):
             message = f"some databases cannot distinguish this name from {own}; delete the property"
             yield Problem(Rule.MANIFEST_LIMIT, name, message)

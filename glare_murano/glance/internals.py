@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All uses of Glance's internals, in one place for the tests of a new release.
+"""All uses of Glance's internals, in one place for a new release; see also ``glance_patches``.
 
 Glance has no stable interface for plug-ins but the names of their arguments. Properties
 are written by Glance's database layer, below its policies, quotas and property
@@ -14,7 +14,6 @@ import functools
 import pathlib
 import random
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ import webob.exc
 from glance import context, domain, gateway, housekeeping, notifier
 from glance.api import common as api_common
 from glance.api.v2 import policy as api_policy
-from glance.common import crypt, exception, property_utils
+from glance.common import crypt, exception
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
 from oslo_config import cfg
@@ -49,9 +48,10 @@ IMPORTING = "importing"
 
 # The property that holds the task of a running import.
 _LOCK = "os_glance_import_task"
-# The property of a request that stages or imports data. No API can write one with this prefix.
+# The property with the claim of a request that stages or imports data. No API can write a property
+# with this prefix.
 CLAIM = "os_glance_murano_claim"
-# What an import or a staging keeps in properties until it ends.
+# Properties that exist only during a staging or an import.
 _PROGRESS = (
     _LOCK,
     CLAIM,
@@ -60,24 +60,15 @@ _PROGRESS = (
     "os_glance_stage_host",
 )
 
-_load_image = glance.db.ImageRepo._format_image_from_db
-_values_of_image = glance.db.ImageRepo._format_image_to_db
-_save_image = glance.db.ImageRepo.save
-# What an image says of its data.
-_OF_DATA = ("size", "checksum", "os_hash_algo", "os_hash_value")
-
-# Attributes that other requests change meanwhile.
-_KEPT = ("visibility", "status", "locations", "container_format", *_OF_DATA)
-
-_load_protections = property_utils.PropertyRules._load_rules
-_protections_lock = threading.Lock()
+# Attributes that follow from the data of an image.
+DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
 
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
 _locations = models.ImageLocation.__table__
 
 
-# The error of ``claimed`` if another request has a claim.
+# Another request has claimed the image; see ``claimed``.
 Claimed = exception.Duplicate
 
 
@@ -89,8 +80,8 @@ class ImportRefused(exception.UploadException):  # type: ignore[misc]
 class StoredImage:
     """An image in the database.
 
-    :param properties: its properties, with Glance's own properties.
-    :param locations: the locations of its stored data; empty before the storing.
+    :param properties: its properties, including Glance's own ones.
+    :param locations: where its data is stored; empty before that.
     :param updated_at: the time of the last change, in UTC.
     """
 
@@ -105,23 +96,23 @@ class StoredImage:
 
     @property
     def is_stored(self) -> bool:
-        """Whether data was stored, so that nobody can stage or import data any more."""
+        """Whether the image has its data, which then never changes."""
         return self.status not in (QUEUED, UPLOADING, IMPORTING)
 
     @property
     def is_begun(self) -> bool:
-        """Whether data is being staged or imported, or a process was killed meanwhile."""
+        """Whether a staging or an import has begun; its process may have been killed since."""
         return CLAIM in self.properties or self.status in (UPLOADING, IMPORTING)
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether Glance passes a request for an import on to the process with the data."""
+    def is_staged_elsewhere(self) -> bool:
+        """Whether another process has the staged data; Glance passes imports on to it."""
         own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
         return bool(self.properties.get("os_glance_stage_host", own) != own)
 
     @property
-    def counted(self) -> frozenset[str]:
-        """The names of the properties in Glance's quota."""
+    def counted_properties(self) -> frozenset[str]:
+        """The names of the properties that Glance's quota counts."""
         reserved = api_common.GLANCE_RESERVED_NS
         return frozenset(name for name in self.properties if not name.startswith(reserved))
 
@@ -179,8 +170,8 @@ def claimed(image_id: str) -> Iterator[None]:
             retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
 
 
-def find_progress(image: StoredImage) -> datetime.datetime:
-    """Return when the import or the staging of an image has made its last progress, in UTC."""
+def find_last_progress(image: StoredImage) -> datetime.datetime:
+    """Return when the staging or the import of an image last made progress, in UTC."""
     task_id = image.properties.get(_LOCK)
     if task_id is None:
         return image.updated_at
@@ -195,13 +186,14 @@ def find_progress(image: StoredImage) -> datetime.datetime:
 def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
     """Return an image to its state before the staging or the import.
 
-    A process still at work on the image has lost Glance's lock, and cannot activate the image.
+    A process still at work on the image loses Glance's lock, and cannot activate the image.
 
+    :param image: the image as read before.
     :param drop: names of further properties to delete.
-    :returns: False, without any change, if the image has changed since its reading.
+    :returns: False, without any change, if the image has changed meanwhile.
     """
     is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
-    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(_OF_DATA)}
+    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(DATA_ATTRIBUTES)}
     is_progress = sa.and_(
         _properties.c.image_id == image.id, _properties.c.name.in_([*_PROGRESS, *drop])
     )
@@ -216,13 +208,13 @@ def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
     return True
 
 
-def routed(path: str) -> str:
-    """Return the path of a request without a newline at the end, which Glance's router ignores."""
+def routed_path(path: str) -> str:
+    """Return the path of a request as Glance's router reads it, which ignores a last newline."""
     return path.removesuffix("\n")
 
 
 def routed_method(request: webob.Request) -> str:
-    """Return the method of a request for Glance's router: ``_method`` in the URL comes first."""
+    """Return the method of a request as Glance's router reads it: ``_method`` in the URL first."""
     # The router looks for the name as written, before any decoding.
     if "_method" not in request.query_string:
         return str(request.method)
@@ -240,12 +232,7 @@ def may_modify(request_context: Any, image_id: str) -> bool:
         image = images.get_repo(request_context).get(image_id)
     except exception.NotFound:
         return False
-    policy = api_policy.ImageAPIPolicy(request_context, image, request_context.policy_enforcer)
-    try:
-        policy.modify_image()
-    except webob.exc.HTTPException:
-        return False
-    return True
+    return bool(_policy(request_context, image).check("modify_image"))
 
 
 def staged_file(image_id: str) -> pathlib.Path:
@@ -256,7 +243,7 @@ def staged_file(image_id: str) -> pathlib.Path:
 def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
     """Delete the files of a killed import from file stores, which refuse to overwrite files.
 
-    :param image: an image without data, whose import this process runs.
+    :param image: an image that this process imports; nothing is deleted if it has data.
     :param stores: the identifiers of the stores to import to.
     """
     if image.locations:
@@ -269,7 +256,7 @@ def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
 
 
 def _directories(store: Any) -> Iterator[pathlib.Path]:
-    """Return the directories of a store of files."""
+    """Yield the directories of a store of files."""
     if store.multiple_datadirs:
         for paths in store.priority_data_map.values():
             yield from map(pathlib.Path, paths)
@@ -283,91 +270,12 @@ def property_quota() -> int:
 
 
 def python() -> str:
-    """Return the interpreter for child processes; in uWSGI, ``sys.executable`` is uWSGI itself."""
+    """Return the path of Python for child processes; in uWSGI, ``sys.executable`` is uWSGI."""
     return cfg.CONF.wsgi.python_interpreter or sys.executable
 
 
 class ImagesBusy(Exception):
     """Other requests are changing the same images; see ``retry``."""
-
-
-def keep_through_saves(names: Collection[str]) -> None:
-    """Let Glance neither write nor delete properties when it saves an image.
-
-    Glance reads all properties of an image, and writes all of them back. A change by another
-    request in between would be lost.
-    """
-    glance.db.IMAGE_ATOMIC_PROPS.update(names)
-
-
-class _ImageValues(dict[str, Any]):
-    """Values of an image to save, of which Glance may look for a missing one."""
-
-    def __missing__(self, name: str) -> None:
-        return None
-
-
-def _comparable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that may be kept, without the list that Glance changes in place."""
-    kept = {name: values[name] for name in _KEPT}
-    return {**kept, "locations": [dict(location) for location in values["locations"]]}
-
-
-def keep_attributes_through_saves(container_format: str) -> None:
-    """Let Glance write some attributes of an image only if changed by the request.
-
-    Otherwise Glance writes back the attributes read before, as with properties: a package would
-    lose its visibility, or its status and its data after an import. For the same reason, no image
-    gets the format or loses it: with data stored meanwhile, the image would be a package with data
-    that nobody has checked.
-
-    :param container_format: of the images.
-    """
-
-    def load(repository: Any, *row: Any) -> Any:
-        image = _load_image(repository, *row)
-        image.loaded_values = _comparable(_values_of_image(repository, image))
-        return image
-
-    def values_of(repository: Any, image: Any) -> dict[str, Any]:
-        values: dict[str, Any] = _values_of_image(repository, image)
-        # A created image was not loaded; others are in a proxy.
-        loaded = getattr(getattr(image, "base", image), "loaded_values", {})
-        formats = {image.container_format, loaded.get("container_format", image.container_format)}
-        if container_format not in formats:
-            return values
-        if len(formats) > 1:
-            raise exception.Forbidden(
-                f"only a new image can have the container format {container_format}, and such an "
-                f"image keeps it; create another image"
-            )
-        now = _comparable(values)
-        kept = {name for name in loaded if loaded[name] == now[name]}
-        return _ImageValues({name: value for name, value in values.items() if name not in kept})
-
-    def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
-        _save_image(repository, image, *arguments, **options)
-        # The same image may be saved again, with the attributes from before.
-        saved = _comparable(_values_of_image(repository, image))
-        getattr(image, "base", image).loaded_values = saved
-
-    glance.db.ImageRepo._format_image_from_db = load
-    glance.db.ImageRepo._format_image_to_db = values_of
-    glance.db.ImageRepo.save = save
-
-
-def read_protections_in_turn() -> None:
-    """Let the threads of a process read the file of property protections in turn.
-
-    Glance reads the file for each request into an object shared by all threads. Two threads
-    reading at once see half of the file: a request then ends with 500, or with 403.
-    """
-    property_utils.PropertyRules._load_rules = _load_protections_alone
-
-
-def _load_protections_alone(rules: property_utils.PropertyRules) -> None:
-    with _protections_lock:
-        _load_protections(rules)
 
 
 @contextlib.contextmanager
@@ -430,30 +338,34 @@ def _is_busy(error: Exception) -> bool:
     return is_known or "database is locked" in str(error)
 
 
-def may_list(caller: Any) -> bool:
+def may_list(request_context: Any) -> bool:
     """Return whether the caller of a request may list images, by Glance's policies."""
-    return bool(_policy(caller, {}).check("get_images"))
+    return bool(_policy(request_context, {}).check("get_images"))
 
 
 def may(
-    caller: Any, action: str, attributes: Mapping[str, Any], properties: Mapping[str, str]
+    request_context: Any,
+    action: str,
+    attributes: Mapping[str, Any],
+    properties: Mapping[str, str],
 ) -> bool:
     """Return whether the caller may do something with an image, by Glance's policies.
 
     :param action: ``get_image``, ``download_image``, ``modify_image`` or ``publicize_image``.
     :param attributes: of ``glance.domain.Image``.
     """
-    policy = _policy(caller, domain.Image(extra_properties=dict(properties), **attributes))
+    policy = _policy(request_context, domain.Image(extra_properties=dict(properties), **attributes))
     if action == "publicize_image":
         return bool(policy.check("update_property", "visibility", "public"))
     return bool(policy.check(action))
 
 
-def _policy(caller: Any, target: Any) -> Any:
-    return api_policy.ImageAPIPolicy(caller, target, caller.policy_enforcer)
+def _policy(request_context: Any, target: Any) -> Any:
+    enforcer = request_context.policy_enforcer
+    return api_policy.ImageAPIPolicy(request_context, target, enforcer)
 
 
-def load(caller: Any, url: str, store: str | None) -> Iterator[bytes]:
+def load(request_context: Any, url: str, store: str | None) -> Iterator[bytes]:
     """Yield the data of an image.
 
     :param url: the URL of its location, from the database.
@@ -462,7 +374,7 @@ def load(caller: Any, url: str, store: str | None) -> Iterator[bytes]:
     if cfg.CONF.metadata_encryption_key:
         url = crypt.urlsafe_decrypt(cfg.CONF.metadata_encryption_key, url)
     if cfg.CONF.enabled_backends:
-        data, _ = glance_store.get(url, store, context=caller)
+        data, _ = glance_store.get(url, store, context=request_context)
     else:
-        data, _ = glance_store.get_from_backend(url, context=caller)
+        data, _ = glance_store.get_from_backend(url, context=request_context)
     yield from data
