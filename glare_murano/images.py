@@ -12,7 +12,7 @@ images by the same code.
 import contextlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from glare_murano import fields, wire
@@ -79,6 +79,11 @@ def image_id(project_id: str, fqn: str, version: Version | str) -> str:
 def property_name(field: str) -> str:
     """Return the name of the property for a field of ``fields.FIELDS``."""
     return _NAMES.get(field, f"{PREFIX}{field}")
+
+
+def of_server(names: Iterable[str]) -> set[str]:
+    """Return the properties among names that only the server can write."""
+    return {name for name in names if name.startswith(PREFIX)}
 
 
 def properties(contents: Contents, sha256: str) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Caller:
             raise _forbidden("the policy get_images forbids it")
 
     def may(self, row: ImageRow, action: str) -> bool:
-        """Return whether a policy permits something to the caller."""
+        """Return whether a policy permits the caller an action on a package."""
         return internals.may(self.context, action, row.attributes, row.properties)
 
     def find(self, image_id: str) -> ImageRow:
@@ -60,9 +60,10 @@ class Caller:
         return rows[0] if rows else None
 
     def find_changeable(self, image_id: str) -> ImageRow | None:
-        """Return a package for the caller to change; None for any other package.
+        """Return a package that the caller may change; None for any other package.
 
-        So an error reveals nothing about packages of other projects.
+        A request for a package of another project is then left to Glance, whose errors reveal
+        nothing about it.
         """
         row = self._find(image_id)
         return row if row and self.owns(row) and self.may(row, "modify_image") else None
@@ -77,9 +78,10 @@ class Caller:
             raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 
     def visible(self, row: ImageRow | None, image_id: str) -> ImageRow:
-        """Return a package visible to the caller.
+        """Return a package if it is visible to the caller.
 
-        :raises RefusedRequest: if the package is missing or hidden.
+        :param row: None for a missing package.
+        :raises RefusedRequest: if the package is missing or hidden, with the same message.
         """
         if row is None or not (self._sees(row) and self.may(row, "get_image")):
             raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
@@ -99,11 +101,11 @@ class Caller:
         )
 
     def owns(self, row: ImageRow) -> bool:
-        """Return whether Glance would let the caller change a package."""
+        """Return whether a package is one of the caller's: an administrator owns all packages."""
         return self.viewer.is_admin or row.owner == self.viewer.project_id
 
     def check_owner(self, row: ImageRow) -> None:
-        """Check that the caller may change a package.
+        """Check that the caller owns a package.
 
         :raises RefusedRequest: if the package belongs to another project.
         """
@@ -122,7 +124,7 @@ class Caller:
 def of(req: webob.Request) -> Caller:
     """Return the caller of a request that has passed Glance's filter ``context``.
 
-    :raises RefusedRequest: if anybody but an administrator overrides the checks.
+    :raises RefusedRequest: if a caller who is not an administrator overrides the checks.
     """
     caller = Caller(req.context, http_requests.overrides_checks(req))
     if caller.overrides and not caller.viewer.is_admin:

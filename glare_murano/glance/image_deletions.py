@@ -16,7 +16,7 @@ from glare_murano.service import http_requests, schemas
 def find(req: webob.Request) -> webob.Response:
     """List the packages of a request that the caller's project cannot publish again."""
     packages = http_requests.read_body(req, schemas.DELETIONS)["packages"]
-    # No other project's: the answer shows nothing about the packages of others.
+    # Ids of the caller's project alone, so that the answer reveals nothing about other projects.
     project = callers.of(req).viewer.project_id or ""
     by_id = {images.image_id(project, each["name"], each["version"]): each for each in packages}
     names = {id_: each["name"] for id_, each in by_id.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: several packages are published, and become public, all or none.
+"""The resource ``publications``: publish packages, and make them public, all or none.
 
 Glance activates each imported image, but the package is a release only after its publication.
 One transaction changes all packages, and is rolled back if a check fails. So packages may
@@ -30,7 +30,7 @@ _Problems = list[RefusedRequest]
 class Publication:
     """A package of a publication, after its change.
 
-    :param actions: ``activate`` and ``publish``, as far as there was something to do.
+    :param actions: which of ``activate`` and ``publish`` were necessary.
     """
 
     row: ImageRow
@@ -77,7 +77,7 @@ def _publish(
     # Policies may query other services, so they are checked before the images are locked.
     with internals.reading() as connection:
         rows = image_rows.find(connection, ids, caller.viewer.project_id)
-        becoming_public = [row for row in rows if visibility == "public" != row.visibility]
+        becoming_public = [row for row in rows if _becomes_public(row, visibility)]
         namesakes = image_rows.find_namesakes(connection, becoming_public)
     found = _permitted(caller, ids, rows, visibility, problems)
     with internals.writing() as connection:
@@ -106,16 +106,21 @@ def _permitted(
 ) -> list[ImageRow]:
     """Return the packages visible to the caller, and changeable by Glance's policies."""
     by_id = {row.id: row for row in rows}
+    actions = ["modify_image", "publicize_image"] if visibility == "public" else ["modify_image"]
     found = []
     for id_ in ids:
         with _collected(problems):
             row = caller.visible(by_id.get(id_), id_)
             caller.check_owner(row)
             found.append(row)
-            for action in ("modify_image", *["publicize_image"] * (visibility == "public")):
+            for action in actions:
                 with _collected(problems):
                     caller.check_policy(row, action)
     return found
+
+
+def _becomes_public(row: ImageRow, visibility: str) -> bool:
+    return visibility == "public" and row.visibility != "public"
 
 
 def _change(
@@ -126,7 +131,7 @@ def _change(
         _check_state(row, visibility)
     is_needed = {
         "activate": not row.is_published,
-        "publish": visibility == "public" != row.visibility,
+        "publish": _becomes_public(row, visibility),
     }
     properties, attributes = dict(row.properties), dict(row.attributes)
     if is_needed["activate"]:
@@ -179,7 +184,7 @@ def check_unique(database: GlanceDatabase, row: ImageRow) -> None:
 
 @contextlib.contextmanager
 def _collected(problems: _Problems) -> Iterator[None]:
-    """Add a raised problem to the others, and go on."""
+    """Add a refusal to the problems instead of raising it."""
     try:
         yield
     except RefusedRequest as problem:

@@ -4,8 +4,8 @@
 
 The filter stands behind ``context`` in Glance's pipeline. The checked requests delete, deactivate,
 reactivate, rename, give away or publicize a package, or withdraw a package from the public.
-Requests for other images, and requests refused by Glance anyway, pass unchanged. No image can
-replace another image.
+Requests for other images, and requests refused by Glance anyway, pass unchanged. A change of an
+image's id is refused: Glance would write over another image.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ _CHECKED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects.
 _ID_ATTRIBUTE = "image_id"
 # The content type of a patch -> the keys of an operation that name an attribute.
-_PATHS = {
+_PATH_KEYS = {
     "application/openstack-images-v2.0-json-patch": ("add", "replace", "remove"),
     "application/openstack-images-v2.1-json-patch": ("path",),
 }
@@ -77,7 +77,7 @@ class ImageRequestFilter:
 def _check_spelling(image_id: str) -> None:
     """Check the letter case of a package's id in a request.
 
-    MariaDB ignores case in ids, but the names of stored files do not.
+    MariaDB finds an image by its id in any case, but a store of files does not.
 
     :raises RefusedRequest: if the case differs.
     """
@@ -104,13 +104,13 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
         return {"status": _DELETED}
     if method == "POST" and action:
         return {"status": _STATUSES[action]}
-    if method != "PATCH" or action or req.content_type not in _PATHS:
+    if method != "PATCH" or action or req.content_type not in _PATH_KEYS:
         return {}
     http_requests.allow_chunks(req)
     http_requests.check_body(req)
     values: dict[str, Any] = {}
     for operation in _operations(req.body):
-        for key in _PATHS[req.content_type]:
+        for key in _PATH_KEYS[req.content_type]:
             if isinstance(path := operation.get(key), str):
                 # Glance ignores spaces.
                 values[path.strip("/").strip()] = operation.get("value")

@@ -95,9 +95,9 @@ class ImageRow:
 
 
 def check_imported(row: ImageRow) -> None:
-    """Check that the archive of a package was imported, and nothing has changed since.
+    """Check that a package was imported, and is active under the same name and project.
 
-    :raises RefusedRequest: if not, or if the image is deactivated.
+    :raises RefusedRequest: naming the reason.
     """
     if row.status == images.DEACTIVATED:
         raise conflict(f"{row} is deactivated; publish another version")
@@ -111,9 +111,9 @@ def check_imported(row: ImageRow) -> None:
 
 
 def find(connection: Connection, ids: Collection[str], project_id: str | None) -> list[ImageRow]:
-    """Find the images of packages, whosever they are, in the order of their ids.
+    """Find the images of packages, of any project, in the order of the ids.
 
-    :param project_id: of the caller.
+    :param project_id: the project of the caller, for its memberships.
     """
     is_package = sa.and_(
         IMAGES.c.id.in_(list(ids)),
@@ -174,10 +174,10 @@ def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[st
 
 
 def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
-    """Return the ids of packages without an image of the project, if it cannot be created either.
+    """Return the ids of packages that the project does not have, and can never create.
 
-    Glance never gives the id of a deleted image again, nor the id of an image with another name
-    or owner.
+    Such an id was that of a deleted image, or is that of an image with another name or owner.
+    Glance never gives an id twice.
 
     :param names: id -> FQN.
     """

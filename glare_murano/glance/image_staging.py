@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A WSGI filter for staging and importing packages: in turn, and again after a killed process.
+"""A WSGI filter for staging and importing packages, also after a process was killed.
 
 The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
-image must not stay in a state in which Glance refuses to stage its data. Two simultaneous
-requests to stage can return the image to ``queued`` with data left behind. A killed process
-leaves the image ``uploading`` or ``importing``. Therefore this filter refuses a second request
-for the same package at the same time. Before the staging, this filter removes data left
-behind, and returns the image to ``queued`` after ``import_timeout`` seconds without progress.
+image must not stay in a state in which Glance refuses to stage its data:
+
+* Two simultaneous requests to stage can return the image to ``queued`` with data left behind.
+  This filter refuses the second request, and removes such data before each staging.
+* A killed process leaves the image ``uploading`` or ``importing``. After ``import_timeout``
+  seconds without progress, this filter returns the image to ``queued``.
 """
 
 import datetime
@@ -104,8 +105,7 @@ def cancel_killed(image_id: str) -> bool:
     idle = timeutils.utcnow() - internals.find_last_progress(image)
     if idle < datetime.timedelta(seconds=options.group().import_timeout):
         return False
-    drop = [name for name in image.properties if name.startswith(images.PREFIX)]
-    if not internals.cancel_import(image, drop):
+    if not internals.cancel_import(image, images.of_server(image.properties)):
         return False
     internals.staged_file(image_id).unlink(missing_ok=True)
     LOG.warning("The import of image %s was cancelled after %s without progress", image_id, idle)

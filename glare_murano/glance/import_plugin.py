@@ -37,8 +37,8 @@ from glare_murano.service import archive_settings
 
 LOG = logging.getLogger(__name__)
 
-# The largest size of all properties of a package, names included, in bytes. MariaDB keeps
-# 64 KiB of a single one.
+# The largest size of all properties of a package, names included, in bytes. In MariaDB, one
+# property can have 64 KiB.
 MAX_PROPERTIES = 60 * 1024
 
 _CHUNK_SIZE = 128 * 1024
@@ -110,7 +110,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
                 properties = _read(archive, sha256, image)
             self._action_wrapper.assert_task_lock()
             # Other properties do not belong to this archive, wherever they come from.
-            others = set(_of_packages(image)) - properties.keys()
+            others = images.of_server(image.properties) - properties.keys()
             internals.write_properties(self._image_id, properties, others)
         except InvalidPackage as error:
             raise self._refusal(str(error)) from error
@@ -134,7 +134,8 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
                 image = internals.get_image(self._image_id)
-                internals.write_properties(self._image_id, {}, _of_packages(image))
+                written = images.of_server(image.properties)
+                internals.write_properties(self._image_id, {}, written)
             if self._is_staged:
                 self._staged.unlink(missing_ok=True)
                 with self._action_wrapper as action:
@@ -147,24 +148,22 @@ class ReadPackage(task.Task):  # type: ignore[misc]
     def _refusal(self, reason: str) -> internals.ImportRefused:
         self._action_wrapper.assert_task_lock()
         LOG.info("The package of image %s is refused: %s", self._image_id, reason)
-        written = set(filter(_is_written, internals.get_image(self._image_id).properties))
+        written = images.of_server(internals.get_image(self._image_id).properties)
         stored = _storable(reason)
-        internals.write_properties(self._image_id, {images.REFUSAL: stored}, written)
+        others = written - {images.REFUSAL}
+        internals.write_properties(self._image_id, {images.REFUSAL: stored}, others)
         return internals.ImportRefused(stored)
-
-
-def _is_written(name: str) -> bool:
-    return name.startswith(images.PREFIX) and name != images.REFUSAL
 
 
 @contextlib.contextmanager
 def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
-    """Copy a staged file, and replace the file by the copy after the reading.
+    """Copy a staged file for reading, and replace the file by the copy afterwards.
 
     An unfinished request to stage data writes to the replaced file only. So Glance stores
     exactly the data read here.
 
     :returns: the open copy, and its SHA-256.
+    :raises InvalidPackage: if the file is larger than an archive may be.
     """
     limits = archive_settings.limits(options.group())
     copy = staged.with_name(staged.name + _SUFFIX)
@@ -207,11 +206,6 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     return properties
 
 
-def _of_packages(image: internals.StoredImage) -> list[str]:
-    """Return the names of the server's own properties."""
-    return [name for name in image.properties if name.startswith(images.PREFIX)]
-
-
 def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterator[Problem]:
     """Compare a package with the name and the id of its image, which follows from the version."""
     manifest = contents.manifest
@@ -241,7 +235,7 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
             f"most {MAX_PROPERTIES} are allowed"
         )
         return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
-    own = {name for name in image.counted_properties if not name.startswith(images.PREFIX)}
+    own = image.counted_properties - images.of_server(image.counted_properties)
     count, quota = len(own) + len(properties), internals.property_quota()
     if 0 <= quota < count:
         message = (
