@@ -151,13 +151,7 @@ def _merged_paste(conf: IniFile) -> IniFile:
     if not paste.path.exists():
         conf.set("paste_deploy", "config_file", str(paste.path))
         paste.add(shipped.text.rstrip("\n"))
-    pipelines = {name: value.split() for name, value in paste.options(_API).items()}
-    pipelines = {name: filters for name, filters in pipelines.items() if _CONTEXT in filters}
-    if not pipelines:
-        raise ConfigurationError(
-            f"{paste.path}: [{_API}] should have pipelines with the filter {_CONTEXT}, as in "
-            f"Glance's own file; begin with {ETC / _PASTE}"
-        )
+    pipelines = _authenticated(paste)
     for section in shipped.sections():
         if "murano" in section and section not in paste.sections():
             paste.add(f"\n{shipped.section(section)}")
@@ -173,6 +167,18 @@ def _merged_paste(conf: IniFile) -> IniFile:
         _set(paste, _MOUNTED, flavor, [*before, *mounted[mounted.index(_CONTEXT) + 1 :]])
         _set(paste, f"composite:glance-api-{flavor}", "/murano", ["murano"])
     return paste
+
+
+def _authenticated(paste: IniFile) -> dict[str, list[str]]:
+    """Return the pipelines with Keystone authentication: flavor -> filters."""
+    pipelines = {name: value.split() for name, value in paste.options(_API).items()}
+    found = {name: filters for name, filters in pipelines.items() if _CONTEXT in filters}
+    if not found:
+        raise ConfigurationError(
+            f"{paste.path}: [{_API}] should have pipelines with the filter {_CONTEXT}, as in "
+            f"Glance's own file; begin with {ETC / _PASTE}"
+        )
+    return found
 
 
 def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> None:
