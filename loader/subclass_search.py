@@ -44,9 +44,10 @@ def search(
 
     :param spec: the range of the packages that define the class.
     :param package: the name of these packages; by default any.
-    :param maximum: how many to return.
+    :param maximum: the largest number of subclasses to return.
+    :param seconds: the longest time of the search.
     :param provided: the packages that the engine provides: FQN -> versions.
-    :raises Unplannable: after that time.
+    :raises Unplannable: if the search takes longer.
     :raises CatalogError: if a catalogue cannot be read.
     """
     bases = {
@@ -67,7 +68,7 @@ def search(
 
 
 class _Extensions:
-    """The packages of catalogues; of each version, that in the first catalogue."""
+    """The packages of catalogues; the first catalogue with a version has precedence."""
 
     def __init__(self, catalogs: Sequence[Catalog]) -> None:
         self._catalogs = catalogs

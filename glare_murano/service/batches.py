@@ -3,9 +3,8 @@
 """Several archives as one TAR stream, a batch.
 
 A service takes longer to begin a download than to send a small archive, and an
-application has dozens of packages. A batch contains only archives for which the
-caller's own download would succeed. For a missing archive, the download returns
-the error.
+application has dozens of packages. A batch leaves out archives that the caller
+cannot download. A download of such an archive returns the reason.
 """
 
 import dataclasses

@@ -27,7 +27,8 @@ class PackageRecord(NamedTuple):
     :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
     :ivar visibility: ``private``, ``public``, or another visibility of the service.
     :ivar members: other projects with access to the package.
-    :ivar memory_key: of metadata that never changes; empty for a draft, which may change.
+    :ivar cache_key: the key of its metadata in ``METADATA_CACHE``; empty for a draft, whose
+        metadata may change.
     """
 
     id: str
@@ -37,7 +38,7 @@ class PackageRecord(NamedTuple):
     visibility: str
     status: str
     members: frozenset[str] = frozenset()
-    memory_key: str = ""
+    cache_key: str = ""
 
     @property
     def key(self) -> PackageVersion:
@@ -106,7 +107,7 @@ class Database(Protocol):
         """Return the requirements of packages by id: FQN -> range."""
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the yanked ones of packages, by id, with the reasons."""
+        """Return the reasons of yanks by id, without packages that are not yanked."""
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """Find active packages with direct subclasses of classes, if visible to the viewer."""
@@ -123,4 +124,8 @@ class Database(Protocol):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterable[PackageVersion]:
-        """Find packages of a group from ``find_dependents``."""
+        """Find packages of a group from ``find_dependents``.
+
+        :param name: the required package.
+        :param limit: the largest number of packages to find.
+        """

@@ -5,6 +5,8 @@
 Clients read the document before they authenticate, so no token is required.
 """
 
+from http import HTTPStatus
+
 import webob
 
 _ROOT = "/murano"
@@ -17,7 +19,7 @@ def show(req: webob.Request) -> webob.Response | None:
     if path not in (_ROOT, _V1):
         return None
     if req.method != "GET":
-        return webob.Response(status=405, headers={"Allow": "GET"})
+        return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
     version = {
         "id": "v1",
         "status": "CURRENT",

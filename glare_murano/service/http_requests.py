@@ -47,7 +47,7 @@ def read_parameters(req: webob.Request, schema: Mapping[str, Any]) -> Any:
 
 
 def check_url(environ: dict[str, Any]) -> None:
-    """Refuse the URL of a request if it is too long, malformed, or cannot be stored.
+    """Refuse the URL of a request if it is too long or malformed, or has unstorable characters.
 
     :raises RefusedRequest: naming the mistake.
     """
@@ -69,12 +69,13 @@ def allow_chunks(req: webob.Request) -> None:
 
 
 def overrides_checks(req: webob.Request) -> bool:
-    """Return whether a request asks for the override of the checks of requirements."""
-    return bool(req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true")
+    """Return whether a request overrides the checks of requirements."""
+    is_set: bool = req.headers.get(wire.OVERRIDE_HEADER, "").lower() == "true"
+    return is_set
 
 
 def check_content_type(req: webob.Request) -> None:
-    """Refuse a form.
+    """Refuse a body that is an HTML form.
 
     :raises RefusedRequest: naming the content type.
     """
@@ -87,7 +88,7 @@ def check_content_type(req: webob.Request) -> None:
 def check_body(req: webob.Request) -> None:
     """Read the body of a request, and leave the body readable.
 
-    :raises RefusedRequest: if the body is incomplete, too large, or out of place.
+    :raises RefusedRequest: if the body is incomplete or too large, or the method takes none.
     """
     try:
         data = req.body_file.read(MAX_BODY + 1)

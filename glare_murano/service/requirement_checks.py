@@ -106,6 +106,7 @@ class Checked(Protocol):
 class FailedCheck(RefusedRequest):
     """A refusal, since a check of packages has failed.
 
+    :ivar rule: the failed check.
     :ivar problems: a line for each problem.
     """
 
@@ -249,7 +250,7 @@ class RequirementChecks:
         return "; ".join(f"{where}: {found}" for where, found in versions.items() if found)
 
     def _last(self, package: Checked, concerns: _Concerns) -> Iterator[str]:
-        """Yield a message if packages depend on a package alone."""
+        """Yield a message if packages depend on this package alone."""
         if dependents := self._dependents(package, concerns):
             yield (
                 f"only {package.name} {package.version} satisfies requirements of active packages: "
@@ -258,9 +259,9 @@ class RequirementChecks:
             )
 
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
-        """Return the dependents without an alternative to a package, for a message; empty if none.
+        """Return the packages that depend on this package alone, for a message; empty if none do.
 
-        :param concerns: returns whether a group, and its range, are affected.
+        :param concerns: returns whether to consider a group of dependents, given its range.
         """
         version = Version(package.version)
         # Some databases ignore case.
@@ -291,7 +292,7 @@ class RequirementChecks:
         return named or "packages of other projects"
 
     def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
-        """Yield the packages of a group with their requirement, if visible to the caller."""
+        """Yield the packages of a group with their range, if the caller can see them."""
         viewer = self._database.viewer
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):

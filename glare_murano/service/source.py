@@ -19,7 +19,7 @@ from glare_murano.resolver import PackageVersion, Requirements, newest_first
 from glare_murano.service.database import Database, PackageMetadata, PackageRecord
 from glare_murano.wire import Query, Release
 
-# The largest number of classes and requirements in memory: about 20 MB, or 60 MB for the longest
+# The largest number of classes and requirements in the cache: about 20 MB, or 60 MB for the longest
 # names. A package has 8,000 of them at most, and adds three itself.
 _CACHE_SIZE = 100_000
 _PACKAGE_SIZE = 3
@@ -29,10 +29,10 @@ def _size(metadata: PackageMetadata) -> int:
     return _PACKAGE_SIZE + len(metadata.requirements) + len(metadata.classes)
 
 
-class Remembered:
-    """The metadata of published packages, which never changes; see ``PackageRecord.memory_key``.
+class MetadataCache:
+    """The metadata of published packages, which never changes, by ``PackageRecord.cache_key``.
 
-    This memory saves a fifth of the time of a query.
+    The cache saves a fifth of the time of a query.
     """
 
     def __init__(self) -> None:
@@ -42,22 +42,22 @@ class Remembered:
         self._lock = threading.Lock()
 
     def find(self, keys: Iterable[str]) -> dict[str, PackageMetadata]:
-        """Return the known metadata, by key."""
+        """Return the cached metadata, by key."""
         with self._lock:
             return {key: self._cache[key] for key in keys if key in self._cache}
 
     def add(self, metadata: Mapping[str, PackageMetadata]) -> None:
-        """Remember the metadata of packages that cannot change any more."""
+        """Add the metadata of published packages."""
         with self._lock:
             self._cache.update(metadata)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         with self._lock:
             self._cache.clear()
 
 
-REMEMBERED = Remembered()
+METADATA_CACHE = MetadataCache()
 
 
 class CatalogSource:
@@ -149,8 +149,8 @@ class CatalogSource:
         unknown = [each for each in packages if self._packages[each].id not in self._metadata]
         if unknown:
             names = {each.fqn for each in unknown}
-            # Another version of a package is chosen than before, which may happen again: read
-            # the metadata of all found versions at once.
+            # A second version of a package was chosen, and others may follow: read the metadata of
+            # all found versions at once.
             chosen = self._packages if names & self._read_names else unknown
             self._read_names |= names
             self._read_metadata(self._packages[each] for each in chosen)
@@ -190,10 +190,10 @@ class CatalogSource:
         )
 
     def _read_metadata(self, packages: Iterable[PackageRecord]) -> None:
-        keys = {each.id: each.memory_key for each in packages if each.id not in self._metadata}
-        known = REMEMBERED.find(keys.values())
+        keys = {each.id: each.cache_key for each in packages if each.id not in self._metadata}
+        known = METADATA_CACHE.find(keys.values())
         found = self._database.find_metadata({id_ for id_ in keys if keys[id_] not in known})
-        REMEMBERED.add({keys[id_]: each for id_, each in found.items() if keys[id_]})
+        METADATA_CACHE.add({keys[id_]: each for id_, each in found.items() if keys[id_]})
         self._metadata |= {id_: known[key] for id_, key in keys.items() if key in known}
         self._metadata |= found
 

@@ -63,8 +63,7 @@ def find(
 ) -> dict[str, Any]:
     """Return a page of the subclasses of a class, with their packages, as JSON.
 
-    :param settings: the longest time of the search, and the largest page.
-    :raises RefusedRequest: after that time.
+    :raises RefusedRequest: if the search takes longer than ``plan_seconds``.
     """
     source = CatalogSource(database, wire.Query())
     bases = _find_bases(source, parameters)

@@ -15,7 +15,7 @@ from glare.db.sqlalchemy import api as database
 from glare_murano.glare.db import queries
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.service.database import Viewer
-from glare_murano.service.source import REMEMBERED, CatalogSource
+from glare_murano.service.source import METADATA_CACHE, CatalogSource
 from glare_murano.wire import Query
 from tests import packages
 from tests.functional import statements
@@ -402,7 +402,7 @@ def test_a_plan_past_its_time_is_refused_with_the_place_where_it_stopped(
 
 def _statements(client: Client, **body: Any) -> list[statements.Statement]:
     """The SQL statements that a query takes in a process that has read nothing before."""
-    REMEMBERED.clear()
+    METADATA_CACHE.clear()
     with statements.recorded() as found:
         assert client.resolve(**body).status_code == 200
     return found
@@ -452,7 +452,7 @@ def artifacts_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     find_metadata = queries.find_metadata
     monkeypatch.setattr(queries, "find_metadata", count)
-    REMEMBERED.clear()
+    METADATA_CACHE.clear()
     return counts
 
 

@@ -68,7 +68,7 @@ def test_nothing_of_it_can_change(glare: Client, admin: Client, name: str, statu
         assert admin.set(artifact_id, "status", "active").ok
 
     assert _releases(glare, name) == before
-    source.REMEMBERED.clear()
+    source.METADATA_CACHE.clear()
     assert _releases(glare, name) == before
 
 
@@ -113,7 +113,7 @@ def test_more_is_read_than_is_kept(
     _application(glare, name)
     expected = _releases(glare, name)
     few: cachetools.LRUCache[str, PackageMetadata] = cachetools.LRUCache(10, source._size)
-    monkeypatch.setattr(source.REMEMBERED, "_cache", few)
+    monkeypatch.setattr(source.METADATA_CACHE, "_cache", few)
 
     for _ in range(3):
         assert _releases(glare, name) == expected
@@ -130,7 +130,7 @@ def test_many_who_ask_at_once_get_the_same(glare: Client, name: str) -> None:
         client = Client(glare.url, glare.token)
         for _ in range(10):
             barrier.wait()
-            source.REMEMBERED.clear()
+            source.METADATA_CACHE.clear()
             if _releases(client, name) != expected:
                 wrong.append(name)
 

@@ -66,7 +66,7 @@ def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
 def _record(row: Row) -> PackageRecord:
     version, key = version_of(row), row.id if row.status == "active" else ""
     values = row.id, row.name, version, row.owner, row.visibility, row.status
-    return PackageRecord(*values, memory_key=key)
+    return PackageRecord(*values, cache_key=key)
 
 
 def find_usable(

@@ -16,7 +16,7 @@ from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.package import VersionSpec
 from glare_murano.resolver import plan
 from glare_murano.service.database import Viewer
-from glare_murano.service.source import REMEMBERED, CatalogSource
+from glare_murano.service.source import METADATA_CACHE, CatalogSource
 from glare_murano.wire import ARCHIVES_PATH, Query
 from tests import packages
 from tests.functional.glance import stored
@@ -282,7 +282,7 @@ def test_the_statements_grow_with_the_depth_alone(
         source = CatalogSource(database, Query())
         roots = [(f"{prefix}.c{column}.l0", VersionSpec.of("1")) for column in range(width)]
         executed.clear()
-        REMEMBERED.clear()
+        METADATA_CACHE.clear()
         closure = plan(roots, {}, source)
         assert len([each for each in closure.releases if each.fqn.startswith(prefix)]) == (
             width * depth
