@@ -72,9 +72,9 @@ function trueorfalse {
         *) echo "$1" ;;
     esac
 }
-function iniset { "$PYTHON" "$TOP_DIR/ini.py" set "$@"; }
-function iniget { "$PYTHON" "$TOP_DIR/ini.py" get "$@"; }
-function inidelete { "$PYTHON" "$TOP_DIR/ini.py" delete "$@"; }
+function iniset { "$PYTHON" -S "$TOP_DIR/ini.py" set "$@"; }
+function iniget { "$PYTHON" -S "$TOP_DIR/ini.py" get "$@"; }
+function inidelete { "$PYTHON" -S "$TOP_DIR/ini.py" delete "$@"; }
 function enable_service {
     if [[ ",$DISABLED_SERVICES," != *",$1,"* ]]; then
         ENABLED_SERVICES+=",$1"
