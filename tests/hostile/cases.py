@@ -9,6 +9,7 @@ those files, ``DATA`` only by every file's content, which unpacking reads.
 """
 
 import dataclasses
+import gzip
 import io
 import random
 import stat
@@ -323,7 +324,11 @@ def _bombs() -> tuple[Case, ...]:
 def _formats() -> tuple[Case, ...]:
     def tar() -> bytes:
         stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        with (
+            # Without the time of day.
+            gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as compressed,
+            tarfile.open(fileobj=compressed, mode="w") as archive,
+        ):
             info = tarfile.TarInfo("manifest.yaml")
             info.size = len(manifest())
             archive.addfile(info, io.BytesIO(manifest().encode()))
