@@ -102,6 +102,8 @@ def main() -> int:
         return 1
     for path in changed:
         print(f"changed {path}")
+    if not changed:
+        print("nothing to change")
     return 0
 
 

@@ -265,7 +265,7 @@ def test_the_command_lists_the_files(
     assert configuration.main() == 0
     assert f"changed {etc}/glance-api.conf\n" in capsys.readouterr().out
     assert configuration.main() == 0
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "nothing to change\n"
 
 
 def test_a_relative_directory_gives_absolute_paths(
