@@ -105,7 +105,7 @@ def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None)
             report.refuse(Rule.FORM_FIELD, each, message)
             return None
         if "." not in each.value:
-            message = f"{quoted(each.value)} is no type of fields, so it is the name of a class"
+            message = f"{quoted(each.value)} is not a type of fields, so it is read as a class"
             report.warn(Rule.FORM_FIELD, each, message)
     return str(types[0].value)
 

@@ -215,7 +215,7 @@ def test_a_field_that_the_dashboard_cannot_show_is_refused(field: str, problem: 
     ("text", "warning"),
     [
         (f"{APPLICATION}Template: {{}}", "line 2: the section 'Template' is unknown"),
-        (page("name: a, type: String"), "'String' is no type of fields, so it is the name of a"),
+        (page("name: a, type: String"), "'String' is not a type of fields, so it is read as"),
         (page("name: a, type: string, hidden: 'no'"), "hidden is 'no'; expected true or false"),
         (page("name: a, type: string", "name: a, type: text"), "several fields of the page 'p'"),
         (page("name: a, type: string, validators: [message: x]"), "is ignored"),
