@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 # Characters of an image's name.
-MAX_NAME = 255
+_MAX_NAME = 255
 # Between two names in a filter: a comma and two quotation marks.
-SEPARATOR = "%22%2C%22"
+_SEPARATOR = "%22%2C%22"
 
 _COMMUNITY = cfg.BoolOpt(
     "community_packages",
@@ -83,20 +83,19 @@ class GlanceCatalog(PlanningCatalog):
         return base.newest_first(self.known([fqn]))
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        # Before that, since a version that is preferred to another may lack the class.
+        # The preferred package of a version may lack the class, so classes are compared last.
         usable = self._of_project(self._listed({}))
         return base.newest_first(r for r in usable if class_name in r.classes)
 
     def releases_extending(self, class_names: Collection[str]) -> Collection[Release]:
-        # The images' properties are JSON, in which Glance finds nothing.
+        # The subclasses are a property in JSON, which Glance cannot search.
         usable = self._of_project(self._listed({}))
         names = set(class_names)
         return [release for release in usable if names & release.inherits.keys()]
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
-        for names in name_lists(fqns, MAX_NAME, SEPARATOR):
-            quoted = ",".join(f'"{name}"' for name in names)
-            found = self._listed({"name": f"in:{quoted}"})
+        for names, filters in name_filters(fqns):
+            found = self._listed(filters)
             # MariaDB compares names without regard to case.
             yield from self._of_project(release for release in found if release.fqn in names)
 
@@ -119,12 +118,10 @@ class GlanceCatalog(PlanningCatalog):
         wanted = {"container_format": images.CONTAINER_FORMAT, "status": images.ACTIVE, **filters}
         if self._community:
             wanted["visibility"] = "all"
-        # A list has either the hidden images or the others.
-        for hidden in ("true", "false"):
-            for image in self._service.listed({**wanted, "os_hidden": hidden}):
-                release = self._release(image) if images.is_release(image) else None
-                if release is not None:
-                    yield release
+        for image in self._service.listed(wanted):
+            release = self._release(image) if images.is_release(image) else None
+            if release is not None:
+                yield release
 
     def _release(self, image: Mapping[str, Any]) -> Release | None:
         try:
@@ -160,6 +157,13 @@ class GlanceCatalog(PlanningCatalog):
             or release.visibility == "public"
             or (release.visibility == "community" and self._community)
         )
+
+
+def name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
+    """Yield the filters to list the images of packages: names, and the filter for them."""
+    for names in name_lists(fqns, _MAX_NAME, _SEPARATOR):
+        quoted = ",".join(f'"{name}"' for name in names)
+        yield names, {"name": f"in:{quoted}"}
 
 
 def check_client() -> None:

@@ -2,11 +2,12 @@
 
 """The packages in Glance: images of the container format ``murano``.
 
-An archive is staged, and then imported, which checks it. The id of an image follows from
-project, name and version, and Glance never gives an id twice. So a draft is tried again, and
-a deleted version cannot be published again.
+Glance checks an archive when it is imported, after its staging. The id of an image follows
+from project, name and version, and Glance never gives an id twice. So a refused draft is used
+again, and a deleted version cannot be published again.
 """
 
+import contextlib
 import fnmatch
 import hashlib
 import tempfile
@@ -25,8 +26,7 @@ from glare_murano.package import (
 )
 from glare_murano.resolver import PackageVersion
 from loader import errors
-from loader.catalogs.glance import MAX_NAME, SEPARATOR, check_client, image_service
-from loader.catalogs.name_lists import name_lists
+from loader.catalogs.glance import check_client, image_service, name_filters
 from loader.repository import image_import
 from loader.repository.client import EVERY, Repository, explained
 from loader.repository.stored_package import Selection, StoredPackage, newest
@@ -34,9 +34,9 @@ from loader.transport.failures import Conflict, NoSuchPath
 
 
 class GlanceRepository(Repository):
-    """The packages in one Glance, by the rights of one user.
+    """The packages in one Glance, with the rights of one user.
 
-    Searches read the lists of all packages, since Glance filters by name only.
+    Searches list all packages, since Glance filters packages by name only.
     """
 
     title = "Glance"
@@ -77,15 +77,16 @@ class GlanceRepository(Repository):
         return iter(found if after is None else found[ids.index(after) + 1 :])
 
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        for names in name_lists(fqns, MAX_NAME, SEPARATOR):
-            quoted = ",".join(f'"{name}"' for name in names)
-            for package in self._listed({"name": f"in:{quoted}"}, selection):
+        for names, filters in name_filters(fqns):
+            for package in self._listed(filters, selection):
                 # MariaDB compares names without regard to case.
                 if package.fqn in names:
                     yield package
 
     def get(self, package_id: str) -> StoredPackage:
-        return self._found(self._image(package_id))
+        with self._existing(package_id):
+            image = self._service.get(package_id)
+        return self._found(image)
 
     def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
         reasons = {}
@@ -129,7 +130,7 @@ class GlanceRepository(Repository):
                 **properties,
             )
         except Conflict as error:
-            return self._existing(package_id, f"{fqn} {version}", error)
+            return self._existing_draft(package_id, f"{fqn} {version}", error)
         return self._found(created)
 
     def upload(self, draft: StoredPackage, archive: IO[bytes], size: int) -> StoredPackage:
@@ -153,17 +154,18 @@ class GlanceRepository(Repository):
         if "status" in others:
             is_active = others.pop("status") == images.ACTIVE
             change = self._service.reactivate if is_active else self._service.deactivate
-            with explained(f"cannot {'reactivate' if is_active else 'deactivate'} {package}"):
-                self._existing_one(change, package.id)
+            verb = "reactivate" if is_active else "deactivate"
+            with explained(f"cannot {verb} {package}"), self._existing(package.id):
+                change(package.id)
         if others:
             properties = images.own_properties(**others)
-            with explained(f"cannot change {package}"):
-                self._existing_one(lambda id_: self._service.update(id_, properties), package.id)
+            with explained(f"cannot change {package}"), self._existing(package.id):
+                self._service.update(package.id, properties)
         return self.get(package.id)
 
     def delete(self, package: StoredPackage) -> None:
-        with explained(f"cannot delete {package}"):
-            self._existing_one(self._service.delete, package.id)
+        with explained(f"cannot delete {package}"), self._existing(package.id):
+            self._service.delete(package.id)
 
     def download(self, package: StoredPackage) -> Iterator[bytes]:
         return self._service.data(package.id, f"the archive of {package}")
@@ -179,8 +181,11 @@ class GlanceRepository(Repository):
             raise self._no_file(package, name)
         return iter([content])
 
-    def _existing(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
-        """Return the draft that prevented the creation of another one."""
+    def _existing_draft(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
+        """Return the draft that prevented the creation of a package.
+
+        :raises CatalogError: if another image prevented it.
+        """
         try:
             package = self.get(package_id)
         except errors.NotFound:
@@ -198,15 +203,11 @@ class GlanceRepository(Repository):
             f"gives an id twice; publish these files as another version"
         )
 
-    def _existing_one(self, function: Callable[[str], object], package_id: str) -> None:
+    @contextlib.contextmanager
+    def _existing(self, package_id: str) -> Iterator[None]:
+        """Raise the error of a missing package if its image is missing."""
         try:
-            function(package_id)
-        except NoSuchPath as error:
-            raise self._not_found(package_id) from error
-
-    def _image(self, package_id: str) -> dict[str, Any]:
-        try:
-            return self._service.get(package_id)
+            yield
         except NoSuchPath as error:
             raise self._not_found(package_id) from error
 
@@ -218,15 +219,13 @@ class GlanceRepository(Repository):
 
     def _listed(self, filters: Mapping[str, str], selection: Selection) -> Iterator[StoredPackage]:
         wanted = {"container_format": images.CONTAINER_FORMAT, **filters}
-        # A list has either the hidden images or the others.
-        for hidden in ("true", "false"):
-            for image in self._service.listed({**wanted, "os_hidden": hidden}):
-                package = self._stored(image)
-                if package is not None and _matches(package, selection):
-                    yield package
+        for image in self._service.listed(wanted):
+            package = self._stored(image)
+            if package is not None and _matches(package, selection):
+                yield package
 
     def _stored(self, image: Mapping[str, Any]) -> StoredPackage | None:
-        """Return the package in an image; None if it has none, or is not that of its id."""
+        """Return the package in an image; None if ``images.version`` finds no version."""
         version = images.version(image)
         if version is None or image.get("container_format") != images.CONTAINER_FORMAT:
             return None

@@ -64,7 +64,15 @@ class ImageService:
         self._members = image_members.Controller(self._requests, self._schemas)
 
     def listed(self, filters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Yield the images that match filters of Glance's API; pages are requested as needed."""
+        """Yield the images that match filters of Glance's API, hidden ones first.
+
+        Pages are requested as needed.
+        """
+        # A list has either the hidden images or the others.
+        for hidden in ("true", "false"):
+            yield from self._listed({**filters, "os_hidden": hidden})
+
+    def _listed(self, filters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         found = self._images.list(filters=dict(filters), page_size=_PAGE)
         for _ in range(_MAX_IMAGES):
             with self._readable():
