@@ -13,6 +13,7 @@ from glare_murano.package import GlareMuranoError
 from loader import errors
 from loader.murano_api.package_changes import NotPossible
 from loader.publishing.publication import PublishError
+from loader.repository.client import RefusedPackage
 
 LOG = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ def reported() -> Iterator[None]:
         yield
     except errors.NotFound as error:
         raise exc.HTTPNotFound(explanation=str(error)) from error
+    except RefusedPackage as error:
+        raise exc.HTTPBadRequest(explanation=str(error)) from error
     except errors.CatalogError as error:
         answer = _OF_SERVICE.get(_status(error), exc.HTTPServiceUnavailable)
         if answer is exc.HTTPServiceUnavailable:

@@ -38,6 +38,10 @@ _REFUSALS = (
 )
 
 
+class RefusedPackage(errors.CatalogError):
+    """The service refused the archive of a package, which breaks its rules."""
+
+
 class Repository(abc.ABC):
     """The packages in one service, with the rights of one user.
 
@@ -227,6 +231,7 @@ class Repository(abc.ABC):
 
         :param archive: the ZIP file, which can be read again from its beginning.
         :param size: its size in bytes.
+        :raises RefusedPackage: if the archive breaks a rule, in Glance; Glare answers with 400.
         :raises CatalogError: if the service refuses the package.
         """
 

@@ -28,7 +28,7 @@ from glare_murano.resolver import PackageVersion
 from loader import errors
 from loader.catalogs.glance import check_client, image_service, name_filters
 from loader.repository import image_import
-from loader.repository.client import EVERY, Repository, explained
+from loader.repository.client import EVERY, RefusedPackage, Repository, explained
 from loader.repository.stored_package import Selection, StoredPackage, newest
 from loader.transport.failures import Conflict, NoSuchPath
 
@@ -137,8 +137,11 @@ class GlanceRepository(Repository):
         label = f"the archive of {draft}"
         image = image_import.import_archive(self._service, draft.id, archive, size, label)
         if image["status"] == image_import.QUEUED:
-            reason = image.get(images.REFUSAL) or "the import failed; see the log of the service"
-            raise errors.CatalogError(f"{self.name} refused {draft}: {reason}")
+            if reason := image.get(images.REFUSAL):
+                raise RefusedPackage(f"{self.name} refused {draft}: {reason}")
+            raise errors.CatalogError(
+                f"{self.name} refused {draft}: the import failed; see the log of the service"
+            )
         package = self._found(image)
         archive.seek(0)
         digest = hashlib.file_digest(archive, "sha256").hexdigest()  # type: ignore[arg-type]
