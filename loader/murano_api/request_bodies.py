@@ -5,6 +5,7 @@
 Murano reads bodies of any size into memory, and answers some malformed bodies with 500.
 """
 
+import json
 from typing import IO, Any
 
 import webob
@@ -31,7 +32,10 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
             if request.content_type == _UPLOAD:
                 # Each part of a form is read into a file, and not the whole body into memory.
                 return self.get_body_deserializer(_UPLOAD).deserialize(request, action)
-            return super().deserialize_body(request, action)
+            body = super().deserialize_body(request, action)
+            # Half of a surrogate pair cannot be encoded, and Glance would fail with 500.
+            json.dumps(body, ensure_ascii=False, default=str).encode()
+            return body
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise exceptions.MalformedRequestBody(reason=str(error)) from error
 

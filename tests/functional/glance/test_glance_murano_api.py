@@ -54,6 +54,8 @@ def test_packages_of_glance_are_read_and_changed(
         refused["UI/ui.yaml"] = b"Version: 9\n"
         with pytest.raises(exceptions.HTTPBadRequest, match=r"UI/ui\.yaml, line 1: .*9"):
             murano.packages.create({}, {"file": io.BytesIO(packages.zipped(refused))})
+        with pytest.raises(exceptions.HTTPBadRequest):
+            murano.packages.update(created.id, {"name": "\ud800"})
         _, changed = murano.packages.update(created.id, {"name": "New", "enabled": False})
         assert (changed["name"], changed["enabled"]) == ("New", False)
         (found,) = murano.packages.filter(owned=True)
