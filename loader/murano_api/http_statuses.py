@@ -11,7 +11,7 @@ from webob import exc
 
 from glare_murano.package import GlareMuranoError
 from loader import errors
-from loader.murano_api.package_changes import NotPossible
+from loader.murano_api.package_changes import UnsupportedChange
 from loader.publishing.publication import PublishError
 from loader.repository.client import RefusedPackage
 
@@ -31,7 +31,7 @@ _OF_SERVICE: dict[int, type[exc.HTTPError]] = {
 def reported() -> Iterator[None]:
     """Raise an error of the loader as an HTTP error of ``webob``.
 
-    A refusal of the service keeps its status. If the service fails, the status is 503.
+    A refusal by the service keeps its status. If the service fails, the status is 503.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def reported() -> Iterator[None]:
         raise answer(explanation=str(error)) from error
     except PublishError as error:
         raise exc.HTTPConflict(explanation=str(error)) from error
-    except NotPossible as error:
+    except UnsupportedChange as error:
         raise exc.HTTPForbidden(explanation=str(error)) from error
     except GlareMuranoError as error:
         raise exc.HTTPBadRequest(explanation=str(error)) from error

@@ -2,8 +2,8 @@
 
 """The filter ``murano-packages`` of murano-api's pipeline.
 
-It stands behind ``authtoken`` and ``context``, and answers every call below ``/v1/catalog``
-itself, static actions, and requests for schemas with subclasses. All other calls go on to Murano.
+It stands behind ``authtoken`` and ``context``. It answers every call below ``/v1/catalog``, calls
+of static actions, and requests for schemas with subclasses. Murano answers all other calls.
 """
 
 import re

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The schemas of classes with the subclasses of objects' classes, which Murano cannot request.
+"""The schemas of classes, with the subclasses that the objects in their properties can have.
 
-The parameter ``subclasses`` of ``GET /v1/schemas/...`` requests them. Without it Murano answers.
+Murano's own API cannot request subclasses. Here, the parameter ``subclasses`` of ``GET
+/v1/schemas/...`` does. Murano answers requests without the parameter.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads and changes of packages by Murano's API, as the service knows them."""
+"""Uploads and changes of packages by Murano's API, carried out in Glare or Glance."""
 
 import dataclasses
 import itertools
@@ -24,12 +24,12 @@ _CHUNK = 64 * 1024
 _FIELDS = {"name": "display_name", "description": "description"}
 
 
-class NotPossible(errors.LoaderError):
-    """A change of Murano's API that the service does not have."""
+class UnsupportedChange(errors.LoaderError):
+    """A change that Murano's API allows, but Glare and Glance do not."""
 
 
 class MissingValue(errors.NotFound):
-    """A value to be removed is not in the list."""
+    """A request removes a value that the list does not have."""
 
 
 class MissingRequirement(errors.LoaderError):
@@ -78,7 +78,7 @@ def upload(
             raise MissingRequirement(str(error)) from None
         raise
     published = repository.get(draft.id)
-    return _enabled(repository, published, metadata.get("enabled", True))
+    return _set_enabled(repository, published, metadata.get("enabled", True))
 
 
 @dataclasses.dataclass
@@ -86,8 +86,8 @@ class Changes:
     """The changes of one request; of several changes of a property, the last one counts.
 
     :param values: fields of the package.
-    :param enabled: whether new deployments may use it; None for no change.
-    :param is_published: whether it becomes public.
+    :param enabled: whether new deployments may use the package; None for no change.
+    :param is_published: whether the package becomes public.
     """
 
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -105,14 +105,14 @@ class Changes:
         if self.is_published:
             repository.publish([package], "public")
             package = repository.get(package.id)
-        return package if self.enabled is None else _enabled(repository, package, self.enabled)
+        return package if self.enabled is None else _set_enabled(repository, package, self.enabled)
 
 
 def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Changes:
     """Read the changes of a request.
 
     :param changes: ``op``, ``path`` and ``value``, which Murano has validated.
-    :raises NotPossible: if a public package would become private.
+    :raises UnsupportedChange: if a public package would become private.
     :raises MissingValue: if a value to be removed is not in the list.
     """
     found = Changes()
@@ -124,7 +124,7 @@ def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Change
             found.enabled = value
         elif name == "is_public":
             if package.visibility == "public" and not value:
-                raise NotPossible(
+                raise UnsupportedChange(
                     f"{package} is public, and stays so, since packages of other projects may "
                     f"require it; disable it instead"
                 )
@@ -147,11 +147,11 @@ def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: 
 
 
 def _each_once(*lists: Iterable[str]) -> list[str]:
-    """Return the values of lists; murano-dashboard sends an empty one for no tags."""
+    """Return each value of lists once; murano-dashboard sends an empty string for no tags."""
     return list(dict.fromkeys(filter(None, itertools.chain(*lists))))
 
 
-def _enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
+def _set_enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
     """Enable or disable a package: a disabled package is yanked."""
     if enabled == package_form.is_enabled(package):
         return package

@@ -2,8 +2,8 @@
 
 """The JSON of a package in the answers of Murano's API.
 
-It has the keys of ``murano.db.models.Package.to_dict``, and ``version``, which packages in Murano's
-own database do not have.
+Its keys are those of ``murano.db.models.Package.to_dict`` and ``version``. Packages in Murano's own
+database have no version.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ _TIME_LENGTH = 19
 
 
 def is_shown(package: StoredPackage) -> bool:
-    """Return whether Murano's API shows a package; it has no drafts."""
+    """Return whether Murano's API shows a package: everything but drafts."""
     return package.status != _DRAFTED
 
 

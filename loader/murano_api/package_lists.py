@@ -88,9 +88,9 @@ class PackageList:
     def _is_newest(self) -> bool:
         """Whether the service can choose the newest version of each package.
 
-        It cannot if this module leaves out packages later: a newest version that is left out would
-        hide an older one. For administrators, the service also lists packages that their project
-        cannot deploy.
+        It cannot if this module leaves out packages afterwards: if the newest version is left out,
+        an older one belongs to the list. For administrators, the service also lists packages that
+        their project cannot deploy.
         """
         chosen = self.filters
         return not (
@@ -113,7 +113,7 @@ class PackageList:
     ) -> Iterator[StoredPackage]:
         """Yield the newest version of each package, page by page."""
         sort = _BY_NAME.format(direction="desc" if self._is_descending else "asc")
-        # One package more than the page, to see that no other package of the last name follows.
+        # One package more than the page has, since another one of the last name may follow.
         listed = repository.packages(
             self._selection(newest=True), sort, after.id if after else None, limit + 1
         )
@@ -139,9 +139,9 @@ class PackageList:
         return self._sorted(found)
 
     def _sorted(self, found: list[StoredPackage]) -> list[StoredPackage]:
-        """Sort a list; descending, the packages are in the reverse order.
+        """Sort a list; the descending order is the reverse of the whole list.
 
-        So clients request the page before: the packages behind its marker.
+        Clients request the previous page in the reverse order, behind their marker.
         """
         words, is_descending = self._words, self._is_descending
         found.sort(key=lambda package: package.version.precedence_key, reverse=True)
@@ -167,7 +167,7 @@ class PackageList:
             values["type"] = chosen["type"].title()
         if self._is_owned:
             values["owner"] = self.project
-        # In a pattern * is any string, and no name has it.
+        # In a pattern, * matches any string. No name contains it.
         name = chosen.get("fqn", "").replace("*", "")
         if self._is_with_disabled:
             return Selection(name, values, newest=newest, without_drafts=True)
@@ -185,7 +185,7 @@ class PackageList:
         return package.owner != self.project
 
     def _matches(self, package: StoredPackage) -> bool:
-        """Check all conditions again, since that costs little."""
+        """Return whether a package belongs to the list; the service has not checked everything."""
         chosen = self.filters
         return (
             package_form.is_shown(package)
@@ -236,6 +236,7 @@ def range_of(text: str) -> VersionSpec:
 
 
 def _existing(repository: Repository, ids: Iterable[str]) -> Iterator[StoredPackage]:
+    """Yield the packages with these ids, without missing ones."""
     for package_id in dict.fromkeys(ids):
         try:
             yield find(repository, package_id)
@@ -244,7 +245,7 @@ def _existing(repository: Repository, ids: Iterable[str]) -> Iterator[StoredPack
 
 
 def _place(package: StoredPackage, words: list[str]) -> int | None:
-    """Return the number of the first field that has one of the words; None without any."""
+    """Return the place in ``_SEARCHED`` of the first field with one of the words, or None."""
     for number, values in enumerate(_SEARCHED):
         if any(word in value.casefold() for value in values(package) for word in words):
             return number

@@ -31,7 +31,8 @@ from loader.repository.stored_package import StoredPackage
 
 CONF = cfg.CONF
 
-# The namespace of the ids of categories that only packages have; such an id follows from the name.
+# The namespace of the ids of categories that are missing in Murano's database. Such an id follows
+# from the name of the category.
 _CATEGORIES = uuid.UUID("7e2b2f53-9a3f-4c0e-8f5a-6c1d5f0c9a41")
 
 # The longest name of a package in Murano.
@@ -52,7 +53,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """List packages."""
         policy.check("get_package", req.context)
         with reported():
-            # Murano logs that it skips this one, which is read below.
+            # Murano would log that it ignores the parameter ``version``, which is read below.
             filters = catalog._get_filters(
                 (name, value) for name, value in req.GET.items() if name != "version"
             )
@@ -102,7 +103,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             return _streamed(repository.download(package), "application/octet-stream", package.size)
 
     def upload(self, req: webob.Request, body: Any = None) -> dict[str, Any]:
-        """Publish a package, by its owner's token."""
+        """Publish a package with the caller's token."""
         policy.check("upload_package", req.context)
         catalog._check_content_type(req, "multipart/form-data")
         archive, metadata = archive_and_metadata(body)
@@ -120,7 +121,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             return package_form.to_json(package_changes.upload(repository, archive, metadata))
 
     def update(self, req: webob.Request, body: Any, package_id: str) -> dict[str, Any]:
-        """Change a package, by its owner's token."""
+        """Change a package with the caller's token."""
         policy.check("modify_package", req.context, {"package_id": package_id})
         catalog._check_content_type(req, "application/murano-packages-json-patch")
         with reported():
@@ -140,7 +141,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             return package_form.to_json(changes.apply(repository, package))
 
     def delete(self, req: webob.Request, package_id: str) -> None:
-        """Delete a version of a package, by its owner's token."""
+        """Delete a version of a package with the caller's token."""
         target = {"package_id": package_id}
         policy.check("delete_package", req.context, target)
         with reported():
@@ -211,7 +212,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
     def _categories(
         self, req: webob.Request
     ) -> Iterator[tuple[dict[str, Any], list[StoredPackage]]]:
-        """Yield each category with the packages that have it and that the caller can see."""
+        """Yield each category with its packages that the caller can see."""
         packages: dict[str, list[StoredPackage]] = defaultdict(list)
         with reported():
             wanted = PackageList(

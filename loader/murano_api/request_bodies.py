@@ -24,8 +24,8 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
     """Murano's reader of bodies."""
 
     def deserialize_body(self, request: webob.Request, action: str) -> Any:
-        # 1 MiB more than an archive, for the metadata and the form around it. murano-api reads no
-        # body without a length.
+        # 1 MiB more than an archive, for its metadata and the multipart form. murano-api does not
+        # read a body without a length.
         if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
             raise _too_large()
         try:
@@ -52,7 +52,7 @@ def resource(controller: object) -> wsgi.Resource:
 def archive_and_metadata(body: Any) -> tuple[IO[bytes], dict[str, Any]]:
     """Return the two parts of an upload.
 
-    :raises HTTPBadRequest: if there is not exactly one file, or another part is no JSON object.
+    :raises HTTPBadRequest: if there is not exactly one file, or another part is not a JSON object.
     """
     parts = list(body.values()) if body else []
     files = [part.file for part in parts if hasattr(part, "file")]

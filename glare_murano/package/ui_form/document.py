@@ -53,8 +53,8 @@ def check_form(
 
     :param data: the form, in YAML with Murano's limits.
     :param file: the name of its file, for messages.
-    :param is_yaql: returns whether a string is valid YAQL. Without it, a string without quotes
-        may be an expression or not, and is accepted in the place of both.
+    :param is_yaql: returns whether a string is valid YAQL. By default, a string without quotes is
+        accepted both as an expression and as a string.
     :returns: its problems, and its warnings.
     """
     report = FormReport(file, is_yaql)
@@ -195,7 +195,7 @@ def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> Non
 
 
 def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
-    """Check validators of several fields, which are expressions and no patterns."""
+    """Check the validators of a page, which are expressions, not patterns."""
     if not isinstance(validators, yaml.SequenceNode):
         message = f"the validators of the page {quoted(page)} are no list"
         report.refuse(Rule.FORM_VALIDATOR, validators, message)

@@ -14,7 +14,7 @@ from glare_murano.package.rules import Rule
 
 # The dashboard reads any other string without quotes as YAQL, if it is valid YAQL.
 _WORDS = re.compile(r"[\s\w.:]*\Z")
-# Without quotes, such a string is valid YAQL, which fails since its operands are no numbers.
+# Without quotes, such a string is valid YAQL, but fails: its operands are strings, not numbers.
 _OPERAND = r"(?!(?:and|in|mod|not|or)\b)(?:[A-Za-z]\w*|\d+)\b"
 _ARITHMETIC = re.compile(rf"(?=\D){_OPERAND}(?:\s*[-/]\s*{_OPERAND})+\Z", re.ASCII)
 _CAPITAL = re.compile(r"(?<=[^A-Z])(?=[A-Z])")
@@ -27,7 +27,7 @@ _COST_OF_PATTERN = 64
 # Returns whether a string is valid YAQL.
 IsYaql = Callable[[str], bool]
 
-# Name of a key -> its key and its value.
+# Key -> the nodes of the key and of its value.
 Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 
@@ -61,7 +61,7 @@ class FormReport:
     def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
         """Return whether the dashboard reads a node as YAQL: a string without quotes, or a tag.
 
-        :param by_default: the answer for a string that only a parser can judge, without one.
+        :param by_default: the answer for a string that needs a parser, if there is no parser.
         """
         if node.tag == safe_yaml.YAQL:
             return True
@@ -106,9 +106,9 @@ def is_null(node: yaml.Node) -> bool:
 
 
 def is_arithmetic(node: yaml.Node) -> bool:
-    """Return whether a node is a string without quotes that subtracts or divides strings.
+    """Return whether YAQL would read a string without quotes as a subtraction or a division.
 
-    Such as ``my-host`` and ``TCP/UDP``.
+    Examples are ``my-host`` and ``TCP/UDP``.
     """
     is_plain = isinstance(node, yaml.ScalarNode) and node.tag == safe_yaml.STR and not node.style
     return is_plain and _ARITHMETIC.match(str(node.value)) is not None

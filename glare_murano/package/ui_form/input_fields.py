@@ -38,14 +38,14 @@ _SHOWN = ("description", "description_title", "help_text", "initial", "label")
 RESERVED_NAMES = ("service", "validators", "verbose_name")
 _NETWORK_MODES = ("exclude", "translate")
 
-# Reports what is wrong with the value of an attribute.
+# Reports the mistakes in the value of an attribute.
 _Check = Callable[[FormReport, str, yaml.Node], None]
 
 
 def check_field(report: FormReport, field: yaml.Node) -> str | None:
     """Check a field of a form.
 
-    :returns: its name; None after a problem with the name.
+    :returns: the name of the field; None if the name is not valid.
     """
     entries = report.entries(Rule.FORM_FIELD, field, "a field")
     if entries is None:
@@ -87,7 +87,7 @@ def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) ->
 
 
 def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None) -> str | None:
-    """Check the type of a field, and return it; of a list of classes, the first."""
+    """Check and return the type of a field; for a list of classes, return the first."""
     if written is None:
         report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
         return None
@@ -131,7 +131,7 @@ def _refuse(report: FormReport, key: str, value: yaml.Node, expected: str) -> No
     report.refuse(Rule.FORM_ATTRIBUTE, value, message)
 
 
-def _truth(report: FormReport, key: str, value: yaml.Node) -> None:
+def _boolean(report: FormReport, key: str, value: yaml.Node) -> None:
     if not is_null(value) and not isinstance(safe_yaml.plain(value), bool):
         message = f"{key} is {described(value)}; expected true or false"
         report.warn(Rule.FORM_ATTRIBUTE, value, message)
@@ -139,7 +139,7 @@ def _truth(report: FormReport, key: str, value: yaml.Node) -> None:
 
 def _hidden(report: FormReport, key: str, value: yaml.Node) -> None:
     if isinstance(value, yaml.ScalarNode):
-        _truth(report, key, value)
+        _boolean(report, key, value)
     else:
         _refuse(report, key, value, "true or false")
 
@@ -255,17 +255,17 @@ def _validators(report: FormReport, key: str, value: yaml.Node) -> None:
 _COMMON: Mapping[str, _Check] = {
     "description": _anything,
     "description_title": _anything,
-    "disabled": _truth,
+    "disabled": _boolean,
     "error_messages": _mapping_or_null,
     "help_text": _anything,
     "hidden": _hidden,
     "initial": _anything,
     "label": _anything,
     "label_suffix": _anything,
-    "localize": _truth,
+    "localize": _boolean,
     "regexp_validator": _pattern,
-    "required": _truth,
-    "show_hidden_initial": _truth,
+    "required": _boolean,
+    "show_hidden_initial": _boolean,
     "validators": _validators,
     "widget_attrs": _mapping_or_null,
     "widget_media": _media,
@@ -274,7 +274,7 @@ _STRING: Mapping[str, _Check] = {
     "empty_value": _anything,
     "max_length": _length,
     "min_length": _length,
-    "strip": _truth,
+    "strip": _boolean,
 }
 _CHOICE: Mapping[str, _Check] = {"choices": _choices}
 # A list that has a button to add an item.
@@ -290,7 +290,7 @@ _TYPES: Mapping[str, Mapping[str, _Check]] = {
     "azone": _CHOICE,
     "boolean": {},
     "choice": _CHOICE,
-    "clusterip": {**_STRING, "unpack_ipv4": _truth},
+    "clusterip": {**_STRING, "unpack_ipv4": _boolean},
     "databaselist": _STRING,
     "domain": _OF_CLASS,
     "flavor": {**_CHOICE, "requirements": _requirements},
@@ -300,16 +300,16 @@ _TYPES: Mapping[str, Mapping[str, _Check]] = {
     "keypair": _ADDING,
     "network": {
         **_CHOICE,
-        "allow_auto": _truth,
+        "allow_auto": _boolean,
         "filter": _anything,
         # Of the dashboards that knew version 2.1.
-        "include_subnets": _truth,
+        "include_subnets": _boolean,
         "murano_networks": _network_mode,
     },
-    "password": {**_STRING, "confirm_input": _truth},
+    "password": {**_STRING, "confirm_input": _boolean},
     "securitygroup": _ADDING,
     "string": _STRING,
     "text": _STRING,
-    "volume": {**_CHOICE, "include_snapshots": _truth, "include_volumes": _truth},
+    "volume": {**_CHOICE, "include_snapshots": _boolean, "include_volumes": _boolean},
     "zone": _CHOICE,
 }

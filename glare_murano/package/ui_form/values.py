@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The YAML of a form as the dashboard reads it: PyYAML without libyaml makes values."""
+"""The values of a form, which the dashboard reads by PyYAML without libyaml."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
 
     :param data: the file.
     :param file: its name, for messages.
-    :param document: its nodes from libyaml, which accepts more, such as tabs after a value.
+    :param document: its nodes from libyaml, which accepts more YAML, such as tabs after a value.
     :raises InvalidPackage: with the first mistake.
     """
     try:
