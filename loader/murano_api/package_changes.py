@@ -12,7 +12,7 @@ from typing import IO, Any
 from glare_murano.package.rules import Rule
 from loader import errors
 from loader.authoring import local_packages
-from loader.murano_api import package_form
+from loader.murano_api import package_json
 from loader.publishing import publication
 from loader.repository.client import Repository
 from loader.repository.stored_package import StoredPackage, Visibility
@@ -63,7 +63,7 @@ def upload(
         publication.check_unpublished(steps)
         stored = steps[0].stored
         # A refused upload leaves a draft, with its own categories and tags.
-        is_again = stored is not None and not package_form.is_shown(stored)
+        is_again = stored is not None and not package_json.is_shown(stored)
         own: dict[str, Iterable[str]] = {"categories": (), "tags": package.contents.manifest.tags}
         values = {
             name: _each_once(own[name], metadata.get(name, ()))
@@ -153,10 +153,10 @@ def _each_once(*lists: Iterable[str]) -> list[str]:
 
 def _set_enabled(repository: Repository, package: StoredPackage, enabled: bool) -> StoredPackage:
     """Enable or disable a package: a disabled package is yanked."""
-    if enabled == package_form.is_enabled(package):
+    if enabled == package_json.is_enabled(package):
         return package
-    if enabled and package.status != package_form.ACTIVE:
-        package = repository.change(package, status=package_form.ACTIVE)
+    if enabled and package.status != package_json.ACTIVE:
+        package = repository.change(package, status=package_json.ACTIVE)
     if enabled == bool(package.yanked):
         repository.yank(package, "" if enabled else DISABLED)
     return repository.get(package.id)

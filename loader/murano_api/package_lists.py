@@ -15,7 +15,7 @@ from typing import Any
 from glare_murano.package import InvalidVersion, VersionSpec, parse_version
 from glare_murano.package.errors import quoted
 from loader import errors
-from loader.murano_api import package_form
+from loader.murano_api import package_json
 from loader.repository.client import Repository
 from loader.repository.stored_package import Selection, StoredPackage, newest
 
@@ -23,15 +23,15 @@ _BY_NAME = "name:{direction},version:desc"
 _ID = re.compile(r"[0-9A-Fa-f-]{32,36}")
 _ORDERS: Mapping[str, Callable[[StoredPackage], Any]] = {
     "fqn": lambda package: package.fqn,
-    "name": lambda package: package_form.display_name(package).casefold(),
+    "name": lambda package: package_json.display_name(package).casefold(),
     "created": lambda package: package.fields.get("created_at") or "",
 }
 # The fields that a search reads, the most important first, as in Murano.
 _SEARCHED: tuple[Callable[[StoredPackage], Iterable[str]], ...] = (
-    lambda package: [package_form.display_name(package)],
+    lambda package: [package_json.display_name(package)],
     lambda package: [package.fqn],
     lambda package: [package.fields.get("description") or ""],
-    package_form.categories,
+    package_json.categories,
     lambda package: package.fields.get("tags") or [],
     lambda package: package.fields.get("class_definitions") or [],
     lambda package: [package.fields.get("author") or ""],
@@ -171,7 +171,7 @@ class PackageList:
         name = chosen.get("fqn", "").replace("*", "")
         if self._is_with_disabled:
             return Selection(name, values, newest=newest, without_drafts=True)
-        values["status"] = package_form.ACTIVE
+        values["status"] = package_json.ACTIVE
         return Selection(name, values, yanked=False, newest=newest)
 
     @property
@@ -188,9 +188,9 @@ class PackageList:
         """Return whether a package belongs to the list; the service has not checked everything."""
         chosen = self.filters
         return (
-            package_form.is_shown(package)
+            package_json.is_shown(package)
             and self._is_visible(package)
-            and (self._is_with_disabled or package_form.is_enabled(package))
+            and (self._is_with_disabled or package_json.is_enabled(package))
             and chosen.get("fqn", package.fqn) == package.fqn
             and (self.version is None or self.version.match(package.version))
             and all(
@@ -219,7 +219,7 @@ def find(repository: Repository, package_id: str) -> StoredPackage:
     if not _ID.fullmatch(package_id):
         raise errors.NotFound(f"{quoted(package_id)} is not the id of a package")
     package = repository.get(package_id)
-    if not package_form.is_shown(package):
+    if not package_json.is_shown(package):
         raise errors.NotFound(f"package {package_id} is not published")
     return package
 

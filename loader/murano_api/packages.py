@@ -21,7 +21,7 @@ from oslo_config import cfg
 from webob import exc
 
 from glare_murano import fields
-from loader.murano_api import package_changes, package_form
+from loader.murano_api import package_changes, package_json
 from loader.murano_api.http_statuses import reported
 from loader.murano_api.package_lists import PackageList, find, range_of
 from loader.murano_api.request_bodies import archive_and_metadata
@@ -71,7 +71,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
                 version=range_of(version) if version else None,
             )
             found = wanted.page(self._repository(req), limit)
-        answer: dict[str, Any] = {"packages": [package_form.to_json(each) for each in found]}
+        answer: dict[str, Any] = {"packages": [package_json.to_json(each) for each in found]}
         if len(found) == limit:
             answer["next_marker"] = found[-1].id
         return answer
@@ -80,7 +80,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """Show a package, of any version."""
         policy.check("get_package", req.context, {"package_id": package_id})
         with reported():
-            return package_form.to_json(find(self._repository(req), package_id))
+            return package_json.to_json(find(self._repository(req), package_id))
 
     def get_ui(self, req: webob.Request, package_id: str) -> webob.Response:
         """Return the form of a package; 404 without one, so that clients use the schema."""
@@ -118,7 +118,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         self._check_categories(req, metadata.get("categories") or [])
         with reported():
             repository = self._repository(req)
-            return package_form.to_json(package_changes.upload(repository, archive, metadata))
+            return package_json.to_json(package_changes.upload(repository, archive, metadata))
 
     def update(self, req: webob.Request, body: Any, package_id: str) -> dict[str, Any]:
         """Change a package with the caller's token."""
@@ -133,12 +133,12 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             if changes.is_published:
                 policy.check("publicize_package", req.context)
             added = set(changes.values.get("categories") or ())
-            self._check_categories(req, added.difference(package_form.categories(package)))
+            self._check_categories(req, added.difference(package_json.categories(package)))
             if len(changes.values.get("display_name") or "") > _MAX_NAME:
                 raise exc.HTTPBadRequest(
                     explanation=f"Package name should be {_MAX_NAME} characters maximum"
                 )
-            return package_form.to_json(changes.apply(repository, package))
+            return package_json.to_json(changes.apply(repository, package))
 
     def delete(self, req: webob.Request, package_id: str) -> None:
         """Delete a version of a package with the caller's token."""
@@ -191,7 +191,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
                 packages = [
                     {
                         "id": package.id,
-                        "name": package_form.display_name(package),
+                        "name": package_json.display_name(package),
                         "fully_qualified_name": package.fqn,
                     }
                     for package in found
@@ -219,7 +219,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
                 {"include_disabled": "true"}, req.context.project_id, is_admin=req.context.is_admin
             )
             for package in wanted.everything(self._repository(req)):
-                for name in package_form.categories(package):
+                for name in package_json.categories(package):
                     packages[name].append(package)
         for category in murano_categories.categories_list({}):
             row = category.to_dict()
