@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
+from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
 from loader import errors
 from loader.authoring import local_packages
@@ -142,7 +143,7 @@ def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: 
         return _each_once(before, value)
     for each in value:
         if each not in before:
-            raise MissingValue(f"Value '{each}' of property '{name}' does not exist.")
+            raise MissingValue(f"the {name} of the package do not contain {quoted(each)}")
     return [each for each in before if each not in value]
 
 

@@ -21,6 +21,8 @@ from oslo_config import cfg
 from webob import exc
 
 from glare_murano import fields
+from glare_murano.package.errors import quoted
+from loader import errors
 from loader.murano_api import package_changes, package_json
 from loader.murano_api.http_statuses import reported
 from loader.murano_api.package_lists import PackageList, find, range_of
@@ -40,6 +42,8 @@ _MAX_NAME = 80
 
 # The largest limit of a statement that every database accepts.
 _MAX_LIMIT = 2**31 - 1
+
+_NO_CATEGORY = "there is no category with the id {}"
 
 
 class CatalogController(catalog.Controller):  # type: ignore[misc]
@@ -111,7 +115,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             jsonschema.validate(metadata, validation_schemas.PKG_UPLOAD_SCHEMA)
         except jsonschema.ValidationError as error:
             raise exc.HTTPBadRequest(
-                explanation=f"Package schema is not valid: {error.message}"
+                explanation=f"the metadata of the upload is not valid: {error.message}"
             ) from error
         if metadata.get("is_public"):
             policy.check("publicize_package", req.context)
@@ -136,7 +140,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             self._check_categories(req, added.difference(package_json.categories(package)))
             if len(changes.values.get("display_name") or "") > _MAX_NAME:
                 raise exc.HTTPBadRequest(
-                    explanation=f"Package name should be {_MAX_NAME} characters maximum"
+                    explanation=f"the name of a package has at most {_MAX_NAME} characters"
                 )
             return package_json.to_json(changes.apply(repository, package))
 
@@ -157,7 +161,10 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
             return
         known = {row["name"] for row, _ in self._categories(req)}
         if missing := sorted(set(names) - known):
-            raise exc.HTTPBadRequest(explanation=f"Category '{missing[0]}' doesn't exist")
+            raise exc.HTTPBadRequest(
+                explanation=f"there is no category {quoted(missing[0])}; an administrator "
+                f"creates categories"
+            )
 
     def _validate_limit(self, value: str | None) -> int | None:
         limit: int | None = super()._validate_limit(value)
@@ -197,15 +204,15 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
                     for package in found
                 ]
                 return {**_with_count(row, found), "packages": packages}
-        raise exc.HTTPNotFound(explanation=f"Category id '{category_id}' not found")
+        raise exc.HTTPNotFound(explanation=_NO_CATEGORY.format(quoted(category_id)))
 
     def delete_category(self, req: webob.Request, category_id: str) -> None:
         """Delete a category that no package has."""
         policy.check("delete_category", req.context, {"category_id": category_id})
-        if self.get_category(req, category_id)["packages"]:
+        if packages := self.get_category(req, category_id)["packages"]:
+            names = errors.listed(package["fully_qualified_name"] for package in packages)
             raise exc.HTTPForbidden(
-                explanation="It's impossible to delete categories assigned to the package, "
-                "uploaded to the catalog"
+                explanation=f"packages have the category: {names}; remove it from them first"
             )
         murano_categories.category_delete(category_id)
 
@@ -280,7 +287,7 @@ def _category_page(
     ids = [row["id"] for row in rows]
     marker = parameters.get("marker")
     if marker is not None and marker not in ids:
-        raise exc.HTTPNotFound(explanation=f"Category id '{marker}' not found")
+        raise exc.HTTPNotFound(explanation=_NO_CATEGORY.format(quoted(marker)))
     rows = rows[ids.index(marker) + 1 :] if marker is not None else rows
     answer: dict[str, Any] = {"categories": rows[:limit]}
     if limit is not None and len(rows) > limit:

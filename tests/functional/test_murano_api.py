@@ -407,7 +407,7 @@ def test_categories_are_created_and_deleted_unless_a_package_has_them(
     created = murano.categories.add({"name": name})
     reference = publish()
     glare.set(reference, "categories", [name])
-    with pytest.raises(exceptions.HTTPForbidden):
+    with pytest.raises(exceptions.HTTPForbidden, match=f"packages have the category: {name}"):
         murano.categories.delete(created.id)
 
     glare.set(reference, "categories", [])

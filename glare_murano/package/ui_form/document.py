@@ -197,7 +197,7 @@ def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> Non
 def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
     """Check the validators of a page, which are expressions, not patterns."""
     if not isinstance(validators, yaml.SequenceNode):
-        message = f"the validators of the page {quoted(page)} are no list"
+        message = f"the validators of the page {quoted(page)} are not a list"
         report.refuse(Rule.FORM_VALIDATOR, validators, message)
         return
     for validator in validators.value:

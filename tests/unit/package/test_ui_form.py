@@ -153,7 +153,7 @@ APPLICATION = "Application: {'?': {type: a.B}}\n"
         (f"{APPLICATION}Forms: [a: 1]", "the page 'a': expected a mapping, found a string"),
         (f"{APPLICATION}Forms: [a: {{}}]", "the page 'a' has no list 'fields' [form-page]"),
         (f"{APPLICATION}Forms: [a: {{fields: }}]", "the page 'a' has no list 'fields'"),
-        (page(more="    validators: x\n"), "line 5: the validators of the page 'p' are no list"),
+        (page(more="    validators: x\n"), "line 5: the validators of the page 'p' are not a list"),
         (page(more="    validators: [{}]\n"), "a validator of the page 'p' has no YAQL expression"),
         (page(more="    validators: [expr: '$.a > 1']\n"), "no YAQL expression in 'expr'"),
     ],
