@@ -21,7 +21,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from glare_murano import images
-from glare_murano.glance import glance_patches, internals, options
+from glare_murano.glance import internals, options
 
 LOG = logging.getLogger(__name__)
 
@@ -41,9 +41,9 @@ class StagingFilter:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        glance_patches.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
-        glance_patches.keep_attributes_through_saves(images.CONTAINER_FORMAT)
-        glance_patches.read_protections_in_turn()
+        internals.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
+        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
+        internals.read_protections_in_turn()
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]

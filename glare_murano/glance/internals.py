@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All uses of Glance's internals, in one place for a new release; see also ``glance_patches``.
+"""All uses and changes of Glance's internals, in one place for the tests of a new release.
 
 Glance has no stable interface for plug-ins but the names of their arguments. Properties
 are written by Glance's database layer, below its policies, quotas and property
@@ -14,6 +14,7 @@ import functools
 import pathlib
 import random
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ import webob.exc
 from glance import context, domain, gateway, housekeeping, notifier
 from glance.api import common as api_common
 from glance.api.v2 import policy as api_policy
-from glance.common import crypt, exception
+from glance.common import crypt, exception, property_utils
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
 from oslo_config import cfg
@@ -61,7 +62,15 @@ _PROGRESS = (
 )
 
 # Attributes that follow from the data of an image.
-DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
+_DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
+# Attributes that other requests change during the save of an image.
+_KEPT = ("visibility", "status", "locations", "container_format", *_DATA_ATTRIBUTES)
+
+_load_image = glance.db.ImageRepo._format_image_from_db
+_values_of_image = glance.db.ImageRepo._format_image_to_db
+_save_image = glance.db.ImageRepo.save
+_load_protections = property_utils.PropertyRules._load_rules
+_protections_lock = threading.Lock()
 
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
@@ -193,7 +202,7 @@ def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
     :returns: False, without any change, if the image has changed meanwhile.
     """
     is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
-    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(DATA_ATTRIBUTES)}
+    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(_DATA_ATTRIBUTES)}
     is_progress = sa.and_(
         _properties.c.image_id == image.id, _properties.c.name.in_([*_PROGRESS, *drop])
     )
@@ -276,6 +285,85 @@ def python() -> str:
 
 class ImagesBusy(Exception):
     """Other requests are changing the same images; see ``retry``."""
+
+
+def keep_properties_through_saves(names: Collection[str]) -> None:
+    """Let Glance neither write nor delete properties when it saves an image.
+
+    Glance reads all properties of an image, and writes all of them back. A change by another
+    request in between would be lost.
+    """
+    glance.db.IMAGE_ATOMIC_PROPS.update(names)
+
+
+class _ImageValues(dict[str, Any]):
+    """Values of an image to save; Glance looks up some that are left out."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+def _comparable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes in ``_KEPT``, with a copy of each list that Glance changes in place."""
+    kept = {name: values[name] for name in _KEPT}
+    return {**kept, "locations": [dict(location) for location in values["locations"]]}
+
+
+def keep_attributes_through_saves(container_format: str) -> None:
+    """Let Glance write some attributes of an image only if changed by the request.
+
+    Otherwise Glance writes back the attributes read before, as with properties: a package would
+    lose its visibility, or its status and its data after an import. For the same reason, no image
+    gets the format or loses it: with data stored meanwhile, the image would be a package with data
+    that nobody has checked.
+
+    :param container_format: of the images; other images are saved as before.
+    """
+
+    def load(repository: Any, *row: Any) -> Any:
+        image = _load_image(repository, *row)
+        image.loaded_values = _comparable(_values_of_image(repository, image))
+        return image
+
+    def values_of(repository: Any, image: Any) -> dict[str, Any]:
+        values: dict[str, Any] = _values_of_image(repository, image)
+        # A new image was not loaded. Any other image may be in a proxy.
+        loaded = getattr(getattr(image, "base", image), "loaded_values", {})
+        formats = {image.container_format, loaded.get("container_format", image.container_format)}
+        if container_format not in formats:
+            return values
+        if len(formats) > 1:
+            raise exception.Forbidden(
+                f"only a new image can have the container format {container_format}, and such an "
+                f"image keeps it; create another image"
+            )
+        now = _comparable(values)
+        kept = {name for name in loaded if loaded[name] == now[name]}
+        return _ImageValues({name: value for name, value in values.items() if name not in kept})
+
+    def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
+        _save_image(repository, image, *arguments, **options)
+        # The same image may be saved again: then only later changes are written.
+        saved = _comparable(_values_of_image(repository, image))
+        getattr(image, "base", image).loaded_values = saved
+
+    glance.db.ImageRepo._format_image_from_db = load
+    glance.db.ImageRepo._format_image_to_db = values_of
+    glance.db.ImageRepo.save = save
+
+
+def read_protections_in_turn() -> None:
+    """Let the threads of a process read the file of property protections in turn.
+
+    Glance reads the file for each request into an object shared by all threads. Two threads
+    reading at once see half of the file: a request then ends with 500, or with 403.
+    """
+    property_utils.PropertyRules._load_rules = _load_protections_alone
+
+
+def _load_protections_alone(rules: property_utils.PropertyRules) -> None:
+    with _protections_lock:
+        _load_protections(rules)
 
 
 @contextlib.contextmanager

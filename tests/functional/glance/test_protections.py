@@ -41,9 +41,9 @@ _READ_AT_ONCE = """\
 import concurrent.futures
 import sys
 from glance.common import property_utils
-from glare_murano.glance import glance_patches
+from glare_murano.glance import internals
 sys.setswitchinterval(1e-6)
-glance_patches.read_protections_in_turn()
+internals.read_protections_in_turn()
 property_utils.CONF([], project="glance")
 property_utils.CONF.set_override("property_protection_file", sys.argv[1])
 def read(_):
