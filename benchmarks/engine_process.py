@@ -34,7 +34,7 @@ CONF = murano_config.CONF
 
 _MakeLoader = Callable[[Any], Any]
 
-_OURS: _MakeLoader = adapter.EnginePackageLoader
+_OURS: _MakeLoader = adapter.EnginePackageLoader.for_task
 # The class that install() replaces.
 _THEIRS: _MakeLoader = murano_package_loader.CombinedPackageLoader
 
