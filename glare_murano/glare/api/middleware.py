@@ -18,6 +18,7 @@ from glare_murano import wire
 from glare_murano.glare import metrics, policies, request_state, upload_locks
 from glare_murano.glare.api import (
     archives,
+    change_notifications,
     error_responses,
     lists,
     lookups,
@@ -59,7 +60,9 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         state.is_filtered = validation.has_checked(req)
         if not state.is_filtered:
             return self._respond(req)
-        return error_responses.answer(req, lambda: self._respond(req))
+        response = error_responses.answer(req, lambda: self._respond(req))
+        change_notifications.send_refusal(req, response)
+        return response
 
     def _respond(self, req: webob.Request) -> webob.Response:
         state = request_state.of(req.context)

@@ -48,7 +48,7 @@ PATCH = "application/json-patch+json"
 _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 
 
-class ValidationFilter(base_middleware.ConfigurableMiddleware):  # type: ignore[misc]
+class ValidationFilter(base_middleware.ConfigurableMiddleware):
     """Refuses malformed requests with errors in Glare's form."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
