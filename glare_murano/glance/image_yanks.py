@@ -8,10 +8,10 @@ The reason is a property that only the server can write, not the owner through G
 import webob
 
 from glare_murano import images
-from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance import callers, image_notifications, image_rows, internals
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow, check_imported
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import http_requests, notifications, schemas
 from glare_murano.service.refusals import warn
 
 
@@ -30,6 +30,8 @@ def yank(req: webob.Request) -> webob.Response:
             warning = caller.checks(database).warning_of_yank(row)
     internals.retry(lambda: _save(row, reason))
     internals.notify([row.id])
+    if reason != row.properties.get(images.YANKED, ""):
+        image_notifications.send(req.context, notifications.yank_verb(reason), row)
     answer = {"id": row.id, "name": row.name, "version": row.version, "yanked": reason}
     response = webob.Response(json=answer)
     warn(response, warning)

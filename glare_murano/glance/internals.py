@@ -397,6 +397,13 @@ def notify(image_ids: Iterable[str]) -> None:
             proxy.send_notification("image.update", repository.get(image_id))
 
 
+def send(event_type: str, payload: Mapping[str, Any]) -> None:
+    """Send a notification of this project, unless ``disabled_notifications`` has its type."""
+    sender = _notifier()
+    if cfg.CONF.oslo_messaging_notifications.driver:
+        notifier._send_notification(sender.info, event_type, payload)
+
+
 @functools.cache
 def _notifier() -> Any:
     # Each one has connections of its own.
