@@ -30,10 +30,22 @@ paste.composite_factory = glance.api:root_app_factory
 paste.composite_factory = glance.api:pipeline_factory
 default = cors unauthenticated-context rootapp
 keystone = cors versionnegotiation authtoken context rootapp
-keystone+audit = cors versionnegotiation authtoken context audit rootapp
+keystone+audit = cors versionnegotiation authtoken context cache audit limits cachemanage rootapp
 
 [filter:context]
 paste.filter_factory = glance.api.middleware.context:ContextMiddleware.factory
+
+[filter:cache]
+paste.filter_factory = glance.api.middleware.cache:CacheFilter.factory
+
+[filter:cachemanage]
+paste.filter_factory = glance.api.middleware.cache_manage:CacheManageFilter.factory
+
+[filter:audit]
+paste.filter_factory = keystonemiddleware.audit:filter_factory
+
+[filter:limits]
+use = egg:site#limits
 """
 SHIPPED = IniFile(ETC / "glance-api-paste.ini").options("composite:api")["keystone"]
 OURS = " ".join(name for name in SHIPPED.split() if "murano" in name)
@@ -145,13 +157,14 @@ def test_pipelines_with_keystone_get_ours(etc: pathlib.Path) -> None:
         "paste.composite_factory": "glance.api:pipeline_factory",
         "default": "cors unauthenticated-context rootapp",
         "keystone": f"cors versionnegotiation authtoken context {OURS} rootapp",
-        "keystone+audit": f"cors versionnegotiation authtoken context {OURS} audit rootapp",
+        # Glance's cache stays where it is, and the operator's filters see what ours refuse.
+        "keystone+audit": f"cors versionnegotiation authtoken context cache audit limits {OURS} "
+        "cachemanage rootapp",
     }
     mounted = paste.options("composite:murano")
-    for flavor in ("keystone", "keystone+audit"):
-        assert mounted[flavor].split() == [
-            *("cors", "murano-requests", "authtoken", "context", "murano-packages")
-        ]
+    for flavor, added in {"keystone": "", "keystone+audit": " audit limits"}.items():
+        expected = f"cors murano-requests authtoken context{added} murano-packages"
+        assert mounted[flavor] == expected
         assert paste.get(f"composite:glance-api-{flavor}", "/murano") == "murano"
     assert paste.get("composite:glance-api", "/murano") is None
     assert "\n# Ours, with an audit.\n[composite:glance-api-keystone+audit]\n" in paste.text
