@@ -42,8 +42,9 @@ _CONTEXT = "context"
 _VERSIONS = "versionnegotiation"
 _KEYSTONE = "keystone"
 
-# The last part of each rule in the policy file.
-_GUARD = "not 'murano':%(container_format)s"
+# A rule in the policy file, other than those of this project: Glance's default, and our condition.
+_CONDITION = " and "
+_OWN_RULE = "murano_"
 # Rules that allow everybody, to which nothing can be joined.
 _EVERYBODY = {"", "@"}
 
@@ -238,15 +239,19 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each missing rule: the rule in effect, with our last part."""
+    """Yield each missing rule: the rule in effect, with our condition."""
     for name, rule in shipped.items():
         present = effective.get(name)
+        condition = rule.rpartition(_CONDITION)[2]
         if present is None:
             yield name, rule
+        elif name.startswith(_OWN_RULE):
+            # The operator has decided who may change packages.
+            continue
         elif present.strip() in _EVERYBODY:
-            yield name, _GUARD
+            yield name, condition
         elif present != rule:
-            yield name, f"({present}) and {_GUARD}"
+            yield name, f"({present}){_CONDITION}{condition}"
 
 
 def _rules(path: pathlib.Path) -> dict[str, str]:

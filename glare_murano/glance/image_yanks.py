@@ -21,7 +21,7 @@ def yank(req: webob.Request) -> webob.Response:
     caller, reason = callers.of(req), body["reason"]
     row = caller.find(body["id"])
     caller.check_owner(row)
-    caller.check_policy(row, "modify_image")
+    caller.check_policy(row, internals.YANK_RULE.name)
     check_imported(row)
     warning = ""
     if reason and row.is_release and not row.properties.get(images.YANKED):

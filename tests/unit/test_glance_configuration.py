@@ -74,6 +74,10 @@ def _shipped_policy() -> dict[str, str]:
     return rules
 
 
+def _rules_of_glance() -> dict[str, str]:
+    return {k: v for k, v in _shipped_policy().items() if not k.startswith("murano_")}
+
+
 def test_a_glance_without_settings_gets_the_shipped_ones(etc: pathlib.Path) -> None:
     (etc / "glance-api-paste.ini").unlink()
     configure(etc)
@@ -266,8 +270,18 @@ def test_a_file_that_cannot_be_merged_changes_nothing(
     assert _texts(etc) == before
 
 
-def test_each_shipped_rule_ends_with_the_part_that_excludes_packages() -> None:
-    assert all(rule.endswith(f" and {GUARD}") for rule in _shipped_policy().values())
+def test_each_shipped_rule_ends_with_a_condition_for_packages() -> None:
+    conditions = {rule.rpartition(" and ")[2] for rule in _rules_of_glance().values()}
+    assert conditions == {GUARD, "rule:murano_change"}
+
+
+def test_the_operators_rule_for_changes_of_packages_is_kept(etc: pathlib.Path) -> None:
+    (etc / "policy.yaml").write_text('"murano_change": "@"\n"delete_image": "role:deleter"\n')
+    configure(etc)
+
+    written = _policy(etc)
+    assert "murano_change" not in written
+    assert written["delete_image"] == "(role:deleter) and rule:murano_change"
 
 
 def test_the_command_lists_the_files(
