@@ -17,10 +17,10 @@ from typing import Any
 from glare_murano.glance import configuration
 from glare_murano.glance.ini_file import IniFile
 from glare_murano.glare import server
-from tests import packages, prerequisites, processes
+from tests import packages, prerequisites
 from tests.functional import databases, keystone, sites, stores
 from tests.functional.client import Client
-from tests.functional.glance import service
+from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.keystone import Keystone
 
@@ -134,7 +134,5 @@ def _put_audit_into_glance(etc: pathlib.Path) -> None:
 def _publish_core_library(cloud: Cloud) -> None:
     data = packages.package("io.murano", "0.0.1")
     cloud.glare("admin").publish("io.murano", "0.0.1", data, public=True)
-    admin = cloud.images("admin")
-    owner = cloud.identity.session().get_project_id()
-    images = ImageClient(admin.url, admin.token, str(owner))
-    images.publish("io.murano", "0.0.1", data, visibility="public")
+    owner = str(cloud.identity.session().get_project_id())
+    stored.store(cloud.glance, [stored.package(data, owner, "public")])
