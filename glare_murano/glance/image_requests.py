@@ -20,7 +20,7 @@ from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images
-from glare_murano.glance import callers, image_notifications, image_publications, internals
+from glare_murano.glance import callers, image_events, image_publications, internals
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow
 from glare_murano.package.errors import shown
@@ -73,7 +73,7 @@ class ImageRequestFilter:
                 return self._change(req, found[1], changes)
         except RefusedRequest as refusal:
             LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
-            image_notifications.send_refusal(req, refusal.status, str(refusal), [image[1]])
+            image_events.send_refusal(req, refusal.status, str(refusal), [image[1]])
             return _answer(refusal)
         return req.get_response(self._application)
 
@@ -93,9 +93,9 @@ class ImageRequestFilter:
         response = req.get_response(self._application)
         if notifications.is_refusal(response):
             status = response.status_code
-            image_notifications.send_refusal(req, status, response.status, [row.id])
+            image_events.send_refusal(req, status, response.status, [row.id])
         elif verb := _verb(row, changed):
-            image_notifications.send(req.context, verb, changed)
+            image_events.send(req.context, verb, changed)
         return response
 
 

@@ -8,7 +8,7 @@ The reason is a property that only the server can write, not the owner through G
 import webob
 
 from glare_murano import images
-from glare_murano.glance import callers, image_notifications, image_rows, internals
+from glare_murano.glance import callers, image_events, image_rows, internals
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow, check_imported
 from glare_murano.service import http_requests, notifications, schemas
@@ -31,7 +31,7 @@ def yank(req: webob.Request) -> webob.Response:
     internals.retry(lambda: _save(row, reason))
     internals.notify([row.id])
     if reason != row.properties.get(images.YANKED, ""):
-        image_notifications.send(req.context, notifications.yank_verb(reason), row)
+        image_events.send(req.context, notifications.yank_verb(reason), row)
     answer = {"id": row.id, "name": row.name, "version": row.version, "yanked": reason}
     response = webob.Response(json=answer)
     warn(response, warning)

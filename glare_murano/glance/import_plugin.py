@@ -21,7 +21,7 @@ from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
 from glare_murano import fields, images
-from glare_murano.glance import image_notifications, internals, options
+from glare_murano.glance import image_events, internals, options
 from glare_murano.package import (
     Archive,
     Contents,
@@ -154,7 +154,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             LOG.exception("The import of image %s could not be reverted", self._image_id)
 
     def _audit(self, image: internals.StoredImage, refusal: str = "") -> None:
-        image_notifications.send_import(self._context, image, refusal)
+        image_events.send_import(self._context, image, refusal)
 
     def _refusal(self, reason: str) -> internals.ImportRefused:
         self._action_wrapper.assert_task_lock()

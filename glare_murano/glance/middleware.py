@@ -22,7 +22,7 @@ from glare_murano.glance import (
     callers,
     image_archives,
     image_deletions,
-    image_notifications,
+    image_events,
     image_publications,
     image_yanks,
     internals,
@@ -95,7 +95,7 @@ class PackageApplication:
         packages = notifications.changed_packages(req)
         if packages is not None and notifications.is_refusal(response):
             message = response.json["error"]["message"]
-            image_notifications.send_refusal(req, response.status_code, message, packages)
+            image_events.send_refusal(req, response.status_code, message, packages)
         return response
 
 

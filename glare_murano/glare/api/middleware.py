@@ -18,11 +18,11 @@ from glare_murano import wire
 from glare_murano.glare import metrics, policies, request_state, upload_locks
 from glare_murano.glare.api import (
     archives,
-    change_notifications,
-    error_responses,
+    events,
     lists,
     lookups,
     publications,
+    responses,
     validation,
     yanks,
 )
@@ -60,8 +60,8 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         state.is_filtered = validation.has_checked(req)
         if not state.is_filtered:
             return self._respond(req)
-        response = error_responses.answer(req, lambda: self._respond(req))
-        change_notifications.send_refusal(req, response)
+        response = responses.answer(req, lambda: self._respond(req))
+        events.send_refusal(req, response)
         return response
 
     def _respond(self, req: webob.Request) -> webob.Response:

@@ -23,7 +23,7 @@ from webob import dec
 
 from glare_murano import wire
 from glare_murano.glare import artifact, uploads
-from glare_murano.glare.api import error_responses, lists, refusal_log
+from glare_murano.glare.api import lists, refusal_log, responses
 from glare_murano.package.errors import quoted
 from glare_murano.service import discovery, http_requests
 from glare_murano.service.http_requests import JSON
@@ -63,7 +63,7 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
         if not any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS):
             return req.get_response(self.application)
         with refusal_log.without_repetitions():
-            return error_responses.answer(req, lambda: self._respond(req))
+            return responses.answer(req, lambda: self._respond(req))
 
     def _respond(self, req: webob.Request) -> webob.Response:
         check(req)
