@@ -22,6 +22,9 @@ from tests.functional.client import ARCHIVES, SUBCLASSES, Client
 from tests.functional.glance import stored
 from tests.functional.glance.image_client import ImageClient
 
+# Three services start for the first test, and take as long as all others.
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+
 _counter = itertools.count()
 _PATCH = {"Content-Type": "application/json-patch+json"}
 _OVERRIDE = {"X-Murano-Override-Checks": "true"}
@@ -401,12 +404,15 @@ def test_glance_records_each_change_and_each_refusal_once(
     reader = (cloud.user_id("reader"), cloud.project_id)
     package = _in_glance(cloud, glance, "imported")
     name = member.show(package)["name"]
-    requiring = stored.package(
-        packages.package(_new_name(), Require={name: "1"}),
-        cloud.project_id,
-        properties={images.PUBLISHED: ""},
+    requiring, incomplete = (
+        stored.package(
+            packages.package(_new_name(), Require={required: "1"}),
+            cloud.project_id,
+            properties={images.PUBLISHED: ""},
+        )
+        for required in (name, "org.missing")
     )
-    stored.store(cloud.glance, [requiring])
+    stored.store(cloud.glance, [requiring, incomplete])
     recorder = Recorder(cloud.glance_events)
 
     def seen() -> tuple[list[tuple[str, ...]], list[tuple[Any, ...]]]:
@@ -416,7 +422,7 @@ def test_glance_records_each_change_and_each_refusal_once(
     resource = "service/storage/image/murano/v1/publications"
     for ids, visibility, status in (
         ([package], "public", 403),
-        ([requiring.id], "private", 409),
+        ([incomplete.id], "private", 409),
         ([package], "shared", 400),
     ):
         assert member.publications(*ids, visibility=visibility).status_code == status
