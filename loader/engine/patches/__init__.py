@@ -17,11 +17,14 @@ from loader.engine.patches import (
     schema_generator,
     task_execution,
     version_ranges,
+    yaql_limits,
 )
 
 
 def install() -> None:
     """Apply every patch to this process; to be called before the first task."""
+    yaql_limits.provide_format()
+    yaql_limits.hold_quota()
     loader_choice.choose_package_loader()
     loader_choice.replace_plugin_loader()
     language.read_text_resources()
