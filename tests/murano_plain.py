@@ -14,12 +14,11 @@ from murano.dsl import yaql_integration
 from yaql.language import specs, yaqltypes
 
 
-@specs.name("format")
-@specs.parameter("__template", yaqltypes.String())
-@specs.extension_method
+@specs.parameter("__template", yaqltypes.String())  # type: ignore[untyped-decorator]
+@specs.extension_method  # type: ignore[untyped-decorator]
 def _format(__template: str, /, *args: Any, **kwargs: Any) -> str:
     return __template.format(*args, **kwargs)
 
 
 for _root in (yaql_integration.ROOT_CONTEXT_10, yaql_integration.ROOT_CONTEXT_12):
-    _root.register_function(_format)
+    _root.register_function(_format, name="format")

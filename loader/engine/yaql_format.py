@@ -12,7 +12,7 @@ import datetime
 import itertools
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import semantic_version
@@ -28,7 +28,7 @@ _SPEC = re.compile(
     r"(?:.?[<>=^])?[-+ ]?z?#?0?(?P<width>[0-9]*)[,_]?(?:\.(?P<precision>[0-9]+))?[a-zA-Z%]?",
     re.DOTALL,
 )
-_CONVERSIONS = {"s": str, "r": repr, "a": ascii}
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 _NUMBERS = (bool, int, float)
 # Written by their ``str``, which has only digits, letters and punctuation.
 _WRITTEN = (
@@ -46,7 +46,13 @@ _NAMED = (
     dsl_types.MuranoProperty,
     dsl_types.MuranoMethodArgument,
 )
-_BRACKETS = {tuple: "()", list: "[]", set: "{}", frozenset: "{}"}
+# Of each type, what stands before and after the elements. Iterators are written as tuples.
+_BRACKETS = {
+    list: ("[", "]"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    tuple: ("(", ")"),
+}
 
 
 def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -146,18 +152,18 @@ def _pieces(value: Any) -> Iterator[str]:
 
 def _items(values: Iterable[Any]) -> Iterator[str]:
     kind = next((kind for kind in _BRACKETS if isinstance(values, kind)), tuple)
-    opening, closing = _BRACKETS[kind]
-    before, after = ("frozenset(", ")") if kind is frozenset else ("", "")
     if kind in (set, frozenset) and not values:
         yield f"{kind.__name__}()"
         return
-    yield before + opening
+    opening, closing = _BRACKETS[kind]
+    yield opening
     count = 0
     for each in values:
         yield ", " if count else ""
         yield from _pieces(each)
         count += 1
-    yield ("," if kind is tuple and count == 1 else "") + closing + after
+    yield "," if kind is tuple and count == 1 else ""
+    yield closing
 
 
 def _name(value: Any) -> str:

@@ -120,7 +120,7 @@ def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
         whole_size(values[0][1])
 
 
-def limit_iterable(iterable: Iterable[Any], limit_or_engine: Any) -> Iterable[Any]:
+def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
     """Replace YAQL's function of this name: the elements of an iterator have a size as well.
 
     :raises TooManyElements: at once for a collection, else from the returned iterator.
@@ -220,4 +220,5 @@ def _size(value: Any) -> int:
 def _children(collection: Any) -> Iterable[Any]:
     if isinstance(collection, utils.FrozenDict | dict):
         return itertools.chain(collection.keys(), collection.values())
-    return collection  # type: ignore[no-any-return]
+    children: Iterable[Any] = collection
+    return children

@@ -20,7 +20,7 @@ def provide_format() -> None:
     Murano's core library and most applications use it.
     """
     for root in _ROOTS:
-        root.register_function(_format)
+        root.register_function(_format, name="format")
 
 
 def hold_quota() -> None:
@@ -49,8 +49,7 @@ def _definitions() -> Iterator[specs.FunctionDefinition]:
             context = context.parent
 
 
-@specs.name("format")
-@specs.parameter("__template", yaqltypes.String())
-@specs.extension_method
+@specs.parameter("__template", yaqltypes.String())  # type: ignore[untyped-decorator]
+@specs.extension_method  # type: ignore[untyped-decorator]
 def _format(__template: str, /, *args: Any, **kwargs: Any) -> str:
     return yaql_format.format_text(__template, args, kwargs)
