@@ -12,7 +12,7 @@ import datetime
 import itertools
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import semantic_version
@@ -28,7 +28,7 @@ _SPEC = re.compile(
     r"(?:.?[<>=^])?[-+ ]?z?#?0?(?P<width>[0-9]*)[,_]?(?:\.(?P<precision>[0-9]+))?[a-zA-Z%]?",
     re.DOTALL,
 )
-_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+_CONVERSIONS = (None, "s", "r", "a")
 _NUMBERS = (bool, int, float)
 # Written by their ``str``, which has only digits, letters and punctuation.
 _WRITTEN = (
@@ -102,17 +102,15 @@ def _filled(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> It
 
 def _formatted(value: Any, spec: str, conversion: str | None) -> str:
     _check_spec(spec)
-    if not isinstance(value, _NUMBERS):
-        value = None if value is None else write(value)
-    elif conversion is None and spec:
+    if conversion is None and isinstance(value, _NUMBERS):
         return format(value, spec)
-    if value is None:
-        value = "None"
-    if conversion is not None:
-        if conversion not in _CONVERSIONS:
-            raise ValueError(f"format: the conversion !{conversion} is unknown; use !s, !r or !a")
-        value = _CONVERSIONS[conversion](value)
-    return format(str(value), spec)
+    if conversion not in _CONVERSIONS:
+        raise ValueError(f"format: the conversion !{conversion} is unknown; use !s, !r or !a")
+    is_quoted = conversion in ("r", "a") and isinstance(value, str)
+    text = repr(str(value)) if is_quoted else write(value)
+    if conversion == "a":
+        text = text.encode("ascii", "backslashreplace").decode()
+    return format(text, spec)
 
 
 def _check_spec(spec: str) -> None:

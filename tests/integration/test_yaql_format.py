@@ -83,7 +83,9 @@ def test_plain_values_are_written_as_by_python(
                 yaql_format.format_text(template, args, kwargs)
         return
     # A field may not use Python's attributes and items, with which Python has no trouble.
-    if any("." in (f or "") or "[" in (f or "") for _, f, _, _ in string.Formatter().parse(template)):
+    if any(
+        "." in (f or "") or "[" in (f or "") for _, f, _, _ in string.Formatter().parse(template)
+    ):
         return
     assert yaql_format.format_text(template, args, kwargs) == expected
 
@@ -111,8 +113,20 @@ def test_every_version_of_muranopl_has_the_function(
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 @pytest.mark.parametrize(
     "template",
-    ["{0.__class__}", "{0.__class__.__init__.__globals__[os].environ}", "{0[0]}", "{a.b}", "{a[b]}"]
-    + ["{0.}", "{0[}", "{.__class__}", "{0:{1}}", "{0:{a.__class__}}", "{0!r:{1}}", "{a b}"],
+    [
+        "{0.__class__}",
+        "{0.__class__.__init__.__globals__[os].environ}",
+        "{0[0]}",
+        "{a.b}",
+        "{a[b]}",
+        "{0.}",
+        "{0[}",
+        "{.__class__}",
+        "{0:{1}}",
+        "{0:{a.__class__}}",
+        "{0!r:{1}}",
+        "{a-b}",
+    ],
 )
 @pytest.mark.parametrize("call", ["format($template, {0})", "$template.format({0})"])
 @pytest.mark.parametrize("argument", ["1", "$object"])
@@ -121,7 +135,7 @@ def test_a_field_reaches_no_attribute_and_no_item(
 ) -> None:
     expression = call.format(f"{argument}, 2, a => {argument}")
 
-    with pytest.raises(ValueError, match="format: the field|format: '|expected|Single|Only"):
+    with pytest.raises(ValueError, match=r"^format: |^expected"):
         evaluate(expression, version, template=template, object=[1])
 
 
