@@ -20,8 +20,9 @@ from yaql.language import exceptions, expressions, utils
 
 # Bytes of a string, or of a list without the values in it; Murano's own quota.
 QUOTA: int = constants.EXPRESSION_MEMORY_QUOTA
-# Bytes of a list or dictionary with all values in it. Lists of 2,000 large dictionaries fit.
-WHOLE_QUOTA = 32 * QUOTA
+# Bytes of a list or dictionary with all values in it. A list of 2,000 dictionaries, each with five
+# values, fits. Twice this size takes Murano a second to evaluate.
+WHOLE_QUOTA = 8 * QUOTA
 # Python recurses when it hashes, compares and writes nested tuples, and a hash has no check of
 # the stack.
 MAX_DEPTH = 100
@@ -161,7 +162,8 @@ class _Evaluation:
 
     def of(self, value: Any) -> Any:
         if type(value) in _SCALARS:
-            return self._counted(value)
+            self._add(sys.getsizeof(value))
+            return value
         if isinstance(value, dsl_types.YaqlExpression | expressions.Statement):
             return self._counted(value(self._context))
         if isinstance(value, utils.MappingType):
