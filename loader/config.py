@@ -111,6 +111,20 @@ SERVICE_OPTIONS: options.Options = {
             "(TimeoutStopSec); raise both together. The option takes the place of "
             "graceful_shutdown_timeout.",
         ),
+        cfg.IntOpt(
+            "max_green_threads",
+            min=1,
+            default=2000,
+            help="How many green threads one task may have at a time, in Parallel blocks, pselect "
+            "and psuper. Each takes about 50 KiB. A task that needs more fails.",
+        ),
+        cfg.IntOpt(
+            "max_messages",
+            min=1,
+            default=10_000,
+            help="How many lines of the log and reports to Murano's API one task may write. A task "
+            "that writes more fails.",
+        ),
     ]
 }
 

@@ -70,6 +70,7 @@ def check(conf: "cfg.ConfigOpts") -> None:
     from loader.catalogs import options
     from loader.engine import shutdown
 
+    _check_yaql()
     options.register(conf, config.SERVICE_OPTIONS)
     LOG.info("After SIGTERM, the engine ends within %d seconds", shutdown.longest_stop(conf))
     chosen = conf.engine.packages_service
@@ -119,6 +120,17 @@ def _scope(conf: "cfg.ConfigOpts") -> "Scope":
 
     auth = token_endpoint.Token(conf.glare.url, token="")
     return Scope(session.Session(auth), "project", conf.home_region)
+
+
+def _check_yaql() -> None:
+    """Check that YAQL has no ``format`` of its own, as it had before version 3."""
+    from yaql.standard_library import strings
+
+    if hasattr(strings, "format_"):
+        raise InvalidConfiguration(
+            f"yaql {importlib.metadata.version('yaql')}: its function format returns every secret "
+            f"of the engine to a package (CVE-2024-29156); run pip install 'yaql>=3'"
+        )
 
 
 def _check_plugins(enabled: "Sequence[str] | None") -> None:
