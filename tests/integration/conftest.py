@@ -61,7 +61,8 @@ def engine_conf(
     demo.configure_engine(tmp_path_factory.mktemp("engine"), demo.glare_options(glare_url))
     folders = [*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")]
     publish.publish(glare, folders, public=True)
-    options.register(murano_config.CONF, config.SERVICE_OPTIONS)
+    for known in (config.OPTIONS, config.SERVICE_OPTIONS):
+        options.register(murano_config.CONF, known)
     # The engine collects garbage in every task; the modules imported so far are not garbage.
     gc.freeze()
     return murano_config.CONF
