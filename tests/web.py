@@ -84,7 +84,11 @@ def recording(answer: Callable[[Request], Answer]) -> Iterator[Recorder]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = _answer
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
 
         def log_message(self, *_: object) -> None:
             pass

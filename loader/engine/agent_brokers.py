@@ -78,11 +78,10 @@ def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
     yield AgentBroker.of(conf.rabbitmq)
     for path in class_configs.find(conf.engine.class_configs, _ENVIRONMENT):
         regions = class_configs.read(path).get("regionConfigs") or {}
-        for region in regions.values():
-            try:
-                yield AgentBroker.of(region["agentRabbitMq"])
-            except (LookupError, TypeError, ValueError) as error:
-                raise ValueError(f"{path}: regionConfigs cannot be read: {error}") from error
+        try:
+            yield from [AgentBroker.of(region["agentRabbitMq"]) for region in regions.values()]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: regionConfigs cannot be read: {error}") from error
 
 
 def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import pathlib
 import socket
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 

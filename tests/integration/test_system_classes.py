@@ -9,7 +9,6 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-import oslo_messaging.notify
 import pytest
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
