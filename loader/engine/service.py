@@ -75,7 +75,6 @@ def check(conf: "cfg.ConfigOpts") -> None:
     try:
         destinations.named(conf)
         agent_brokers.warn_if_shared(conf)
-        config.reserved_names(conf)
     except ValueError as error:
         raise InvalidConfiguration(str(error)) from error
     chosen = conf.engine.packages_service
@@ -88,6 +87,7 @@ def check(conf: "cfg.ConfigOpts") -> None:
             f"Glance, or murano, for Murano's own package loader"
         )
     try:
+        config.reserved_names(conf)
         _check_plugins(conf.murano.enabled_plugins)
         with config.open_cache(conf) as cache, cache.staging_directory():
             pass

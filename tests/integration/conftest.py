@@ -54,6 +54,13 @@ def glare(glare_url: str) -> Any:
 
 
 @pytest.fixture(scope="session")
+def tenant(glare_url: str) -> Any:
+    """A client that publishes for the project of the tasks."""
+    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
+    return publish.client(ksa_session.Session(auth=auth), glare_url)
+
+
+@pytest.fixture(scope="session")
 def engine_conf(
     glare_url: str, glare: Any, core_library: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Any:

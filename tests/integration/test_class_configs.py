@@ -7,8 +7,6 @@ import pathlib
 from typing import Any
 
 import pytest
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 
 from examples import demo
 from tests import packages
@@ -48,13 +46,6 @@ def directory(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
     content = packages.files(packages.manifest(name))
     content["Classes/Thing.yaml"] = _CLASS.format(name).encode()
     return packages.write(tmp_path / name, content)
-
-
-@pytest.fixture
-def tenant(glare_url: str) -> Any:
-    """A client of Glare for the project of the tasks."""
-    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
-    return publish.client(ksa_session.Session(auth=auth), glare_url)
 
 
 def _reserve(conf: Any, folder: pathlib.Path, prefix: str, *projects: str) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from keystoneauth1 import session as ksa_session
-from keystoneauth1 import token_endpoint
 from murano.common import rpc
 from oslo_messaging.notify import _impl_test
 
@@ -108,10 +106,8 @@ def notifications(conf: Any) -> Iterator[list[Any]]:
 
 
 @pytest.fixture
-def package(glare_url: str, name: str, tmp_path: pathlib.Path) -> str:
+def package(tenant: Any, name: str, tmp_path: pathlib.Path) -> str:
     """The name of a private package of a tenant."""
-    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
-    tenant = publish.client(ksa_session.Session(auth=auth), glare_url)
     content = packages.files(packages.manifest(name))
     content["Classes/Thing.yaml"] = _CLASS.format(name, OTHER).encode()
     publish.publish(tenant, [packages.write(tmp_path / name, content)], public=False)

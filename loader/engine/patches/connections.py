@@ -2,9 +2,9 @@
 
 """Check the connections that packages make the engine open."""
 
-import weakref
 from typing import Any
 
+from keystoneauth1 import session as ksa_session
 from murano.common import auth_utils
 from murano.common.messaging import mqclient
 from murano.dsl import session_local_storage
@@ -24,14 +24,13 @@ def check_http_clients() -> None:
 
     def checked(auth: Any, conf_section: str | None = None) -> Any:
         session = make_session(auth, conf_section)
-        # The session has the adapter.
-        owner = weakref.ref(session)
 
         def allowed() -> set[destinations.Destination]:
-            found = owner()
-            return destinations.of_services(CONF, found.auth if found is not None else auth)
+            # Others may replace the credentials of the session.
+            return destinations.of_services(CONF, session.auth)
 
-        destinations.check(session.session, allowed)
+        if isinstance(session, ksa_session.Session):
+            destinations.check(session.session, allowed)
         return session
 
     auth_utils._get_session = checked
@@ -47,9 +46,12 @@ def check_workflow_client() -> None:
     def create_checked(region: str | None) -> Any:
         client = create(region)
         http_client = client.workflows.http_client
-        # Of the catalogue, or [mistral] url.
-        url = destinations.Destination.of_url(http_client.base_url)
-        destinations.check(http_client.session, lambda: {url})
+
+        def allowed() -> set[destinations.Destination]:
+            # Of the catalogue, or [mistral] url.
+            return {destinations.Destination.of_url(http_client.base_url)}
+
+        destinations.check(http_client.session, allowed)
         return client
 
     workflowclient.MistralClient._create_client = staticmethod(

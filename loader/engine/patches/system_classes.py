@@ -2,8 +2,10 @@
 
 """Let the system classes act for the running task alone."""
 
+import types
 from typing import Any
 
+from keystoneauth1 import identity
 from murano.common import auth_utils, engine
 from murano.dsl import helpers
 from murano.engine.system import system_objects, yaql_functions
@@ -56,9 +58,9 @@ def use_own_trusts() -> None:
     def session_of_environment(execution_session: Any = None, conf: str | None = None) -> Any:
         task = execution_session or helpers.get_execution_session()
         session = get_session(task, conf)
-        if task.trust_id is not None:
-            project_id = task.environment_owner_project_id
-            session.auth = credentials.EnvironmentTrust(session.auth, project_id)
+        auth = getattr(session, "auth", None)
+        if task.trust_id is not None and isinstance(auth, identity.BaseIdentityPlugin):
+            session.auth = credentials.EnvironmentTrust(auth, task.environment_owner_project_id)
         return session
 
     engine.TaskExecutor._create_trust = create_own_trust
@@ -70,9 +72,20 @@ def read_secrets_of_user() -> None:
 
     Murano 16 reads any secret with the credentials of castellan's options, for every package.
     """
+    read = yaql_functions.decrypt_data
 
-    def decrypt_data(value: str) -> bytes | None:
-        return stored_secrets.decrypt(value, CONF)
+    def decrypt_data(value: str) -> Any:
+        stored_secrets.check_call(value, CONF)
+        return read(value)
 
+    def manager() -> stored_secrets.TaskSecrets:
+        return stored_secrets.manager(CONF)
+
+    def credentials_of_task(**_: Any) -> Any:
+        return stored_secrets.task_session()
+
+    # Murano's function calls these, and no others of the modules.
+    yaql_functions.key_manager = types.SimpleNamespace(API=manager)
+    yaql_functions.castellan_utils = types.SimpleNamespace(credential_factory=credentials_of_task)
     specs.parameter("value", yaqltypes.String())(decrypt_data)
     yaql_functions.decrypt_data = specs.extension_method(decrypt_data)
