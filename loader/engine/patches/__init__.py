@@ -8,6 +8,7 @@ classes put in place are in ``adapter``.
 
 from loader.engine.patches import (
     class_errors,
+    connections,
     endpoints,
     inheritance,
     language,
@@ -15,6 +16,7 @@ from loader.engine.patches import (
     models,
     schema_conditions,
     schema_generator,
+    system_classes,
     task_bounds,
     task_execution,
     version_ranges,
@@ -62,3 +64,9 @@ def install() -> None:
     task_bounds.limit_resources()
     task_bounds.limit_messages()
     task_bounds.describe_receivers()
+    connections.check_http_clients()
+    connections.check_workflow_client()
+    connections.check_agent_brokers()
+    system_classes.act_for_own_environment()
+    system_classes.use_own_trusts()
+    system_classes.read_secrets_of_user()
