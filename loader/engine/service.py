@@ -103,10 +103,12 @@ def _check_limits(limits: "cfg.ConfigOpts") -> None:
         )
     longest = _API_SECONDS - limits.blocking_seconds
     if limits.request_seconds > longest:
-        raise InvalidConfiguration(
-            f"[engine] request_seconds = {limits.request_seconds:g}: murano-api waits "
-            f"{_API_SECONDS} seconds, of which another task may take blocking_seconds "
-            f"({limits.blocking_seconds:g}); use at most {longest:g} seconds"
+        LOG.warning(
+            "[engine] request_seconds = %g: murano-api waits %d seconds for an answer, of which "
+            "another task may take blocking_seconds (%g), so some answers may come too late",
+            limits.request_seconds,
+            _API_SECONDS,
+            limits.blocking_seconds,
         )
 
 

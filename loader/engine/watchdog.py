@@ -19,6 +19,7 @@ arguments limits their time.
 A green thread looks for tasks that wait longer than their time.
 """
 
+import atexit
 import signal
 import time
 from types import FrameType
@@ -63,6 +64,8 @@ class Watchdog:
         greenlet.settrace(self._count)
         signal.signal(signal.SIGVTALRM, self._look)
         signal.setitimer(signal.ITIMER_VIRTUAL, _TICK, _TICK)
+        # Later, Python restores the default handler, which ends the process.
+        atexit.register(signal.setitimer, signal.ITIMER_VIRTUAL, 0)
         self._waits = eventlet.spawn(self._interrupt_waits)
 
     def stop(self) -> None:
