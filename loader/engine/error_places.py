@@ -117,16 +117,18 @@ def in_frame(frame: FrameType | None) -> str:
     :returns: such as ``org.example.App 1.2.0: Classes/App.yaml:7: class org.example.App:``;
         an empty string outside of packages.
     """
+    place = ""
     while frame is not None:
         if (context := _context(frame)) is not None:
-            instruction = helpers.get_current_instruction(context)
-            position = getattr(instruction, "source_file_position", None)
-            if _is_in_class(position):
-                declaring = context[constants.CTX_TYPE]
-                of_class = f" class {declaring.name}:" if declaring else ""
-                return f"{_place(position)}:{of_class}"
+            if not place:
+                instruction = helpers.get_current_instruction(context)
+                position = getattr(instruction, "source_file_position", None)
+                place = f"{_place(position)}:" if _is_in_class(position) else ""
+            # An assignment has a context without the class, inside that of its method.
+            if place and (scope := context[constants.CTX_NAMES_SCOPE]):
+                return f"{place} class {scope.name}:"
         frame = frame.f_back
-    return ""
+    return place
 
 
 def lines(error: Any) -> list[str]:

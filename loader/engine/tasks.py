@@ -219,8 +219,10 @@ class RunningTasks:
         """
         for task in set(self._tasks.values()):
             if task.is_expired:
-                first = next(iter(self._threads(task)))
-                self._interrupt(task, LimitExceeded.of_time(place(first.gr_frame), task.limit))
+                # The first green thread waits for those that it has created.
+                places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
+                found = next(filter(None, places), "")
+                self._interrupt(task, LimitExceeded.of_time(found, task.limit))
 
     def _run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
         thread = eventlet.getcurrent()

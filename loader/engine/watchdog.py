@@ -5,9 +5,10 @@
 The green threads of a process share one thread. A package that computes in a loop holds all
 other tasks up, so what it may compute without a switch to another green thread is limited.
 
-The kernel counts the processor time of the process (``ITIMER_VIRTUAL``) and sends SIGVTALRM
+The kernel counts the processor time of the process (``ITIMER_PROF``) and sends SIGPROF
 after each tenth of a second. So an idle process is not woken up, and a busy host makes no
-package fail. Python runs the handler between two bytecodes of the main thread, and also within
+package fail. ``ITIMER_VIRTUAL`` would not count the kernel's share, such as that of writes to
+a log, and its signals could come several times later. Python runs the handler between two bytecodes of the main thread, and also within
 regular expressions and powers. greenlet counts the switches: this costs a tenth of a
 microsecond each, and no hook of eventlet sees all of them. If there was no switch for the
 limit, the handler raises ``Interrupted`` where the package computes.
@@ -62,16 +63,16 @@ class Watchdog:
     def start(self) -> None:
         """Begin to watch; a process that is forked starts a watchdog of its own."""
         greenlet.settrace(self._count)
-        signal.signal(signal.SIGVTALRM, self._look)
-        signal.setitimer(signal.ITIMER_VIRTUAL, _TICK, _TICK)
+        signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, _TICK, _TICK)
         # Later, Python restores the default handler, which ends the process.
-        atexit.register(signal.setitimer, signal.ITIMER_VIRTUAL, 0)
+        atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
         self._waits = eventlet.spawn(self._interrupt_waits)
 
     def stop(self) -> None:
         """End the watch."""
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
         greenlet.settrace(None)
         self._waits.kill()
 

@@ -30,7 +30,7 @@ _LIMITS = {
     "agent_timeout": 3,
     "blocking_seconds": 1,
     "request_seconds": 4,
-    "task_seconds": 8,
+    "task_seconds": 6,
 }
 # Of a busy host; the engine's limits are in processor time or shorter.
 _BUSY = 3
