@@ -8,10 +8,12 @@ other tasks up, so what it may compute without a switch to another green thread 
 The kernel counts the processor time of the process (``ITIMER_PROF``) and sends SIGPROF
 after each tenth of a second. So an idle process is not woken up, and a busy host makes no
 package fail. ``ITIMER_VIRTUAL`` would not count the kernel's share, such as that of writes to
-a log, and its signals could come several times later. Python runs the handler between two bytecodes of the main thread, and also within
-regular expressions and powers. greenlet counts the switches: this costs a tenth of a
-microsecond each, and no hook of eventlet sees all of them. If there was no switch for the
-limit, the handler raises ``Interrupted`` where the package computes.
+a log, and its signals could come several times later. Python runs the handler between two
+bytecodes of the main thread, and also within regular expressions and powers.
+
+greenlet counts the switches, since no hook of eventlet sees all of them; a deployment of 20
+packages has 64. If there was no switch for the limit, the handler raises ``Interrupted`` where
+the package computes.
 
 Some functions of Python written in C look for no signals, such as the repetition of strings
 or the product of two integers. They are interrupted after they return. What limits their

@@ -30,7 +30,7 @@ _LIMITS = {
     "agent_timeout": 3,
     "blocking_seconds": 1,
     "request_seconds": 4,
-    "task_seconds": 6,
+    "task_seconds": 12,
 }
 # Of a busy host; the engine's limits are in processor time or shorter.
 _BUSY = 3
@@ -107,6 +107,14 @@ Methods:
       - sleep(600)
 """,
     "Marked": _deploying(f"- logger(slow).info('it begins')\n- {_LOOP}"),
+    "Node": "  next:\n    Contract: $.class(Node)\n",
+    "Deep": (
+        "  next:\n    Contract: $.class(Node)\n    Usage: Out\n"
+        + _deploying(
+            "- $.stage: deep\n- For: i\n  In: range(300)\n  Do:\n"
+            "    - $.next: new(Node, next => $.next)\n    - sleep(0)"
+        )
+    ),
     "Schema": "  value:\n    Contract: let(x => pow(10, 300000000)) -> $.string()\n",
 }
 
@@ -187,7 +195,7 @@ def _fails_beside_an_honest_one(api: services.MuranoApi, model: Any) -> Any:
         api.start(each, services.environment_id(each), "deploy")
     begun = time.monotonic()
     results = api.results(2)
-    assert time.monotonic() - begun < _BUSY * 8
+    assert time.monotonic() - begun < _BUSY * 12
     beside = results[services.environment_id(honest)]
     assert not beside["action"]["isException"], beside
     assert beside["model"]["Objects"]["applications"][0]["stage"] == "done"
@@ -262,6 +270,19 @@ def test_a_model_is_saved_although_an_unused_object_computes_in_its_destruction(
     assert _is_place(message, "Destroyed"), message
     applications = result["model"]["Objects"]["applications"]
     assert [app.get("stage") for app in applications] == [None, "done"]
+
+
+def test_a_model_that_cannot_be_saved_is_the_one_that_the_task_came_with(
+    engine: tuple[services.Engine, services.MuranoApi],
+) -> None:
+    found, api = engine
+    model = _environment("Deep")
+    result = _fails_beside_an_honest_one(api, model)
+
+    assert "keeps the model that the task began with" in result["action"]["result"]["message"]
+    assert "RecursionError" in found.log
+    assert result["model"]["Objects"]["applications"] == model["Objects"]["applications"]
+    assert result["model"]["project_id"] == demo.PROJECT
 
 
 @pytest.mark.parametrize(("method", "limit"), [("compute", BLOCKING), ("wait", REQUEST)])

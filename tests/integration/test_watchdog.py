@@ -143,6 +143,30 @@ def test_an_interrupted_task_has_less_and_less_time() -> None:
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.parametrize("saving", [1.0, LONG])
+def test_an_interrupted_task_has_time_to_save_its_model(
+    monkeypatch: pytest.MonkeyPatch, saving: float
+) -> None:
+    monkeypatch.setattr(tasks, "_SAVING_SECONDS", 1.5)
+    saved = []
+
+    def save() -> None:
+        task = tasks.running.current
+        assert task is not None
+        try:
+            eventlet.sleep(LONG)
+        finally:
+            task.extend_for_saving()
+            # More than the first pause.
+            eventlet.sleep(saving)
+            saved.append(saving)
+
+    with pytest.raises(tasks.LimitExceeded):
+        run(save, seconds=0.2)
+
+    assert saved == [1.0] * (saving == 1.0)
+
+
 def test_no_interruption_leaves_the_lock_of_a_log() -> None:
     left = []
 
