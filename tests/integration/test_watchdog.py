@@ -17,8 +17,11 @@ from typing import Any
 
 import eventlet
 import pytest
+from murano.common import engine
+from murano.dsl import executor
 
 from loader.engine import shutdown, tasks, watchdog
+from loader.engine.patches import task_execution
 
 # Of processor time, and more than a tick of the watchdog.
 BLOCKING = 0.3
@@ -254,6 +257,15 @@ def test_an_interruption_that_a_task_ignores_is_reported() -> None:
 
     with pytest.raises(tasks.LimitExceeded):
         run(ignore, seconds=0.3)
+
+
+def test_an_object_that_cannot_be_written_is_an_error_instead_of_an_empty_model(
+    engine_conf: Any,
+) -> None:
+    dsl_executor = executor.MuranoDslExecutor(None, engine.ContextManager())
+
+    with pytest.raises(task_execution.ModelNotSaved, match="keeps the model that the task began"):
+        dsl_executor.finalize(object())
 
 
 _LOOP = f"""\
