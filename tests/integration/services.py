@@ -113,6 +113,7 @@ graceful_stop_seconds = {graceful_stop_seconds}
 packages_cache = {folder}/packages-cache
 packages_service = {packages_service}
 use_trusts = false
+{limits}
 
 [glare]
 url = {glare_url}
@@ -131,10 +132,12 @@ def murano_engine(
     workers: int = 1,
     graceful_stop_seconds: int = 60,
     tasks: int = 64,
+    **limits: float,
 ) -> Iterator[Engine]:
     """Run ``murano-glare-engine`` as an operator does, until it waits for tasks.
 
     :param tasks: how many tasks a worker runs at once.
+    :param limits: other options of the group ``engine``.
     """
     configuration = folder / "murano.conf"
     configuration.write_text(
@@ -146,6 +149,7 @@ def murano_engine(
             workers=workers,
             graceful_stop_seconds=graceful_stop_seconds,
             tasks=tasks,
+            limits="\n".join(f"{option} = {value}" for option, value in limits.items()),
         )
     )
     command = pathlib.Path(sys.executable).with_name("murano-glare-engine")
@@ -262,6 +266,15 @@ class MuranoApi:
         task = {"id": uuid.uuid4().hex, "action": action, **demo.USER}
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
+
+    def schema(self, class_name: str) -> Any:
+        """Request the schema of a class."""
+        credentials = {"token": demo.USER_TOKEN, "project_id": demo.PROJECT}
+        with self._answering():
+            return self._client.call(
+                credentials, "generate_schema", class_name=class_name, method_names=[],
+                class_version=None, package_name=None,
+            )  # fmt: skip
 
     @contextlib.contextmanager
     def _answering(self) -> Iterator[None]:

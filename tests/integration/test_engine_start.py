@@ -60,6 +60,8 @@ def options(conf: Any) -> Iterator[Any]:
         ("catalogs", "package_loader"),
         ("lock_file", "package_loader"),
         ("packages_cache", "engine"),
+        ("agent_timeout", "engine"),
+        ("request_seconds", "engine"),
         ("enabled_plugins", "murano"),
     ):
         conf.clear_override(option, group)
@@ -153,6 +155,21 @@ def test_a_negative_time_to_stop_is_refused(tmp_path: pathlib.Path) -> None:
 
     with pytest.raises(cfg.ConfigFileValueError, match="graceful_stop_seconds"):
         _ = conf.engine.graceful_stop_seconds
+
+
+def test_a_task_has_more_time_than_an_agent(options: Any, caplog: Any) -> None:
+    service.check(options)
+    assert "request_seconds" not in caplog.text
+    options.set_override("agent_timeout", 7200, "engine")
+    with pytest.raises(service.InvalidConfiguration, match=r"task_seconds = 7200: .* agent_ti"):
+        service.check(options)
+
+
+def test_a_late_answer_of_requests_is_a_warning(options: Any, caplog: Any) -> None:
+    options.set_override("request_seconds", 12, "engine")
+    service.check(options)
+
+    assert "[engine] request_seconds = 12: murano-api waits 15 seconds" in caplog.text
 
 
 def test_systemd_waits_for_the_longest_stop() -> None:
