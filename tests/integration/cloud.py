@@ -8,8 +8,10 @@ cloud has a virtual host and a database there, which go away with it.
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 import uuid
@@ -162,11 +164,16 @@ class Api:
         listening = processes.listening(self._command, self._port, self._output)
         self._running = self._stack.enter_context(listening)
 
-    def stop(self) -> None:
-        """Stop the service as systemd does."""
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill the service, and start it again later."""
         assert self._running is not None
-        self._running.terminate()
+        os.killpg(self._running.pid, signal.SIGKILL)
         self._running.wait(_STOP_SECONDS)
+        try:
+            yield
+        finally:
+            self.start()
 
 
 class Engines:

@@ -934,24 +934,24 @@ def test_no_environment_stays_in_deploying_when_the_engines_stop(
 def test_a_result_without_a_queue_reaches_murano_api_once_it_is_back(
     services: cloud.Cloud, name: str, are_engines_stopped: bool
 ) -> None:
-    code = _SLOW.format(name).replace("sleep(600)", "sleep(8)")
+    code = _SLOW.format(name).replace("sleep(600)", "sleep(12)")
     services.publish(name, "1.0.0", {f"{name}.Application": code})
     environment = cloud.Environment(services.project)
     environment.start(application(f"{name}.Application", name="app"))
     begun(environment)
 
-    services.api.stop()
-    # As RabbitMQ does when it restarts.
-    delete_queue(services.queue, "results")
-    if are_engines_stopped:
-        services.engines.stop(signal.SIGTERM)
-        services.engines.start()
-    else:
-        logs = services.engines.logs[-2:]
-        processes.wait_until(
-            lambda: any("is kept and sent again" in log.read_text() for log in logs), "the result"
-        )
-    services.api.start()
+    with services.api.away():
+        # As RabbitMQ does when it restarts.
+        delete_queue(services.queue, "results")
+        if are_engines_stopped:
+            services.engines.stop(signal.SIGTERM)
+            services.engines.start()
+        else:
+            logs = services.engines.logs[-2:]
+            processes.wait_until(
+                lambda: any("is kept and sent again" in log.read_text() for log in logs),
+                "the result",
+            )
 
     assert environment.wait() == ("deploy failure" if are_engines_stopped else "ready")
     environment.abandon()
