@@ -43,7 +43,7 @@ def main() -> int:
         # First of all: eventlet patches the standard library for the modules after it.
         from murano.cmd import engine
 
-        from loader.engine import patches, shutdown
+        from loader.engine import patches, result_queue, shutdown
     except ModuleNotFoundError as error:
         print(f"{_COMMAND}: {error}; run pip install 'glare-murano[engine]'", file=sys.stderr)
         return 1
@@ -53,7 +53,9 @@ def main() -> int:
     try:
         _parse_arguments(engine.CONF)
         check(engine.CONF)
-    except (InvalidConfiguration, cfg.Error) as error:
+        if not engine.CONF.check:
+            result_queue.check(engine.CONF)
+    except (InvalidConfiguration, result_queue.OtherDeclaration, cfg.Error) as error:
         print(f"{_COMMAND}: {error}", file=sys.stderr)
         return 1
     if not engine.CONF.check:

@@ -27,7 +27,7 @@ from oslo_concurrency import processutils
 from oslo_config import cfg
 from oslo_service import service
 
-from loader.engine import tasks, watchdog
+from loader.engine import results, tasks, watchdog
 
 LOG = logging.getLogger(__name__)
 
@@ -114,6 +114,7 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
             with eventlet.Timeout(_INTERRUPTION_SECONDS, False):
                 while not ended():
                     eventlet.sleep(_POLL_SECONDS)
+        results.sending.report_unsent()
 
     def _leave_queue(self) -> None:
         self.server.stop()

@@ -185,8 +185,16 @@ def take_message(transport_url: str, name: str) -> Any:
         return connection.default_channel.basic_get(name, no_ack=True)
 
 
+def delete_queue(transport_url: str, name: str) -> None:
+    """Delete a queue, as a restart of RabbitMQ deletes one that is not durable."""
+    with _connection(transport_url) as connection:
+        connection.default_channel.queue_delete(name)
+
+
 def _connection(transport_url: str) -> kombu.Connection:
-    return kombu.Connection(transport_url.replace("rabbit://", "amqp://"))
+    # Without the options of oslo.messaging.
+    url, _, _ = transport_url.partition("?")
+    return kombu.Connection(url.replace("rabbit://", "amqp://"))
 
 
 class _Results:

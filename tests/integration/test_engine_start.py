@@ -18,7 +18,7 @@ from oslo_service import service as oslo_service
 from examples import demo
 from loader import config
 from loader.catalogs import options as catalog_options
-from loader.engine import service, shutdown
+from loader.engine import result_queue, service, shutdown
 from tests import processes
 from tests.integration import tasks
 
@@ -238,6 +238,38 @@ def test_murano_s_own_loader_stays_selectable(
         service.check(options)
 
     assert "Packages come from Murano's API" in caplog.text
+
+
+def test_an_engine_without_rabbitmq_starts_and_says_what_it_does_not_know(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "murano.conf").write_text(_CONFIGURATION.format(cache=tmp_path, workers=4))
+    command = [sys.executable, "-W", "ignore", "-m", "loader.engine.service"]
+    command += ["--config-file", tmp_path / "murano.conf"]
+    output = tmp_path / "engine.out"
+
+    with processes.running(command, output) as process:
+        processes.wait_until(
+            lambda: (
+                "Whether RabbitMQ keeps results for murano-api is not known" in (output.read_text())
+            ),
+            "the warning",
+        )
+        processes.wait_until(lambda: "retrying in 3.0 seconds" in output.read_text(), "the service")
+        assert process.poll() is None
+
+
+def test_another_driver_than_that_of_rabbitmq_is_a_warning(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configuration = tmp_path / "murano.conf"
+    configuration.write_text("[DEFAULT]\ntransport_url = fake://\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(configuration)])
+
+    result_queue.check(conf)
+
+    assert "transport_url: only RabbitMQ reports a message that reaches no queue" in caplog.text
 
 
 def test_a_task_without_a_loader_reports_the_reason(options: Any) -> None:

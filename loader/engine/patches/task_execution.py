@@ -14,7 +14,7 @@ from murano.engine import execution_session
 from glare_murano.package import GlareMuranoError
 from loader import config
 from loader.catalogs import options
-from loader.engine import tasks
+from loader.engine import results, tasks
 
 LOG = logging.getLogger(__name__)
 
@@ -168,14 +168,15 @@ def report_every_failure() -> None:
 
 
 def keep_results() -> None:
-    """Keep the result of a task in the queue until Murano's API takes it.
+    """Keep the result of a task until Murano's API takes it.
 
     Murano 16 waits 15 seconds for an answer, after which the message expires. If its API
     is down for longer, as while a host is restarted, the environment stays in ``deploying``.
+    RabbitMQ drops a message without a queue, which its API declares only at its start.
     """
 
     def process_result(client: Any, result: Any, environment_id: str) -> None:
-        client._client.cast({}, "process_result", result=result, environment_id=environment_id)
+        results.sending.send(client._client, result, environment_id)
 
     rpc.ApiClient.process_result = process_result
 
