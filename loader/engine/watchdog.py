@@ -109,12 +109,14 @@ class Watchdog:
 
 def _is_unsafe(frame: FrameType | None) -> bool:
     """Return whether code between a frame and the evaluation of a package must not be ended."""
+    if frame is not None and frame.f_globals.get("__name__") in _UNSAFE_PARTS:
+        return True
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         root = module.partition(".")[0]
-        if root in _UNSAFE or module in _UNSAFE_PARTS:
-            return True
-        if root in _EVALUATING:
+        if root in _EVALUATING or module == tasks.__name__:
             return False
+        if root in _UNSAFE:
+            return True
         frame = frame.f_back
     return False

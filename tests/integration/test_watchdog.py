@@ -175,7 +175,7 @@ def test_no_interruption_leaves_the_lock_of_a_log() -> None:
 
     class Slow(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            compute(BLOCKING * 1.5)
+            compute(BLOCKING * 1.8)
             left.append(record)
 
     log = logging.Logger("watchdog")
