@@ -27,8 +27,10 @@ def conf(tmp_path: pathlib.Path) -> Any:
     found = cfg.ConfigOpts()
     found([], default_config_files=[])
     # Murano's own, which these tests do not import.
-    for option, value in {**OWN, "ssl": True, "insecure": False}.items():
+    for option, value in OWN.items():
         found.register_opt(cfg.Opt(option, default=value), "rabbitmq")
+    for option, is_set in {"ssl": True, "insecure": False}.items():
+        found.register_opt(cfg.BoolOpt(option, default=is_set), "rabbitmq")
     found.register_opt(cfg.StrOpt("class_configs", default=str(tmp_path)), "engine")
     return found
 
