@@ -197,8 +197,8 @@ class PackageLoader:
     def release(self, package: Package) -> Release:
         """Return the release that a loaded package is from.
 
-        >>> packages.release(packages.load_package("org.db")).visibility
-        'public'
+        >>> print(packages.release(packages.load_package("org.db", "1")))
+        org.db 1.2.0
 
         :raises KeyError: if the package was not loaded by this loader.
         """

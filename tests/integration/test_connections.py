@@ -11,7 +11,7 @@ import dataclasses
 import pathlib
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from castellan import options as castellan_options
@@ -317,25 +317,30 @@ class Agents:
     url: str
     settings: dict[str, Any]
 
-    def messages(self, environment: str) -> int:
-        """Return the number of messages for the agent of the host ``object``."""
-        return services.messages(self.url, f"e{environment}-hobject")
+    @classmethod
+    def at(cls, url: str) -> Self:
+        """Return the agents of a virtual host."""
+        host = {"host": "127.0.0.1", "port": 5672, "virtual_host": url.rpartition("/")[2]}
+        return cls(url, {**host, "login": "guest", "password": "guest"})
+
+    def received(self) -> bool:
+        """Take a message for the agent of the host ``object``, and return whether it is there."""
+        return services.take_message(self.url, f"e{OWN}-hobject") is not None
+
+
+@pytest.fixture(scope="module")
+def virtual_host() -> Iterator[str]:
+    with services.message_queue() as url:
+        yield url
 
 
 @pytest.fixture
-def agents(conf: Any) -> Iterator[Agents]:
+def agents(conf: Any, virtual_host: str) -> Agents:
     """A virtual host for the agents, which the engine's configuration names."""
-    with services.message_queue() as url:
-        settings = {
-            "host": "127.0.0.1",
-            "port": 5672,
-            "login": "guest",
-            "password": "guest",
-            "virtual_host": url.rpartition("/")[2],
-        }
-        for option, value in settings.items():
-            conf.set_override(option, value, "rabbitmq")
-        yield Agents(url, settings)
+    found = Agents.at(virtual_host)
+    for option, value in found.settings.items():
+        conf.set_override(option, value, "rabbitmq")
+    return found
 
 
 @contextlib.contextmanager
@@ -356,7 +361,7 @@ def _listening() -> Iterator[tuple[int, Callable[[], bool]]]:
 def test_the_agents_of_the_own_environment_are_reached(cloud: Cloud, agents: Agents) -> None:
     _result(_run(cloud, "Host", "send"))
 
-    assert agents.messages(OWN) == 1
+    assert agents.received()
 
 
 def test_a_region_of_a_package_with_the_operators_settings_is_reached(
@@ -364,7 +369,7 @@ def test_a_region_of_a_package_with_the_operators_settings_is_reached(
 ) -> None:
     _result(_run(cloud, "Spy", "send", settings=agents.settings))
 
-    assert agents.messages(OWN) == 1
+    assert agents.received()
 
 
 def _foreign(port: int) -> dict[str, dict[str, Any]]:
@@ -409,8 +414,8 @@ def test_the_class_config_of_environments_names_more(
     cloud: Cloud, agents: Agents, conf: Any, tmp_path: pathlib.Path
 ) -> None:
     with services.message_queue() as url:
-        settings = {**agents.settings, "virtual_host": url.rpartition("/")[2]}
-        regions = "".join(f"\n    {key}: {value}" for key, value in settings.items())
+        other = Agents.at(url)
+        regions = "".join(f"\n    {key}: {value}" for key, value in other.settings.items())
         file = tmp_path / "class-configs" / "io.murano.Environment-0.yaml"
         file.parent.mkdir()
         file.write_text(f"regionConfigs:\n  '':\n   agentRabbitMq:{regions}\n")
@@ -418,7 +423,7 @@ def test_the_class_config_of_environments_names_more(
 
         _result(_run(cloud, "Host", "send"))
 
-        assert Agents(url, settings).messages(OWN) == 1
+        assert other.received()
 
 
 def test_an_endpoint_that_the_operator_names_gets_the_settings_of_the_package(

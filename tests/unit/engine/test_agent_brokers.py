@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from kombu.utils import url as kombu_url
-from murano.common import config as murano_config
 from oslo_config import cfg
 
 from loader.engine import agent_brokers
@@ -27,11 +26,12 @@ FILE = "io.murano.Environment-0.1.yaml"
 def conf(tmp_path: pathlib.Path) -> Any:
     found = cfg.ConfigOpts()
     found([], default_config_files=[])
-    found.register_opts(murano_config.rabbit_opts, group="rabbitmq")
-    found.register_opts(murano_config.engine_opts, group="engine")
-    for option, value in {**OWN, "ssl": True}.items():
-        found.set_override(option, value, "rabbitmq")
-    found.set_override("class_configs", str(tmp_path), "engine")
+    # Murano's own, which these tests do not import.
+    for option, value in OWN.items():
+        found.register_opt(cfg.Opt(option, default=value), "rabbitmq")
+    for option, is_set in {"ssl": True, "insecure": False}.items():
+        found.register_opt(cfg.BoolOpt(option, default=is_set), "rabbitmq")
+    found.register_opt(cfg.StrOpt("class_configs", default=str(tmp_path)), "engine")
     return found
 
 
