@@ -51,7 +51,7 @@ class TaskUsage:
         """
         limit = cfg.CONF.engine.max_green_threads
         granted = min(wanted, limit - self._green_threads)
-        if wanted > 0 and granted <= 0:
+        if granted <= 0:
             raise LimitExceeded(
                 f"the task runs {limit} green threads at a time, the limit of [engine] "
                 f"max_green_threads"
@@ -156,6 +156,9 @@ def select(
     if limit < 1:
         raise ValueError(f"Limit = {limit}: at least one green thread is needed")
     elements = list(collection)
+    if not elements:
+        # A pool without green threads would wait for ever.
+        return elements
     threads: set[Any] = set()
     exceeded: list[Exception] = []
 
