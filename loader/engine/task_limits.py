@@ -51,7 +51,7 @@ class TaskUsage:
         """
         limit = cfg.CONF.engine.max_green_threads
         granted = min(wanted, limit - self._green_threads)
-        if wanted > 0 and granted <= 0:
+        if granted <= 0:
             raise LimitExceeded(
                 f"the task runs {limit} green threads at a time, the limit of [engine] "
                 f"max_green_threads"
@@ -156,35 +156,46 @@ def select(
     if limit < 1:
         raise ValueError(f"Limit = {limit}: at least one green thread is needed")
     elements = list(collection)
-    threads: set[Any] = set()
-    exceeded: list[Exception] = []
-
-    def run(element: Any) -> Any:
-        if exceeded:
-            raise exceeded[0]
-        thread = eventlet.getcurrent()
-        threads.add(thread)
-        try:
-            return function(element)
-        except Exception as error:
-            if _is_limit(error):
-                stop(error)
-            raise
-        finally:
-            threads.discard(thread)
-
-    def stop(error: Exception) -> None:
-        exceeded.append(error)
-        for thread in threads - {eventlet.getcurrent()}:
-            eventlet.spawn(eventlet.kill, thread, error)
-
+    if not elements:
+        # A pool without green threads would wait for ever.
+        return elements
+    block = _Block(function)
     with current().green_threads(min(limit, len(elements))) as granted:
         try:
-            return parallel_select(elements, run, granted)
+            return parallel_select(elements, block.run, granted)
         except Exception as error:
-            if _is_limit(error):
-                stop(error)
+            block.stop_at_limit(error)
             raise
+
+
+class _Block:
+    """The green threads of one parallel block."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self._threads: set[Any] = set()
+        self._exceeded: Exception | None = None
+
+    def run(self, element: Any) -> Any:
+        """Run the function in the current green thread, unless a limit was exceeded."""
+        if self._exceeded is not None:
+            raise self._exceeded
+        thread = eventlet.getcurrent()
+        self._threads.add(thread)
+        try:
+            return self._function(element)
+        except Exception as error:
+            self.stop_at_limit(error)
+            raise
+        finally:
+            self._threads.discard(thread)
+
+    def stop_at_limit(self, error: Exception) -> None:
+        """End all green threads of the block with an error, if it is that of a limit."""
+        if _is_limit(error):
+            self._exceeded = error
+            for thread in self._threads - {eventlet.getcurrent()}:
+                eventlet.spawn(eventlet.kill, thread, error)
 
 
 def _is_limit(error: Exception) -> bool:

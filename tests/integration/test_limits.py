@@ -227,6 +227,7 @@ def test_parallel_sleeps_are_bounded(run: Run, conf: Any) -> None:
 
 
 def test_a_parallel_block_needs_a_thread(run: Run) -> None:
+    assert run("Return: list().pselect($)") == []
     assert run("Parallel:\n          - $x: 1\n          - $y: 2", "Return: 1") == 1
     with pytest.raises(Exception, match="Limit = -1: at least one green thread"):
         run("Limit: -1\n        Parallel:\n          - $x: 1")
