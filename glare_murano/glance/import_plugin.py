@@ -21,7 +21,7 @@ from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
 from glare_murano import fields, images
-from glare_murano.glance import internals, options
+from glare_murano.glance import callers, internals, options
 from glare_murano.package import (
     Archive,
     Contents,
@@ -33,7 +33,7 @@ from glare_murano.package import (
 from glare_murano.package.archive_rules import check_size
 from glare_murano.package.errors import listed, quoted
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_settings
+from glare_murano.service import archive_settings, name_checks
 
 LOG = logging.getLogger(__name__)
 
@@ -195,7 +195,11 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     if contents.warnings:
         LOG.warning("The package of image %s: %s", image.id, listed(contents.warnings))
     values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
-    problems = [*_find_mismatches(contents, image), *fields.find_excess(values)]
+    problems = [
+        *_find_mismatches(contents, image),
+        *name_checks.find_problems(callers.SETTINGS.reserved_names(), contents, image.owner),
+        *fields.find_excess(values),
+    ]
     properties = images.properties(contents, sha256)
     problems = problems or [
         *_find_too_many(properties, image),

@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
 from glare_murano.package.manifest import check_required_name
+from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
 
 OPTIONS = [
     cfg.FloatOpt(
@@ -37,6 +38,13 @@ OPTIONS = [
         help="The extension plug-ins of the engines, each as NAME:VERSION. Packages may require "
         "them, although they are not published. Name a plug-in several times if engines have "
         "different versions.",
+    ),
+    cfg.StrOpt(
+        "reserved_names_file",
+        sample_default="/etc/murano/reserved-names.yaml",
+        help="A YAML file with prefixes of package names, each with the ids of the projects that "
+        "may publish under it. Others can neither publish under these names, nor are their "
+        "earlier packages chosen. The file is read at the start. Engines should have the same.",
     ),
 ]
 
@@ -70,6 +78,21 @@ class Settings:
         """
         return _provided(self.group, tuple(self["provided_packages"]))
 
+    def reserved_names(self) -> ReservedNames:
+        """Return the operator's reserved names, which were read at the start.
+
+        :raises RuntimeError: if the file is not valid.
+        """
+        return _reserved_names(self.group, self["reserved_names_file"])
+
+    def check(self) -> None:
+        """Check the options whose values are not checked by oslo.config; called at the start.
+
+        :raises RuntimeError: if an option is not valid.
+        """
+        self.provided()
+        self.reserved_names()
+
 
 @functools.lru_cache(maxsize=1)
 def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Version]]:
@@ -85,3 +108,14 @@ def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Ver
                 f"a version, such as org-example-mail:1.4.0: {error}"
             ) from error
     return dict(found)
+
+
+# Each service has one group, and reads its file once.
+@functools.lru_cache(maxsize=4)
+def _reserved_names(group: str, path: str | None) -> ReservedNames:
+    if path is None:
+        return ReservedNames()
+    try:
+        return ReservedNames.load(path)
+    except InvalidReservedNames as error:
+        raise RuntimeError(f"[{group}] reserved_names_file: {error}") from error
