@@ -12,7 +12,7 @@ What an engine's directory holds belongs to the operator, and satisfies every ru
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from glare_murano.package.manifest import CORE_LIBRARY
@@ -20,6 +20,8 @@ from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.resolver import PackageVersion
 
 PUBLIC = "public"
+# Without the operator's file.
+NO_RESERVED_NAMES = ReservedNames()
 
 _NOT_PUBLIC = f"of the core library {CORE_LIBRARY}, only public releases are used"
 _BEHIND_PUBLIC = (
@@ -76,7 +78,7 @@ class Eligibility:
         name.
     """
 
-    reserved: ReservedNames = dataclasses.field(default_factory=ReservedNames)
+    reserved: ReservedNames = NO_RESERVED_NAMES
     private_overrides: bool = True
 
     def find_objection(self, offer: Offer) -> str:
@@ -109,12 +111,6 @@ class Eligibility:
             else:
                 selected.append(offer)
         return selected, excluded
-
-
-def listed(excluded: Sequence[Excluded], limit: int) -> str:
-    """Return the first excluded releases for a message; empty without any."""
-    more = f"; and {len(excluded) - limit} more" if len(excluded) > limit else ""
-    return "; ".join(map(str, excluded[:limit])) + more
 
 
 def _is_operators(offer: Offer) -> bool:

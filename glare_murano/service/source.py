@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 import cachetools
 
-from glare_murano.eligibility import Eligibility, Excluded
+from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility, Excluded
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.reserved_names import ReservedNames
@@ -72,7 +72,7 @@ class CatalogSource:
     """
 
     def __init__(
-        self, database: Database, query: Query, reserved: ReservedNames | None = None
+        self, database: Database, query: Query, reserved: ReservedNames = NO_RESERVED_NAMES
     ) -> None:
         """Make a source; nothing is looked up yet.
 
@@ -80,7 +80,7 @@ class CatalogSource:
         """
         self._database = database
         self._query = query
-        self._eligibility = Eligibility(reserved or ReservedNames(), query.private_overrides)
+        self._eligibility = Eligibility(reserved, query.private_overrides)
         # The versions of each name looked up so far.
         self._versions: dict[str, Sequence[Version]] = {}
         # The best package of each version found so far.

@@ -8,6 +8,7 @@ classes put in place are in ``adapter``.
 
 from loader.engine.patches import (
     class_errors,
+    core_library,
     endpoints,
     inheritance,
     language,
@@ -51,3 +52,4 @@ def install() -> None:
     schema_conditions.keep_conditions()
     schema_conditions.keep_null_of_optional_checks()
     endpoints.refuse_invalid_requests()
+    core_library.give_config_to_core_library()
