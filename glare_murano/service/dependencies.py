@@ -79,7 +79,7 @@ def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionS
     found = source.package(package_id)
     if found is None:
         raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Package with id={package_id} not found.")
-    if found.version not in source.versions([found.name])[found.name]:
+    if found.version not in source.versions([found.name]).get(found.name, ()):
         raise conflict("; ".join(str(e) for e in source.excluded[found.name] if e.id == found.id))
     if not any(source.releases([found.key])):
         raise conflict(f"{found} has no archive yet; upload it first")

@@ -95,7 +95,7 @@ class CatalogSource:
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See ``resolver.Source``."""
         self._look_up(fqns)
-        return {fqn: self._versions[fqn] for fqn in fqns}
+        return {fqn: self._versions[fqn] for fqn in fqns if self._versions[fqn]}
 
     def requirements(
         self, packages: Collection[PackageVersion]
