@@ -204,8 +204,8 @@ class TestChoosing:
         private = admin.publish(CORE, "0.99.0", packages.package(CORE, "0.99.0"))["id"]
         pins = {CORE: [Version("0.99.0")]}
 
-        for query in (_query(CORE), _query(CORE, pins=pins)):
-            assert _versions(_both_ways(admin, "admin", query), CORE) == [CORE_VERSION]
+        assert _versions(_both_ways(admin, "admin", _query(CORE)), CORE) == [CORE_VERSION]
+        assert _versions(_both_ways(admin, "admin", _query(CORE, pins=pins)), CORE) == []
         thing = Query(classes=((f"{CORE}.Thing", loader.VersionSpec.of("*")),))
         assert _versions(_both_ways(admin, "admin", thing), CORE) == [CORE_VERSION]
         exact = Query(((CORE, loader.VersionSpec.of("0.99.0")),))
@@ -315,11 +315,13 @@ class TestPrivateOverrides:
         assert _versions(_both_ways(glare, project, _query(name)), name) == ["2.0.0"]
         for query in (
             _query(name, private_overrides=False),
-            _query(name, private_overrides=False, pins=pins),
             Query(classes=thing, private_overrides=False),
         ):
             resolved = _both_ways(glare, project, query)
             assert [c.release.id for c in resolved.chosen if c.release.fqn == name] == [public]
+        pinned = _both_ways(glare, project, _query(name, private_overrides=False, pins=pins))
+        assert _versions(pinned, name) == []
+        assert {str(each.key) for each in pinned.excluded} == {f"{name} 2.0.0", f"{name} 1.0.0"}
         alone = _query(f"{name}.private", private_overrides=False)
         assert _versions(_both_ways(glare, project, alone), f"{name}.private") == ["1.0.0"]
 
@@ -330,15 +332,13 @@ class TestPrivateOverrides:
         packages.write(tmp_path / "packages" / name, packages.files(packages.manifest(name)))
         directory = loader.DirectoryCatalog(tmp_path / "packages")
 
-        for catalogs in (
-            [directory, _catalog(glare, project)],
-            [_catalog(glare, project), directory],
-        ):
-            found = [
-                _versions(resolution.resolve(catalogs, _query(name, private_overrides=each)), name)
-                for each in (True, False)
-            ]
-            assert found == [["2.0.0"], ["1.0.0"]]
+        in_glare = _catalog(glare, project)
+        cases = [([directory, in_glare], "1.0.0"), ([in_glare, directory], "2.0.0")]
+        for catalogs, by_default in cases:
+            for private_overrides, expected in ((True, by_default), (False, "1.0.0")):
+                query = _query(name, private_overrides=private_overrides)
+                resolved = resolution.resolve(catalogs, query)
+                assert _versions(resolved, name) == [expected]
 
     def test_a_draft_is_still_previewed(
         self, glare: Client, admin: Client, name: str, remove: list[str]

@@ -219,7 +219,7 @@ def test_missing_packages_are_named_with_range_and_requirer(
         [
             stored.package(packages.package(fqn, "1.0.0", Require=needs), glance_project),
             stored.package(packages.package(f"{fqn}.client", "1.0.0"), glance_project),
-            stored.package(packages.package("io.murano", "0.0.1"), glance_project),
+            stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public"),
         ],
     )
 
