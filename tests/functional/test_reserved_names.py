@@ -16,6 +16,7 @@ from loader import GlareCatalog, PackageLoader, ReservedNames, resolution
 from tests import packages
 from tests.functional.client import SUBCLASSES, Client, message
 from tests.functional.conftest import CORE, CORE_VERSION
+from tests.functional.openstack_command import OpenStack
 
 Reserve = Callable[[str], None]
 Publish = Callable[..., Any]
@@ -349,3 +350,76 @@ class TestPrivateOverrides:
         answer = glare.resolve(package=draft, private_overrides=False).json()
 
         assert draft in [release["id"] for release in answer["releases"]]
+
+
+class TestCommands:
+    def test_packages_of_others_under_reserved_names_are_listed(
+        self,
+        glare: Client,
+        admin: Client,
+        name: str,
+        project: str,
+        tmp_path: pathlib.Path,
+    ) -> None:
+        glare.publish(name, "1.0.0", packages.package(name))
+        glare.create(f"{name}.draft", "1.0.0")
+        other = packages.package(f"{name}s", Classes={f"{name}.Posing": "Thing.yaml"})
+        glare.publish(f"{name}s", "1.0.0", other)
+        private = admin.publish(CORE, "0.97.0", packages.package(CORE, "0.97.0"))["id"]
+        file = tmp_path / "names.yaml"
+        command = OpenStack(tmp_path, admin.url, admin.token)
+        under = f"under the prefix {name}, which is reserved for project owner"
+
+        def listed(text: str) -> set[tuple[str, str, str]]:
+            file.write_text(text)
+            rows = command.json("package", "reserved", file)
+            return {(row["Name"], row["Status"], row["Reason"]) for row in rows}
+
+        public_only = "of the core library io.murano, only public releases are used"
+        core = (CORE, "active", public_only)
+        assert listed(f"{name}: [owner]") >= {
+            (name, "active", f"its name is {under}"),
+            (f"{name}.draft", "drafted", f"its name is {under}"),
+            (f"{name}s", "active", f"class {name}.Posing is {under}"),
+            core,
+        }
+        assert {each[0] for each in listed(f"{name}: [{project}]")} & {name, f"{name}s"} == set()
+        assert core in listed("")
+        assert admin.request("DELETE", f"/{private}").status_code == 204
+        file.write_text("org: x")
+        refused = command.run("package", "reserved", file)
+        assert (refused.code, "expected a list of project ids" in refused.err) == (1, True)
+
+    def test_show_says_whether_a_package_would_be_chosen_and_why_not(
+        self,
+        glare: Client,
+        admin: Client,
+        openstack: OpenStack,
+        name: str,
+        project: str,
+        reserve: Reserve,
+        remove: list[str],
+    ) -> None:
+        old = glare.publish(name, "1.0.0", packages.package(name))["id"]
+        yanked = glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))["id"]
+        assert glare.yank(yanked, "broken").status_code == 200
+        newest = glare.publish(name, "1.1.0", packages.package(name, "1.1.0"))["id"]
+        draft = glare.draft(name, "3.0.0", packages.package(name, "3.0.0"))
+        same = admin.publish(name, "1.1.0", packages.package(name, "1.1.0"), public=True)["id"]
+        remove.append(same)
+
+        def chosen(reference: str) -> str:
+            return str(openstack.json("package", "show", reference)["chosen"])
+
+        assert chosen(newest) == "1: yes"
+        assert chosen(f"{name}@1.0.0") == "1.0.0: yes"
+        assert chosen(old) == f"1: no, {name} 1.1.0 of project {project} is chosen"
+        assert chosen(same) == f"1: no, {name} 1.1.0 of project {project} is chosen"
+        assert chosen(yanked) == "1: no, it was yanked: broken"
+        assert chosen(f"{name}@1.2.0") == "1.2.0: yes"
+        assert chosen(draft) == "3: no, it is drafted"
+        reserve(f"{name}: [admin]")
+        assert chosen(same) == "1: yes"
+        assert chosen(newest) == (
+            f"1: no, its name is under the prefix {name}, which is reserved for project admin"
+        )
