@@ -164,10 +164,7 @@ def test_a_core_library_that_is_only_shared_is_not_chosen(
     query = Query((("io.murano", VersionSpec.of("*")),))
 
     for catalog in (catalog_of(glance_project), catalog_of(glance_project, community=True)):
-        for resolved in (
-            resolution.resolve([catalog], query),
-            resolution.by_level([catalog], query),
-        ):
+        for resolve in (resolution.resolve, resolution.by_level):
             (choice,) = resolve([catalog], query).chosen
             assert choice.release.visibility == "public"
 
@@ -189,10 +186,7 @@ def test_private_packages_behind_public_ones_are_left_out(
 
     for private_overrides, expected in ((True, ("3.0.0", "p1")), (False, ("1.0.0", "p2"))):
         query = Query(((name, VersionSpec.of("*")),), private_overrides=private_overrides)
-        for resolved in (
-            resolution.resolve([catalog], query),
-            resolution.by_level([catalog], query),
-        ):
+        for resolve in (resolution.resolve, resolution.by_level):
             chosen = (choice.release for choice in resolve([catalog], query).chosen)
             (found,) = (release for release in chosen if release.fqn == name)
             assert (str(found.version), found.owner) == expected
