@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import loader
-from glare_murano.glare.policies import SETTINGS
+from glare_murano.glare.api import middleware
 from glare_murano.package import Version
 from glare_murano.wire import Query
 from loader import GlareCatalog, PackageLoader, ReservedNames, resolution
@@ -192,7 +192,7 @@ class TestPublishing:
         set_option("reserved_names_file", str(path))
 
         with pytest.raises(RuntimeError) as error:
-            SETTINGS.check()
+            middleware.MuranoFilter(None)
 
         assert str(error.value).startswith("[artifact_type:murano] reserved_names_file: ")
         assert reason in str(error.value)
@@ -275,6 +275,31 @@ class TestChoosing:
 
         assert _versions(resolved, name) == []
         assert [str(each.key) for each in resolved.excluded] == [f"{name} 1.0.0"]
+
+    def test_records_of_the_offline_index_follow_the_file_of_today(
+        self, glare: Client, project: str, name: str, tmp_path: pathlib.Path
+    ) -> None:
+        glare.publish(name, "1.0.0", packages.package(name))
+        texts = ("", f"{name}: [{project}]", f"{name}: [owner]")
+        ends = []
+        for down, text in ((False, texts[0]), *((True, text) for text in texts)):
+            catalog = GlareCatalog(
+                glare.session(), project_id=project, endpoint=glare.url, attempts=1
+            )
+            cache = loader.Cache(tmp_path / "cache")
+            index = loader.OfflineIndex(catalog, cache, project)
+            if down:
+                catalog._client.endpoint_override = "http://127.0.0.1:9"
+            reserved = ReservedNames.parse(text.encode(), "names")
+            with PackageLoader(
+                catalog, cache, offline_index=index, reserved_names=reserved
+            ) as loaded:
+                try:
+                    ends.append(str(loaded.load_package(name).version))
+                except loader.CatalogUnavailable:
+                    ends.append("unavailable")
+
+        assert ends == ["1.0.0", "1.0.0", "1.0.0", "unavailable"]
 
     def test_a_class_of_another_project_is_neither_found_nor_loaded(
         self, glare: Client, project: str, name: str, reserve: Reserve, tmp_path: pathlib.Path
