@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
+from glare_murano.eligibility import Excluded
 from glare_murano.package import Contents, GlareMuranoError, Version, VersionSpec, parse_version
 from glare_murano.package.errors import quoted, shown
 from glare_murano.package.manifest import check_full_name, check_required_name
@@ -122,6 +123,8 @@ class Query:
     :param why: whether the answer says why each release was chosen.
     :param project_id: the project whose private packages may be chosen; None for every
         project visible to the caller.
+    :param private_overrides: whether private packages are considered where a public package has
+        their name.
     """
 
     requirements: tuple[tuple[str, VersionSpec], ...] = ()
@@ -132,6 +135,7 @@ class Query:
     prereleases: bool = True
     why: bool = False
     project_id: str | None = None
+    private_overrides: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +147,8 @@ class Answer:
     :param undefined: classes that no package defines.
     :param why: why each release was chosen; empty if the query did not request reasons.
     :param external: ranges satisfied by packages of the engine.
+    :param excluded: visible releases that must not be chosen, of missing packages; of all
+        packages if the query requests reasons.
     """
 
     releases: tuple[tuple[Release, tuple[Demand, ...]], ...]
@@ -150,6 +156,7 @@ class Answer:
     undefined: tuple[Undefined, ...] = ()
     why: Mapping[PackageVersion, Why] = dataclasses.field(default_factory=dict)
     external: tuple[External, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
 
 
 def release_to_json(release: Release) -> dict[str, Any]:
@@ -207,6 +214,7 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
         "prereleases": query.prereleases,
         "why": query.why or None,
         "project_id": query.project_id,
+        "private_overrides": None if query.private_overrides else False,
     }
     return {key: value for key, value in content.items() if value is not None}
 
@@ -222,6 +230,7 @@ def query_from_json(content: object) -> Query:
         prereleases=bool(mapping(content).get("prereleases", True)),
         why=bool(mapping(content).get("why", False)),
         project_id=_get_optional(content, "project_id", _any_string),
+        private_overrides=bool(mapping(content).get("private_overrides", True)),
     )
 
 
@@ -266,6 +275,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
             for missing in answer.undefined
         ],
         **({"external": list(map(_external_to_json, answer.external))} if answer.external else {}),
+        **({"excluded": list(map(_excluded_to_json, answer.excluded))} if answer.excluded else {}),
     }
 
 
@@ -278,6 +288,7 @@ def answer_from_json(content: object) -> Answer:
         unsatisfied=get(content, "unsatisfied", _each(_unsatisfied)),
         undefined=get(content, "undefined", _each(_undefined)),
         external=_get_optional(content, "external", _each(_external)) or (),
+        excluded=_get_optional(content, "excluded", _each(_excluded)) or (),
     )
 
 
@@ -364,6 +375,16 @@ def _external_to_json(external: External) -> dict[str, Any]:
     return {**_demand_to_json(external.demand), "version": str(external.version)}
 
 
+def _excluded_to_json(excluded: Excluded) -> dict[str, str]:
+    return {
+        "name": excluded.key.fqn,
+        "version": str(excluded.key.version),
+        "id": excluded.id,
+        "owner": excluded.owner,
+        "reason": excluded.reason,
+    }
+
+
 def _why_to_json(why: Why) -> dict[str, Any]:
     return {
         "kept": list(map(_demand_to_json, why.kept)),
@@ -414,7 +435,8 @@ def _object(content: object) -> tuple[str, VersionSpec]:
 
 def _chosen(content: object) -> tuple[Release, tuple[Demand, ...]]:
     release = release_from_json(content)
-    for key in ("id", "sha256", "size"):
+    # Without owner and visibility, a release would count as the operator's.
+    for key in ("id", "sha256", "size", "owner", "visibility"):
         if key not in mapping(content):
             raise Malformed(f"{key} is missing")
     return release, get(content, "required_by", _each(_demand))
@@ -445,6 +467,11 @@ def _unsatisfied(content: object) -> Unsatisfied:
 
 def _external(content: object) -> External:
     return External(_demand(content), get(content, "version", _version))
+
+
+def _excluded(content: object) -> Excluded:
+    owner, reason = get(content, "owner", _any_string), get(content, "reason", string)
+    return Excluded(_package_version(content), get(content, "id", string), owner, shown(reason))
 
 
 def _undefined(content: object) -> Undefined:

@@ -19,6 +19,7 @@ from glare_murano.package import (
     Unplannable,
     VersionSpec,
 )
+from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Release
 from loader.cache.store import Cache
 from loader.counters import Counters
@@ -82,6 +83,7 @@ __all__ = [
     "Pins",
     "Progress",
     "Release",
+    "ReservedNames",
     "TooManyVersions",
     "UnknownCatalog",
     "Unplannable",

@@ -18,7 +18,8 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg, types
 
 from glare_murano import resolver
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.eligibility import NO_RESERVED_NAMES
+from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
 from loader import errors, fetcher, subclass_search
 from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
@@ -97,20 +98,27 @@ OPTIONS: options.Options = {
             "the same project and are still in the cache. They may be out of date: newer versions "
             "and deletions are not seen. No pin is changed.",
         ),
+        cfg.StrOpt(
+            "reserved_names_file",
+            sample_default="/etc/murano/reserved-names.yaml",
+            help="A YAML file with prefixes of package names, each with the ids of the projects "
+            "that may publish under it. Packages of other projects under these names are not used. "
+            "The file is read at the start. Glare or Glance should have the same.",
+        ),
+        cfg.BoolOpt(
+            "private_overrides",
+            default=True,
+            help="Whether private packages, which are those that are not public, are used where a "
+            "public package has their name. If not, a project cannot replace a public package by "
+            "one of its own, not even by a pin.",
+        ),
     ],
     **options.CACHE,
 }
 
-_RESERVED_NAMES = cfg.StrOpt(
-    "reserved_names_file",
-    help="The path of the file of reserved names, which says which projects may publish under "
-    "which prefix. Glare, Glance and the engines need the same file. It is read at the start.",
-)
-
 # Of the command murano-glare-engine alone.
 SERVICE_OPTIONS: options.Options = {
     options.GROUP: [
-        _RESERVED_NAMES,
         cfg.BoolOpt(
             "decrypt_data",
             default=False,
@@ -207,6 +215,7 @@ def package_loader(
     :raises CatalogError: if there is no catalogue, or one cannot be made.
     :raises CacheError: if the cache's directory cannot be used.
     :raises LockError: if the lock file cannot be read, or is not valid.
+    :raises LoaderError: if the file of reserved names is not valid.
     """
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
@@ -218,6 +227,7 @@ def package_loader(
                 "there is no catalogue. Name glare, glance, or directory with [engine] "
                 "load_packages_from"
             )
+    reserved = reserved_names(conf)
     is_offline_allowed = chosen.use_cache_when_offline
     if chosen.lock_file is not None:
         with _naming("[package_loader] lock_file", chosen.lock_file):
@@ -235,7 +245,25 @@ def package_loader(
         max_subclasses=chosen.max_subclasses,
         fetcher=Fetcher(cache, chosen.fetch_workers),
         offline_index=_offline_index(catalogs, cache, scope) if is_offline_allowed else None,
+        reserved_names=reserved,
+        private_overrides=chosen.private_overrides,
     )
+
+
+def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
+    """Return the operator's reserved names, which a process reads once.
+
+    :raises LoaderError: if the file is not valid.
+    """
+    options.register(conf, OPTIONS)
+    path = conf[options.GROUP].reserved_names_file
+    try:
+        return NO_RESERVED_NAMES if path is None else _read_reserved_names(path)
+    except InvalidReservedNames as error:
+        raise errors.LoaderError(f"[package_loader] reserved_names_file: {error}") from error
+
+
+_read_reserved_names = functools.cache(ReservedNames.load)
 
 
 def _public_lock(path: str) -> Lock:
@@ -286,19 +314,6 @@ def own_scope(conf: cfg.ConfigOpts) -> Scope:
         if auth is not None:
             return Scope(session=sessions.configured(conf, group, auth))
     return Scope()
-
-
-def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
-    """Return the reserved names of the operator's file, which is read once.
-
-    :raises InvalidReservedNames: if the file is missing or not valid.
-    """
-    options.register(conf, SERVICE_OPTIONS)
-    path = conf[options.GROUP].reserved_names_file
-    return _reserved_names(path) if path else ReservedNames()
-
-
-_reserved_names = functools.cache(ReservedNames.load)
 
 
 def open_cache(conf: cfg.ConfigOpts) -> Cache:

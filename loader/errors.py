@@ -77,6 +77,7 @@ class NoSuchPackage(NotFound):
         required_by: str | None,
         pinned: Version | None,
         chains: RequirementChains,
+        excluded: Sequence[str] = (),
     ) -> None:
         """Make the error.
 
@@ -84,6 +85,7 @@ class NoSuchPackage(NotFound):
         :param catalogs: the names of the searched catalogues.
         :param remedy: how to add the version.
         :param required_by: the requiring package, as ``FQN version``.
+        :param excluded: a sentence for each visible release that must not be chosen.
         """
         self.fqn = fqn
         self.spec = spec
@@ -104,10 +106,11 @@ class NoSuchPackage(NotFound):
         requirements = f"; the requirements on it: {chains}" if is_longer else ""
         versions = {"available": available, **{kind: v for kind, v in unusable.items() if v}}
         found = "; ".join(f"{kind}: {listed(map(str, v))}" for kind, v in versions.items())
-        check = "" if any(versions.values()) else "check the name; or "
+        check = "" if any(versions.values()) or excluded else "check the name; or "
+        reasons = f"; {_joined(excluded, '; ')}" if excluded else ""
         super().__init__(
             f"{', '.join(details)}{',' if len(details) > 1 else ''} was not found in "
-            f"{catalogs} ({found}); {check}{remedy}; or {alternative}{requirements}"
+            f"{catalogs} ({found}){reasons}; {check}{remedy}; or {alternative}{requirements}"
         )
 
     @classmethod

@@ -17,9 +17,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from glare_murano import resolver
+from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility
 from glare_murano.package import InvalidPackage, InvalidRange, Unplannable, Version, VersionSpec
 from glare_murano.package.errors import shown
-from glare_murano.package.manifest import add_implicit, check_full_name, check_required_name
+from glare_murano.package.manifest import (
+    CORE_LIBRARY,
+    add_implicit,
+    check_full_name,
+    check_required_name,
+)
+from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Query, Release
 from loader import errors, resolution, subclass_search
 from loader.cache import cache_directory
@@ -66,6 +73,8 @@ class PackageLoader:
         offline_index: OfflineIndex | None = None,
         plan_seconds: float = resolver.MAX_SECONDS,
         max_subclasses: int = subclass_search.DEFAULT_MAXIMUM,
+        reserved_names: ReservedNames = NO_RESERVED_NAMES,
+        private_overrides: bool = True,
     ) -> None:
         """Make a loader, to be closed at the end.
 
@@ -81,6 +90,10 @@ class PackageLoader:
         :param plan_seconds: the longest time that planning a closure, or listing subclasses, may
             take.
         :param max_subclasses: how many subclasses ``subclasses`` returns.
+        :param reserved_names: names that belong to projects; releases of other projects are not
+            used.
+        :param private_overrides: whether private releases are used where a public package has
+            their name.
         :param offline_index: replaces unreachable catalogues; by default, nothing does.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
         :raises ValueError: if there are neither catalogues nor a session.
@@ -98,6 +111,7 @@ class PackageLoader:
         self.pins = pins if isinstance(pins, Pins) else Pins(pins or {})
         self._plan_seconds = plan_seconds
         self._max_subclasses = max_subclasses
+        self._eligibility = Eligibility(reserved_names, private_overrides)
         self._seconds = 0.0
         self._is_closed = False
         self._loaded: dict[str, dict[Version, Package]] = {}
@@ -277,7 +291,7 @@ class PackageLoader:
             for version in versions
         }
         with self._measured("the pinned versions cannot be found"):
-            query = Query(tuple(pinned), pins=self.pins.table, provided=self._provided)
+            query = Query(tuple(pinned), pins=self.pins.table)
             unsatisfied = self._resolve(query).unsatisfied
         return {
             resolver.PackageVersion(fqn, pinned[fqn, spec]): missing.available
@@ -372,7 +386,23 @@ class PackageLoader:
                 self._max_subclasses,
                 self._plan_seconds,
                 self._provided,
+                self._eligibility,
             )
+
+    def is_core_library(self, package: Package) -> bool:
+        """Return whether a loaded package is the core library, which may be trusted.
+
+        It is public, or the operator's own, or of a project that owns the name.
+
+        >>> packages.is_core_library(packages.load_package("io.murano"))
+        True
+        """
+        if package.full_name != CORE_LIBRARY:
+            return False
+        is_loaded = self._loaded.get(CORE_LIBRARY, {}).get(package.version) is package
+        choice = self._planned.choices.get(CORE_LIBRARY, {}).get(package.version)
+        is_chosen = choice is not None and not self._eligibility.find_objection(choice.release)
+        return is_loaded and is_chosen
 
     @property
     def catalogs(self) -> Sequence[Catalog]:
@@ -412,9 +442,7 @@ class PackageLoader:
     def _plan(self, subject: str, query: Query) -> Resolution:
         """Choose the closure of a query, and fetch its archives."""
         with self._measured(f"{subject} cannot be found"):
-            wanted = dataclasses.replace(
-                query, pins=self._preferred(), provided=self._provided, why=True
-            )
+            wanted = dataclasses.replace(query, pins=self._preferred(), why=True)
             resolved = self._resolve(wanted)
             with self._planning:
                 before = self._planned
@@ -464,9 +492,13 @@ class PackageLoader:
         self._of_headers[class_name, spec] = choice
 
     def _resolve(self, query: Query) -> Resolution:
+        rules = self._eligibility
+        query = dataclasses.replace(
+            query, provided=self._provided, private_overrides=rules.private_overrides
+        )
         if self._offline_index is None:
-            return resolution.resolve(self._catalogs, query, self._plan_seconds)
-        resolved = self._offline_index.query(query, self._plan_seconds)
+            return resolution.resolve(self._catalogs, query, self._plan_seconds, rules.reserved)
+        resolved = self._offline_index.query(query, self._plan_seconds, rules.reserved)
         if self._offline_index.was_used:
             # The result may be outdated, and must not outlive this deployment.
             self.pins.freeze()
@@ -514,18 +546,19 @@ class PackageLoader:
             if found != release.key:
                 raise errors.CatalogError(f"its archive contains {found}")
             choice.catalog.check(release, lambda: _as_loaded(release, package))
-            self._check_names(package)
+            self._check_no_plugin(package)
+            self._check_owner(release, package)
         LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
         if release.yanked:
             LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
         # All threads get the same object, even if another has loaded the version meanwhile.
+        self._releases.setdefault(release.key, release)
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
-        self._releases[release.key] = release
         self._record([choice])
         self.pins.use(release.fqn, release.version, bool(release.yanked))
         return package
 
-    def _check_names(self, package: Package) -> None:
+    def _check_no_plugin(self, package: Package) -> None:
         """Refuse a package that could be taken for an extension plug-in.
 
         :raises NameOfPlugin: if its name, or the name of one of its classes, is a plug-in's.
@@ -538,6 +571,21 @@ class PackageLoader:
             raise errors.NameOfPlugin(
                 f"it defines the class {class_name} of the extension plug-in {plugin}"
             )
+
+    def _check_owner(self, release: Release, package: Package) -> None:
+        """Check that a package may have its name and its classes, whatever chose it.
+
+        :raises CatalogError: naming the prefix and its owners.
+        """
+        if objection := self._eligibility.find_objection(release):
+            raise errors.CatalogError(f"it must not be used: {objection}")
+        for name in sorted(package.classes):
+            if not self._eligibility.allows_class(name, release):
+                raise errors.CatalogError(
+                    f"it defines class {name}, whose name is under "
+                    f"{self._eligibility.reserved.find(name)}, and belongs to project "
+                    f"{release.owner}; use another version of the package"
+                )
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:

@@ -17,6 +17,8 @@ import pathlib
 from collections.abc import Iterable
 
 from glare_murano import resolver, wire
+from glare_murano.eligibility import NO_RESERVED_NAMES
+from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Query, Release
 from loader import errors, fs
 from loader.cache.cache_directory import RESOLVED
@@ -59,25 +61,31 @@ class OfflineIndex(Catalog):
         self._recorded: dict[str, Release] = {}
         self._by_fqn: dict[str, list[Release]] = {}
 
-    def query(self, query: Query, seconds: float = resolver.MAX_SECONDS) -> Resolution:
+    def query(
+        self,
+        query: Query,
+        seconds: float = resolver.MAX_SECONDS,
+        reserved: ReservedNames = NO_RESERVED_NAMES,
+    ) -> Resolution:
         """Query the catalogues, with the index in place of unreachable ones.
 
         An unreachable catalogue, which has failed in all its attempts, is queried again
         only for packages missing in the index.
 
         :param seconds: the longest time of a plan.
+        :param reserved: names that belong to projects; also in recorded releases.
         :raises CatalogError: if a catalogue refuses the query, or is unreachable with a
             package missing in the index.
         """
-        resolved = self._fallback(query, seconds) if self._unreachable else None
+        resolved = self._fallback(query, seconds, reserved) if self._unreachable else None
         if resolved is None:
             try:
-                resolved = resolve(self._catalogs, query, seconds)
+                resolved = resolve(self._catalogs, query, seconds, reserved)
                 self._unreachable.clear()
                 return resolved
             except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
-                resolved = self._fallback(query, seconds)
+                resolved = self._fallback(query, seconds, reserved)
                 if resolved is None:
                     raise
         failures = "; ".join(self._unreachable.values())
@@ -110,13 +118,13 @@ class OfflineIndex(Catalog):
     def fetch(self, release: Release) -> Iterable[bytes]:
         raise errors.CatalogError(f"{release} is no longer in the cache")
 
-    def _fallback(self, query: Query, seconds: float) -> Resolution | None:
+    def _fallback(self, query: Query, seconds: float, reserved: ReservedNames) -> Resolution | None:
         """Choose from the reachable catalogues and the index; None if they lack a root."""
         self._read()
         while True:
             reachable = [catalog for catalog in self._catalogs if catalog not in self._unreachable]
             try:
-                resolved = by_level([*reachable, self], query, seconds)
+                resolved = by_level([*reachable, self], query, seconds, reserved)
             except errors.CatalogUnavailable as error:
                 self._add_unreachable(error)
                 continue

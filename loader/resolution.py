@@ -13,16 +13,22 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
+import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import resolver
+from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility, Excluded
 from glare_murano.package import Version, VersionSpec
+from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.resolver import Reason, Undefined, Why
-from glare_murano.wire import Query, Release
+from glare_murano.wire import Answer, Query, Release
 from loader import errors
-from loader.catalogs.base import Catalog, newest_first
+from loader.catalogs.base import Catalog, newest_first, one_of_each
+
+LOG = logging.getLogger(__name__)
 
 # Why newer versions were passed over, with a place for ranges.
 _REASONS = {
@@ -67,12 +73,15 @@ class Resolution:
     :param unsatisfied: ranges without any version.
     :param undefined: classes without a package in the range.
     :param external: ranges that packages of the engine satisfy.
+    :param excluded: visible releases that must not be chosen; at least those of the missing
+        packages.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
     unsatisfied: tuple[resolver.Unsatisfied, ...] = ()
     undefined: tuple[Undefined, ...] = ()
     external: tuple[resolver.External, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
 
     def __repr__(self) -> str:
         releases = ", ".join(str(choice.release) for choice in self.chosen)
@@ -154,6 +163,7 @@ class Resolution:
             required_by,
             pinned,
             chains,
+            [str(each) for each in self.excluded if each.key.fqn == demand.fqn],
         )
 
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
@@ -179,7 +189,14 @@ class Resolution:
         unsatisfied = {m.demand: m for m in (*self.unsatisfied, *later.unsatisfied)}
         undefined = dict.fromkeys((*self.undefined, *later.undefined))
         external = dict.fromkeys((*self.external, *later.external))
-        return Resolution(choices, tuple(unsatisfied.values()), tuple(undefined), tuple(external))
+        excluded = dict.fromkeys((*self.excluded, *later.excluded))
+        return Resolution(
+            choices,
+            tuple(unsatisfied.values()),
+            tuple(undefined),
+            tuple(external),
+            tuple(excluded),
+        )
 
     @functools.cached_property
     def _assigned(self) -> Mapping[tuple[str, VersionSpec, str], Choice]:
@@ -264,34 +281,60 @@ def remedy(catalogs: Iterable[Catalog], missing: str) -> str:
 
 
 def resolve(
-    catalogs: Sequence[Catalog], query: Query, seconds: float = resolver.MAX_SECONDS
+    catalogs: Sequence[Catalog],
+    query: Query,
+    seconds: float = resolver.MAX_SECONDS,
+    reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
     """Choose the closure of a query.
 
     :param catalogs: in the order of preference.
     :param seconds: the longest time of a plan; a catalogue that plans by itself has its own.
+    :param reserved: names that belong to projects; a service has a file of its own.
     :raises CatalogError: if a catalogue cannot be read.
     :raises Unplannable: if the closure exceeds a limit.
     """
     if len(catalogs) == 1:
         with _naming(catalogs[0]):
             answer = catalogs[0].resolve(query)
-        if answer is not None:
+        if answer is not None and _is_eligible(answer, Eligibility(reserved)):
             chosen = (
                 Choice(catalogs[0], release, demands, answer.why.get(release.key, Why()))
                 for release, demands in answer.releases
             )
             return Resolution(
-                _by_fqn(chosen), answer.unsatisfied, answer.undefined, answer.external
+                _by_fqn(chosen),
+                answer.unsatisfied,
+                answer.undefined,
+                answer.external,
+                answer.excluded,
             )
-    return by_level(catalogs, query, seconds)
+    return by_level(catalogs, query, seconds, reserved)
+
+
+def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
+    """Return whether a service has chosen as this loader would, whose file may be another one."""
+    for release, _ in answer.releases:
+        if objection := rules.find_objection(release):
+            LOG.warning(
+                "The answer is not used, since %s must not be chosen: %s. Give the service the "
+                "same reserved_names_file",
+                release,
+                objection,
+            )
+            return False
+    return True
 
 
 def by_level(
-    catalogs: Sequence[Catalog], query: Query, seconds: float = resolver.MAX_SECONDS
+    catalogs: Sequence[Catalog],
+    query: Query,
+    seconds: float = resolver.MAX_SECONDS,
+    reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
     """Choose as ``resolve`` does, from the catalogues' releases, a level at a time."""
-    source = _Releases(catalogs, query.prereleases)
+    eligibility = Eligibility(reserved, query.private_overrides)
+    source = _Releases(EligibleReleases(catalogs, eligibility), query.prereleases)
     headers, undefined = resolver.find_headers(
         query.classes, source.defining, query.pins, source.is_withdrawn, seconds=seconds
     )
@@ -308,31 +351,103 @@ def by_level(
     chosen = (
         Choice(*source.found[key], demands, why[key]) for key, demands in planned.releases.items()
     )
-    return Resolution(_by_fqn(chosen), planned.unsatisfied, undefined, planned.external)
+    return Resolution(
+        _by_fqn(chosen),
+        planned.unsatisfied,
+        undefined,
+        planned.external,
+        tuple(itertools.chain.from_iterable(source.excluded.values())),
+    )
+
+
+class EligibleReleases:
+    """The releases of several catalogues that may be chosen.
+
+    All releases of a name are looked up in all catalogues, before one of them counts: a private
+    release may be behind a public one of another catalogue.
+
+    :ivar found: each release, with the first catalogue that has the version.
+    :ivar excluded: FQN -> visible releases that must not be chosen, of all names looked up.
+    """
+
+    def __init__(self, catalogs: Sequence[Catalog], eligibility: Eligibility) -> None:
+        self.catalogs = catalogs
+        self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
+        self.excluded: dict[str, list[Excluded]] = {}
+        self._eligibility = eligibility
+        # For each catalogue, its best release of each version, by name.
+        self._best: list[dict[str, list[Release]]] = [{} for _ in catalogs]
+
+    def look_up(self, fqns: Collection[str]) -> None:
+        """Find all releases of packages, the best first."""
+        unknown = {fqn for fqn in fqns if fqn not in self.excluded}
+        if not unknown:
+            return
+        offers: list[list[Release]] = []
+        for catalog in self.catalogs:
+            with _naming(catalog):
+                known = newest_first(catalog.known(unknown))
+            # A database may compare names without regard to case.
+            offers.append([release for release in known if release.fqn in unknown])
+        selected, excluded = self._eligibility.select(itertools.chain.from_iterable(offers))
+        self.excluded |= {fqn: [] for fqn in unknown}
+        for each in excluded:
+            self.excluded[each.key.fqn].append(each)
+        chosen = set(map(id, selected))
+        for place, releases in enumerate(offers):
+            eligible = one_of_each(release for release in releases if id(release) in chosen)
+            for release in eligible:
+                self._best[place].setdefault(release.fqn, []).append(release)
+                self.found.setdefault(release.key, (self.catalogs[place], release))
+
+    def by_catalog(self, fqn: str) -> Iterator[list[Release]]:
+        """Yield the releases of a package in each catalogue, the newest first.
+
+        The package was looked up before.
+        """
+        return (best.get(fqn, []) for best in self._best)
+
+    def defining(self, class_name: str) -> list[list[Release]]:
+        """Return the releases that define a class, and may define it, by catalogue."""
+        fqns: dict[str, None] = {}
+        for catalog in self.catalogs:
+            with _naming(catalog):
+                fqns |= {release.fqn: None for release in catalog.releases_defining(class_name)}
+        self.look_up(fqns)
+        return [
+            [
+                release
+                for fqn in fqns
+                for release in best.get(fqn, [])
+                if class_name in release.classes
+                and self._eligibility.allows_class(class_name, release)
+            ]
+            for best in self._best
+        ]
 
 
 class _Releases:
     """The releases of several catalogues, as a source of the resolver."""
 
-    def __init__(self, catalogs: Sequence[Catalog], prereleases: bool) -> None:
-        self._catalogs = catalogs
+    def __init__(self, releases: EligibleReleases, prereleases: bool) -> None:
+        self._releases = releases
         self._prereleases = prereleases
-        # Each release, with the first catalogue that has the version.
-        self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
-        self._yanked: dict[resolver.PackageVersion, bool] = {}
+        self.found = releases.found
+        self.excluded = releases.excluded
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """Return the versions of packages, by catalogue and then the newest first."""
-        versions: dict[str, dict[Version, None]] = {fqn: {} for fqn in fqns}
-        for catalog in self._catalogs:
-            with _naming(catalog):
-                known = newest_first(catalog.known(fqns))
-            for release in self._noted(known):
-                # A database may compare names without regard to case.
-                if release.fqn in versions:
-                    self.found.setdefault(release.key, (catalog, release))
-                    versions[release.fqn][release.version] = None
-        return {fqn: tuple(found) for fqn, found in versions.items()}
+        self._releases.look_up(fqns)
+        return {
+            fqn: tuple(
+                dict.fromkeys(
+                    release.version
+                    for releases in self._releases.by_catalog(fqn)
+                    for release in releases
+                )
+            )
+            for fqn in fqns
+        }
 
     def requirements(
         self, releases: Collection[resolver.PackageVersion]
@@ -341,22 +456,13 @@ class _Releases:
 
     def defining(self, class_name: str) -> list[list[resolver.PackageVersion]]:
         """Return the versions that define a class, by catalogue."""
-        found = []
-        for catalog in self._catalogs:
-            with _naming(catalog):
-                found.append([r.key for r in self._noted(catalog.releases_defining(class_name))])
-        return found
+        found = self._releases.defining(class_name)
+        return [[release.key for release in releases] for releases in found]
 
     def is_withdrawn(self, release: resolver.PackageVersion) -> bool:
         """Check whether a version is withdrawn: yanked, or an excluded pre-release."""
         is_wanted = self._prereleases or not release.version.prerelease
-        return self._yanked[release] or not is_wanted
-
-    def _noted(self, releases: Iterable[Release]) -> Iterator[Release]:
-        """Yield releases, and note whether the first catalogue with the version yanked it."""
-        for release in releases:
-            self._yanked.setdefault(release.key, bool(release.yanked))
-            yield release
+        return bool(self.found[release][1].yanked) or not is_wanted
 
 
 @contextlib.contextmanager

@@ -7,13 +7,15 @@ a directory. So each level of the hierarchy is looked up in every catalogue.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from glare_murano.eligibility import Eligibility
 from glare_murano.inheritance import ExtendingRecord, Subclass, find_subclasses
 from glare_murano.package import Version, VersionSpec
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader.catalogs.base import Catalog
+from loader.resolution import EligibleReleases
 
 # Specification "MuranoPL forms", "Deployer impact".
 DEFAULT_MAXIMUM = 100
@@ -39,6 +41,7 @@ def search(
     maximum: int,
     seconds: float,
     provided: Mapping[str, Iterable[Version]],
+    eligibility: Eligibility,
 ) -> Subclasses:
     """Find the subclasses of a class.
 
@@ -47,13 +50,15 @@ def search(
     :param maximum: the largest number of subclasses to return.
     :param seconds: the longest time of the search.
     :param provided: the packages that the engine provides: FQN -> versions.
+    :param eligibility: which releases count.
     :raises Unplannable: if the search takes longer.
     :raises CatalogError: if a catalogue cannot be read.
     """
+    releases = EligibleReleases(catalogs, eligibility)
     bases = {
         release.key
-        for catalog in catalogs
-        for release in catalog.releases_defining(class_name)
+        for in_catalog in releases.defining(class_name)
+        for release in in_catalog
         if package in (None, release.fqn)
         and release.fqn not in provided
         and spec.match(release.version)
@@ -65,27 +70,42 @@ def search(
         for version in versions
         if spec.match(version)
     )
-    found = find_subclasses(class_name, bases, _Extensions(catalogs), seconds)
+    found = find_subclasses(class_name, bases, _Extensions(releases, eligibility), seconds)
     return Subclasses(tuple(found[:maximum]), len(found) > maximum)
 
 
 class _Extensions:
     """The packages of catalogues; the first catalogue with a version has precedence."""
 
-    def __init__(self, catalogs: Sequence[Catalog]) -> None:
-        self._catalogs = catalogs
-        self._releases: dict[str, tuple[int, Release]] = {}
+    def __init__(self, releases: EligibleReleases, eligibility: Eligibility) -> None:
+        self._releases = releases
+        self._eligibility = eligibility
+        self._extending: dict[str, Release] = {}
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         names = sorted(base_names)
-        for place, catalog in enumerate(self._catalogs):
-            for release in catalog.releases_extending(names):
-                first, _ = self._releases.setdefault(str(release), (place, release))
-                if first != place:
-                    continue
-                for name in names:
-                    if subclasses := release.inherits.get(name):
-                        yield ExtendingRecord(name, str(release), release.key, subclasses)
+        offers = [
+            (catalog, release)
+            for catalog in self._releases.catalogs
+            for release in catalog.releases_extending(names)
+        ]
+        self._releases.look_up({release.fqn for _, release in offers})
+        for catalog, release in offers:
+            # Another release of the version may count, and have other classes.
+            found = self._releases.found.get(release.key)
+            if found is not None and found[0] is catalog and found[1].id == release.id:
+                self._extending[str(release)] = release
+                yield from self._records(names, release)
 
     def find_requirements(self, ids: Collection[str]) -> Mapping[str, Mapping[str, VersionSpec]]:
-        return {each: self._releases[each][1].requirements for each in ids}
+        return {each: self._extending[each].requirements for each in ids}
+
+    def _records(self, names: Iterable[str], release: Release) -> Iterator[ExtendingRecord]:
+        for name in names:
+            subclasses = [
+                subclass
+                for subclass in release.inherits.get(name, ())
+                if self._eligibility.allows_class(subclass, release)
+            ]
+            if subclasses:
+                yield ExtendingRecord(name, str(release), release.key, subclasses)

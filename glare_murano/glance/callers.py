@@ -10,7 +10,7 @@ import webob
 from glare_murano import images
 from glare_murano.glance import image_rows, internals, options
 from glare_murano.glance.image_rows import ImageRow
-from glare_murano.service import http_requests
+from glare_murano.service import http_requests, name_checks
 from glare_murano.service.database import Database, Viewer
 from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.requirement_checks import RequirementChecks
@@ -111,6 +111,19 @@ class Caller:
         """
         if not self.owns(row):
             raise _forbidden(f"{row} belongs to another project")
+
+    def check_names(self, row: ImageRow) -> None:
+        """Check that a package has no name, and no classes, of other projects.
+
+        An override of the other checks does not count here.
+
+        :raises RefusedRequest: naming the prefix and its owners.
+        """
+        reserved = SETTINGS.reserved_names()
+        name_checks.check_name(
+            reserved, row.name, row.owner, lambda: self.may(row, "publicize_image")
+        )
+        name_checks.check_classes(reserved, row.name, row.classes, row.owner)
 
     def check_policy(self, row: ImageRow, action: str) -> None:
         """Check a policy for a package.

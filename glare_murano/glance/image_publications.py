@@ -116,6 +116,8 @@ def _permitted(
             row = caller.visible(by_id.get(id_), id_)
             caller.check_owner(row)
             found.append(row)
+            with _collected(problems):
+                caller.check_names(row)
             for action in actions:
                 with _collected(problems):
                     caller.check_policy(row, action)

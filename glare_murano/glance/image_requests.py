@@ -2,8 +2,9 @@
 
 """The filter to check requirements when Glance's own API changes a package, and to notify of it.
 
-The filter stands behind ``context`` in Glance's pipeline. The checked requests delete, deactivate,
-reactivate, rename, give away or publicize a package, or withdraw a package from the public.
+The filter stands behind ``context`` in Glance's pipeline. The checked requests import, delete,
+deactivate, reactivate, rename, give away or publicize a package, or withdraw a package from the
+public.
 Requests for other images, and requests refused by Glance anyway, pass unchanged. A change of an
 image's id is refused: Glance would write over another image.
 """
@@ -30,6 +31,7 @@ from glare_murano.service.refusals import RefusedRequest
 LOG = logging.getLogger(__name__)
 
 _PATH = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)(?:/actions/(deactivate|reactivate))?/?\Z")
+_IMPORT = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)/import/?\Z")
 _IMAGE = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)")
 # The ids of packages, as ``images.image_id`` writes them.
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -69,6 +71,8 @@ class ImageRequestFilter:
             return req.get_response(self._application)
         try:
             _check_spelling(image[1])
+            if (imported := _IMPORT.match(path)) and internals.routed_method(req) == "POST":
+                _check_import(req, imported[1])
             if found and (changes := _changes(req, found[2])):
                 return self._change(req, found[1], changes)
         except RefusedRequest as refusal:
@@ -164,6 +168,17 @@ def _operations(body: bytes) -> list[dict[str, Any]]:
     return [each for each in operations if isinstance(each, dict)]
 
 
+def _check_import(req: webob.Request, image_id: str) -> None:
+    """Check the name of a package before its import, which does not know the caller.
+
+    :raises RefusedRequest: if the name belongs to other projects.
+    """
+    caller = callers.of(req)
+    row = caller.find_package(image_id)
+    if row is not None and caller.may_change(row):
+        caller.check_names(row)
+
+
 def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
     """Check a change of a package, unless Glance refuses the change anyway.
 
@@ -189,6 +204,8 @@ def _check_row(
     if row.is_release and changed.is_release and was_public and not is_public:
         checks.check_withdrawal(row)
     is_new = changed.is_release and not row.is_release
+    if is_new or (is_public and not was_public):
+        caller.check_names(changed)
     if is_new:
         checks.check_activation([changed])
     if is_public and changed.is_valid and (is_new or not was_public):

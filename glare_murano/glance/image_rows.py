@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from glare_murano import images
 from glare_murano.glance.image_tables import IMAGES, LOCATIONS, MEMBERS, PROPERTIES
 from glare_murano.package import GlareMuranoError
-from glare_murano.service.refusals import conflict
+from glare_murano.service.refusals import RefusedRequest, conflict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,9 +70,21 @@ class ImageRow:
         try:
             return images.requirements(self.properties.get(images.REQUIREMENTS, "{}"))
         except GlareMuranoError as error:
-            raise conflict(
-                f"{self} ({self.id}): {error}; publish another version, from its archive"
-            ) from error
+            raise self._unreadable(error) from error
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the defined classes.
+
+        :raises RefusedRequest: if the stored names are not valid.
+        """
+        try:
+            names: list[str] = images.strings(
+                self.properties.get(images.CLASSES, "[]"), images.CLASSES, list
+            )
+        except GlareMuranoError as error:
+            raise self._unreadable(error) from error
+        return names
 
     @property
     def class_definitions(self) -> list[str]:
@@ -102,6 +114,9 @@ class ImageRow:
     def is_release(self) -> bool:
         """Whether the package is a release: active, published and unchanged."""
         return self.status == images.ACTIVE and self.is_published and self.is_valid
+
+    def _unreadable(self, error: GlareMuranoError) -> RefusedRequest:
+        return conflict(f"{self} ({self.id}): {error}; publish another version, from its archive")
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"

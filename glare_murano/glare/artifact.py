@@ -210,11 +210,12 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Refuse an invalid name."""
+        """Refuse an invalid name, and a name of other projects."""
         try:
             check_full_name(af.name, table.MAX_NAME)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
+        integrity.check_names(context, af)
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
@@ -247,14 +248,16 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the requirements, and that no upload is running."""
+        """Check the names and the requirements, and that no upload is running."""
+        integrity.check_names(context, af)
         uploads.check_idle(af)
         with queries.snapshot() as connection:
             integrity.check_activation(context, connection, [af])
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the requirements again."""
+        """Check the names and the requirements again."""
+        integrity.check_names(context, af)
         with queries.snapshot() as connection:
             integrity.check_activation(context, connection, [af])
             if af.visibility == "public":
@@ -262,7 +265,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the requirements among public packages."""
+        """Check the names, and the requirements among public packages."""
+        integrity.check_names(context, af)
         if af.visibility != "public":
             with queries.snapshot() as connection:
                 integrity.check_publication(context, connection, [af])

@@ -2,8 +2,8 @@
 
 """Integrity of Glare's catalogue when a package is added or removed.
 
-The checks are those of ``service/requirement_checks.py``. Here they read Glare's database,
-are counted, and refuse in the form of Glare's errors.
+The checks are those of ``service/requirement_checks.py`` and ``service/name_checks.py``. Here
+they read Glare's database, are counted, and refuse in the form of Glare's errors.
 """
 
 import contextlib
@@ -17,8 +17,29 @@ from glare_murano.glare.db import queries
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.glare.policies import SETTINGS
+from glare_murano.package.rules import Rule
+from glare_murano.service import name_checks
 from glare_murano.service.database import Viewer
+from glare_murano.service.refusals import RefusedRequest
 from glare_murano.service.requirement_checks import FailedCheck, RequirementChecks
+
+
+def check_names(context: RequestContext, af: Artifact) -> None:
+    """Check that a package has no name, and no classes, of other projects.
+
+    An override of the other checks does not count here.
+
+    :raises glare.common.exception.Forbidden: naming the prefix and its owners.
+    """
+    reserved = SETTINGS.reserved_names()
+    try:
+        name_checks.check_name(
+            reserved, af.name, af.owner, lambda: policies.may_publish(context, af.to_dict())
+        )
+        name_checks.check_classes(reserved, af.name, af.class_definitions or (), af.owner)
+    except RefusedRequest as refusal:
+        metrics.REFUSED.labels(Rule.NAME_RESERVED).inc()
+        raise exception.Forbidden(str(refusal)) from refusal
 
 
 def check_activation(

@@ -63,6 +63,15 @@ def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
         policy.authorize(_YANK.name, fields, context)
 
 
+def may_publish(context: RequestContext, fields: Mapping[str, Any]) -> bool:
+    """Return whether the caller may publish a package for every project.
+
+    :param fields: the fields of its artifact.
+    """
+    target = {**fields, "visibility": "public"}
+    return bool(policy.authorize("artifact:publish", target, context, do_raise=False))
+
+
 def _register(rule: oslo_policy.RuleDefault) -> None:
     enforcer = policy.init()
     if rule.name not in enforcer.registered_rules:

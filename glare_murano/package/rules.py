@@ -110,6 +110,9 @@ class Rule(enum.StrEnum):
     CLASS_UNLISTED = "class-unlisted"
     """No installed function finds the classes that the package type generates. List them in
     ``Classes``, or install a plug-in with such a function on the server."""
+    NAME_RESERVED = "name-reserved"
+    """The name of the package, or of a class, is under a prefix that the operator has reserved for
+    other projects, or is that of the core library. Choose another name, or publish as an owner."""
     FORM_SECTION = "form-section"
     """A form is not a mapping, ``Application`` is missing or has no header with a type, or
     another section is not what the dashboard expects. Correct the section. An unknown section

@@ -8,9 +8,12 @@ from typing import Any
 from glare_murano import resolver, wire
 from glare_murano.package import Unplannable, VersionSpec
 from glare_murano.service.database import Database
-from glare_murano.service.refusals import RefusedRequest, bad_request
+from glare_murano.service.refusals import RefusedRequest, bad_request, conflict
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
+
+# Excluded releases of a package that an answer lists.
+_MAX_EXCLUDED = 20
 
 
 def read_query(body: object) -> wire.Query:
@@ -30,7 +33,7 @@ def resolve(query: wire.Query, database: Database, settings: Settings) -> dict[s
     :raises RefusedRequest: for a query beyond the limits of planning, or of an unknown package.
     """
     try:
-        answer = _plan(query, CatalogSource(database, query), settings)
+        answer = _plan(query, CatalogSource(database, query, settings.reserved_names()), settings)
     except Unplannable as error:
         raise bad_request(str(error)) from error
     return wire.answer_to_json(answer)
@@ -60,15 +63,24 @@ def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.
     )
     releases = source.releases(closure.releases)
     chosen = tuple((release, closure.releases[release.key]) for release in releases)
+    missing = {each.demand.fqn for each in closure.unsatisfied}
+    excluded = tuple(
+        each
+        for fqn, of_package in sorted(source.excluded.items())
+        if query.why or fqn in missing
+        for each in of_package[:_MAX_EXCLUDED]
+    )
     why = closure.why if query.why else {}
-    return wire.Answer(chosen, closure.unsatisfied, undefined, why, closure.external)
+    return wire.Answer(chosen, closure.unsatisfied, undefined, why, closure.external, excluded)
 
 
 def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionSpec]:
     """Return the package of a query with a range of exactly its version."""
-    package = source.package(package_id)
-    if package is None:
+    found = source.package(package_id)
+    if found is None:
         raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Package with id={package_id} not found.")
-    if not any(source.releases([package])):
-        raise RefusedRequest(HTTPStatus.CONFLICT, f"{package} has no archive yet; upload it first")
-    return package.fqn, VersionSpec.exactly(package.version)
+    if found.version not in source.versions([found.name]).get(found.name, ()):
+        raise conflict("; ".join(str(e) for e in source.excluded[found.name] if e.id == found.id))
+    if not any(source.releases([found.key])):
+        raise conflict(f"{found} has no archive yet; upload it first")
+    return found.name, VersionSpec.exactly(found.version)

@@ -19,6 +19,7 @@ from typing import Protocol
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from glare_murano.eligibility import Eligibility
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.package.rules import Rule
@@ -226,7 +227,7 @@ class RequirementChecks:
         required = {fqn for package in packages for fqn in self._requirements(package)}
         required -= self._settings.provided().keys()
         candidates: dict[str, list[PackageRecord]] = collections.defaultdict(list)
-        for record in self._database.find_candidates(required):
+        for record in self._eligible(self._database.find_candidates(required)):
             candidates[record.name].append(record)
         ids = (record.id for record in itertools.chain.from_iterable(candidates.values()))
         yanked = self._database.find_yanked(ids)
@@ -251,6 +252,11 @@ class RequirementChecks:
                     f"no {kind} package satisfies these requirements of {package.name} "
                     f"{package.version}: {_join(missing)}; {'; '.join(remedies)}"
                 )
+
+    def _eligible(self, records: Iterable[PackageRecord]) -> list[PackageRecord]:
+        """Return the packages that may be chosen under their names."""
+        rules = Eligibility(self._settings.reserved_names())
+        return [each for each in records if not rules.find_objection(each)]
 
     def _requirements(self, package: Checked) -> dict[str, str]:
         """Return the requirements to be satisfied by packages of the catalogue."""
@@ -296,7 +302,10 @@ class RequirementChecks:
             if record.name == package.name
         }
         own = candidates.pop(package.id, None)
-        others = candidates.values()
+        if own is not None and not self._eligible([own]):
+            # Nothing can depend on it, such as on an earlier package under a reserved name.
+            return ""
+        others = self._eligible(candidates.values())
         yanked = self._database.find_yanked(record.id for record in others)
         owner = package.owner if package.visibility == "private" else None
         left = [

@@ -34,6 +34,7 @@ QUERY = {
         "prereleases": {"type": "boolean"},
         "why": {"type": "boolean"},
         "project_id": {"type": "string"},
+        "private_overrides": {"type": "boolean"},
     },
     "additionalProperties": False,
 }

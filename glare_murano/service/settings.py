@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
 from glare_murano.package.manifest import check_full_name, check_required_name
+from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
 
 OPTIONS = [
     cfg.FloatOpt(
@@ -45,6 +46,13 @@ OPTIONS = [
         help="The classes of the extension plug-ins: the names of their entry points in the group "
         "io.murano.extensions. A package that defines one of them is refused. Engines refuse "
         "such a package in any case.",
+    ),
+    cfg.StrOpt(
+        "reserved_names_file",
+        sample_default="/etc/murano/reserved-names.yaml",
+        help="A YAML file with prefixes of package names, each with the ids of the projects that "
+        "may publish under it. Others can neither publish under these names, nor are their "
+        "earlier packages chosen. The file is read at the start. Engines should have the same.",
     ),
 ]
 
@@ -93,13 +101,21 @@ class Settings:
                 ) from error
         return frozenset(self["provided_classes"])
 
+    def reserved_names(self) -> ReservedNames:
+        """Return the operator's reserved names, which were read at the start.
+
+        :raises RuntimeError: if the file is not valid.
+        """
+        return _reserved_names(self.group, self["reserved_names_file"])
+
     def check(self) -> None:
-        """Check the options that packages are compared with.
+        """Check the options whose values are not checked by oslo.config; called at the start.
 
         :raises RuntimeError: if an option is not valid.
         """
         self.provided()
         self.provided_classes()
+        self.reserved_names()
 
 
 @functools.lru_cache(maxsize=1)
@@ -116,3 +132,14 @@ def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Ver
                 f"a version, such as org-example-mail:1.4.0: {error}"
             ) from error
     return dict(found)
+
+
+# Each service has one group, and reads its file once.
+@functools.lru_cache(maxsize=4)
+def _reserved_names(group: str, path: str | None) -> ReservedNames:
+    if path is None:
+        return ReservedNames()
+    try:
+        return ReservedNames.load(path)
+    except InvalidReservedNames as error:
+        raise RuntimeError(f"[{group}] reserved_names_file: {error}") from error

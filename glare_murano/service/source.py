@@ -3,18 +3,21 @@
 """The resolver's source of versions and requirements: the database of a service.
 
 A level of the graph takes three queries at most, for versions, for yanked ones among them,
-and for metadata, with any number of packages and versions.
+and for metadata, with any number of packages and versions. All visible packages of a name are
+found before one of them is chosen, by the rules of ``eligibility``.
 """
 
 import collections
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import cachetools
 
+from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility, Excluded
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version, VersionSpec
+from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.resolver import PackageVersion, Requirements, newest_first
 from glare_murano.service.database import Database, PackageMetadata, PackageRecord
 from glare_murano.wire import Query, Release
@@ -23,6 +26,8 @@ from glare_murano.wire import Query, Release
 # names. A package has 8,000 of them at most, and adds three itself.
 _CACHE_SIZE = 100_000
 _PACKAGE_SIZE = 3
+
+_T = TypeVar("_T")
 
 
 def _size(metadata: PackageMetadata) -> int:
@@ -61,11 +66,23 @@ METADATA_CACHE = MetadataCache()
 
 
 class CatalogSource:
-    """Versions and requirements for one query; see ``resolver.Source``."""
+    """Versions and requirements for one query; see ``resolver.Source``.
 
-    def __init__(self, database: Database, query: Query) -> None:
+    :ivar excluded: FQN -> visible packages that must not be chosen, of all names looked up.
+    """
+
+    def __init__(
+        self, database: Database, query: Query, reserved: ReservedNames = NO_RESERVED_NAMES
+    ) -> None:
+        """Make a source; nothing is looked up yet.
+
+        :param reserved: the operator's reserved names; by default, none are reserved.
+        """
         self._database = database
         self._query = query
+        self._eligibility = Eligibility(reserved, query.private_overrides)
+        # The versions of each name looked up so far.
+        self._versions: dict[str, Sequence[Version]] = {}
         # The best package of each version found so far.
         self._packages: dict[PackageVersion, PackageRecord] = {}
         self._metadata: dict[str, PackageMetadata] = {}
@@ -73,14 +90,12 @@ class CatalogSource:
         self._yanked: dict[str, str] = {}
         # Names of packages of which metadata was read.
         self._read_names: set[str] = set()
+        self.excluded: dict[str, list[Excluded]] = {}
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """See ``resolver.Source``."""
-        found: dict[str, set[Version]] = collections.defaultdict(set)
-        for package in self._find("name", fqns):
-            found[package.fqn].add(package.version)
-        # Some databases ignore case, so that other names may be found.
-        return {fqn: newest_first(found[fqn]) for fqn in fqns if fqn in found}
+        self._look_up(fqns)
+        return {fqn: self._versions[fqn] for fqn in fqns if self._versions[fqn]}
 
     def requirements(
         self, packages: Collection[PackageVersion]
@@ -94,33 +109,37 @@ class CatalogSource:
         is_wanted = self._query.prereleases or not package.version.prerelease
         return record.id in self._yanked or not (is_wanted or record.id == self._query.package)
 
-    def package(self, package_id: str) -> PackageVersion | None:
-        """Return the name and version of a package, if visible to the caller."""
-        found = self._find("id", [package_id])
+    def package(self, package_id: str) -> PackageRecord | None:
+        """Return a package, if visible to the caller."""
         # Some databases ignore the case of the id, but the other methods compare it exactly.
-        return next((each for each in found if self._packages[each].id == package_id), None)
+        found = self._usable("id", [package_id])
+        return next((record for record in found if record.id == package_id), None)
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
-        """Return the packages that define each of the classes."""
+        """Return the packages that define each of the classes, and may define it."""
         defined: dict[str, set[str]] = collections.defaultdict(set)
         for class_name, package_id in self._database.find_defining(class_names):
             defined[package_id].add(class_name)
-        packages = self._find("id", defined)
         # Another package of the same version may be preferred, and lack the class.
-        self._find("name", {package.fqn for package in packages})
+        self._look_up({record.name for record in self._usable("id", defined)})
         found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
         for package, record in self._packages.items():
             for class_name in defined.get(record.id, ()):
-                found[class_name].add(package)
+                if self._eligibility.allows_class(class_name, record):
+                    found[class_name].add(package)
         return found
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """See ``inheritance.Extensions``."""
         found = list(self._database.find_extending(base_names))
         # Another package of the same version may be preferred, and have other classes.
-        self._find("name", {each.package.fqn for each in found})
-        best = {record.id for record in self._packages.values()}
-        return [each for each in found if each.id in best]
+        self._look_up({each.package.fqn for each in found})
+        best = {record.id: record for record in self._packages.values()}
+        for each in found:
+            if each.id in best:
+                allowed = self._eligibility.allows_class
+                names = [name for name in each.subclasses if allowed(name, best[each.id])]
+                yield each._replace(subclasses=names)
 
     def find_requirements(self, ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """See ``inheritance.Extensions``."""
@@ -159,25 +178,44 @@ class CatalogSource:
             if metadata is not None:
                 yield package, metadata
 
-    def _find(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageVersion]:
-        """Find versions of packages, and remember the best package of each."""
-        found = []
-        for record in self._database.find_usable(column, values, self._query.package):
-            package = record.key
-            if self._is_usable(record):
-                found.append(package)
-                best = self._packages.get(package)
-                if best is None or self._preference(record) > self._preference(best):
-                    self._packages[package] = record
-        ids = {self._packages[package].id for package in found}
-        self._yanked |= self._database.find_yanked(ids)
-        return found
+    def _look_up(self, fqns: Collection[str]) -> None:
+        """Find all versions of packages, and remember the best package of each version."""
+        unknown = [fqn for fqn in fqns if fqn not in self._versions]
+        if not unknown:
+            return
+        found = self._usable("name", unknown)
+        selected, excluded = self._eligibility.select(
+            record for record in found if not self._is_requested(record)
+        )
+        selected += filter(self._is_requested, found)
+        for record in selected:
+            best = self._packages.get(record.key)
+            if best is None or self._preference(record) > self._preference(best):
+                self._packages[record.key] = record
+        # Some databases ignore case, so that other names may be found.
+        versions = _by_name((record.name, record.version) for record in selected)
+        others = _by_name((each.key.fqn, each) for each in excluded)
+        for fqn in unknown:
+            self._versions[fqn] = newest_first(versions.get(fqn, ()))
+            self.excluded[fqn] = others.get(fqn, [])
+        best_ids = {self._packages[record.key].id for record in selected}
+        self._yanked |= self._database.find_yanked(best_ids)
 
-    def _is_usable(self, record: PackageRecord) -> bool:
-        if record.id == self._query.package:
-            return True
+    def _usable(self, column: Literal["id", "name"], values: Iterable[str]) -> list[PackageRecord]:
+        """Find the packages that the query's project can see."""
         project_id = self._query.project_id
-        return project_id is None or record.is_available_to(project_id)
+        return [
+            record
+            for record in self._database.find_usable(column, values, self._query.package)
+            if project_id is None
+            or record.id == self._query.package
+            or record.is_available_to(project_id)
+        ]
+
+    def _is_requested(self, record: PackageRecord) -> bool:
+        """Return whether a package is that of the query, which may be private and a draft."""
+        is_requested = record.id == self._query.package
+        return is_requested and not self._eligibility.find_objection(record)
 
     def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
         """Prefer the package of the query, then the project's own, then a public package."""
@@ -196,6 +234,13 @@ class CatalogSource:
         METADATA_CACHE.add({keys[id_]: each for id_, each in found.items() if keys[id_]})
         self._metadata |= {id_: known[key] for id_, key in keys.items() if key in known}
         self._metadata |= found
+
+
+def _by_name(pairs: Iterable[tuple[str, _T]]) -> Mapping[str, list[_T]]:
+    found: dict[str, list[_T]] = collections.defaultdict(list)
+    for name, value in pairs:
+        found[name].append(value)
+    return found
 
 
 def _ranges(metadata: PackageMetadata) -> dict[str, VersionSpec]:

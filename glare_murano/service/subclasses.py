@@ -65,7 +65,7 @@ def find(
 
     :raises RefusedRequest: if the search takes longer than ``plan_seconds``.
     """
-    source = CatalogSource(database, wire.Query())
+    source = CatalogSource(database, wire.Query(), settings.reserved_names())
     bases = _find_bases(source, parameters)
     try:
         found = find_subclasses(parameters["class"], bases, source, settings.plan_seconds)

@@ -15,8 +15,9 @@ from loader.counters import Counters
 class Catalog(abc.ABC):
     """A source of releases that may be loaded: active, and visible to the project.
 
-    Each version of a package is found once. A project's own release comes before a
-    public release of the same version.
+    Several projects may have released the same version: a project's own release then comes
+    before a public one, and a public one before others. The loader uses the first that may be
+    chosen, by the rules of ``eligibility``.
 
     :ivar name: its name in messages. Catalogues of different content have
         different names, since the offline index is kept by name.
@@ -61,7 +62,7 @@ class Catalog(abc.ABC):
         return ()
 
     def known(self, fqns: Collection[str]) -> Iterable[Release]:
-        """Return all releases of several packages, in any order, each version once.
+        """Return all releases of several packages, the best of each version first.
 
         The resolver calls this for each level of a closure.
 

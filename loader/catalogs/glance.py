@@ -83,7 +83,6 @@ class GlanceCatalog(PlanningCatalog):
         return base.newest_first(self.known([fqn]))
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        # The preferred package of a version may lack the class, so classes are compared last.
         usable = self._of_project(self._listed({}))
         return base.newest_first(r for r in usable if class_name in r.classes)
 
@@ -137,7 +136,7 @@ class GlanceCatalog(PlanningCatalog):
             return None
 
     def _of_project(self, releases: Iterable[Release]) -> Collection[Release]:
-        """Return the releases that the project may use, each version once.
+        """Return the releases that the project may use.
 
         The project's own one is preferred, then a public one, as the filter does.
         """
@@ -147,7 +146,7 @@ class GlanceCatalog(PlanningCatalog):
             key=lambda r: (r.owner == project, r.visibility == "public", r.id),
             reverse=True,
         )
-        return base.one_of_each(r for r in ranked if self._is_usable(r, project))
+        return [release for release in ranked if self._is_usable(release, project)]
 
     def _is_usable(self, release: Release, project: str | None) -> bool:
         if release.visibility == "shared" and project and release.owner != project:

@@ -47,13 +47,13 @@ class GlareCatalog(PlanningCatalog):
         return self._releases([("name", f"eq:{fqn}")]) if len(fqn) <= fields.MAX_NAME else ()
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
-        return self._best(self._releases([("class_definitions", f"eq:{class_name}")]))
+        return self._releases([("class_definitions", f"eq:{class_name}")])
 
     def releases_extending(self, class_names: Collection[str]) -> Iterator[Release]:
         for names in name_lists(class_names, _MAX_CLASS_NAME, "%2C"):
             for start in range(0, len(names), _MAX_VALUES):
                 some = names[start : start + _MAX_VALUES]
-                yield from self._best(self._releases([("inherits", f"in:{','.join(some)}")]))
+                yield from self._releases([("inherits", f"in:{','.join(some)}")])
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
         for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
@@ -63,24 +63,8 @@ class GlareCatalog(PlanningCatalog):
         path = f"{ARTIFACTS_PATH}/{release.id}/{fields.ARCHIVE}"
         return self._client.download(path, f"the archive of {release} (artifact {release.id})")
 
-    def _best(self, releases: Iterable[Release]) -> list[Release]:
-        """Leave out public releases of versions that the project has itself, with other classes."""
-        found, project = list(releases), self._project()
-        public = {each.fqn for each in found if each.owner != project} if project else ()
-        own = {
-            each.key
-            for names in name_lists(public, fields.MAX_NAME, "%2C")
-            for each in self._releases([("name", f"in:{','.join(names)}")], own_only=True)
-        }
-        return [each for each in found if each.owner == project or each.key not in own]
-
-    def _releases(
-        self, filters: list[tuple[str, str]], own_only: bool = False
-    ) -> Iterator[Release]:
-        """Yield the releases in the result of filters, in the order of the interface.
-
-        :param own_only: whether to find those of the project only.
-        """
+    def _releases(self, filters: list[tuple[str, str]]) -> Iterator[Release]:
+        """Yield the releases in the result of filters, in the order of the interface."""
         project = self._project()
         available = [
             *([("owner", f"or:eq:{project}")] if project else []),
@@ -88,7 +72,7 @@ class GlareCatalog(PlanningCatalog):
         ]
         query = [
             *filters,
-            *([("owner", f"eq:{project}")] if own_only else available),
+            *available,
             ("status", "active"),
             ("sort", "version:desc"),
             ("limit", str(_PAGE)),
@@ -99,7 +83,7 @@ class GlareCatalog(PlanningCatalog):
         # public one of the same version.
         for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
             own_first = sorted(peers, key=lambda r: r.owner == project, reverse=True)
-            yield from base.one_of_each(base.newest_first(own_first))
+            yield from base.newest_first(own_first)
 
 
 def next_marker(answer: Mapping[str, Any]) -> Any:
@@ -114,6 +98,8 @@ def _release(artifact: Any) -> Release:
     try:
         archive = wire.get(artifact, fields.ARCHIVE, wire.mapping)
         owner = "" if artifact.get("owner") is None else artifact["owner"]
+        # Without a visibility, a release would count as the operator's.
+        wire.get(artifact, "visibility", wire.string)
         digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
         return wire.release_from_json({**artifact, "owner": owner, **digest})
     except GlareMuranoError as error:

@@ -75,7 +75,7 @@ class MuranoCatalog(ServiceCatalog):
         usable = [package for package in listed if _is_usable(package, project)]
         usable.sort(key=lambda package: (package["owner_id"] != project, package["id"]))
         found = (release for package in usable if (release := self._release(package)))
-        return base.newest_first(base.one_of_each(found))
+        return base.newest_first(found)
 
     def _release(self, package: Mapping[str, Any]) -> Release | None:
         """Return the release in a package's archive; None for an invalid archive."""

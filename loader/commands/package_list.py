@@ -8,7 +8,7 @@ from typing import Any
 from osc_lib.cli import format_columns
 
 from loader.commands import base, parsing
-from loader.repository import dependents
+from loader.repository import chosen_release, dependents
 from loader.repository.package_search import Search
 from loader.repository.stored_package import StoredPackage
 
@@ -102,7 +102,8 @@ class ListVersions(base.Lister):
 class ShowPackage(base.ShowOne):
     """Show the newest version of a package in a range, and which packages require it.
 
-    For example::
+    "chosen" says whether the user's project would get this package for the range, and why not.
+    Without a range, that is the range of its major version. For example::
 
         $ openstack murano package show "org.example.db@>=1,<2"
     """
@@ -115,11 +116,13 @@ class ShowPackage(base.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         package = self.repository.find(parsed_args.package)[0]
         requirers = {str(each) for each in dependents.find(self.repository, package)}
-        shown = _properties(package, sorted(requirers))
+        spec = chosen_release.range_of(package, parsed_args.package.spec)
+        chosen = f"{spec}: {chosen_release.explain(package, spec, self.catalog)}"
+        shown = _properties(package, chosen, sorted(requirers))
         return tuple(shown), tuple(shown.values())
 
 
-def _properties(package: StoredPackage, requirers: list[str]) -> dict[str, Any]:
+def _properties(package: StoredPackage, chosen: str, requirers: list[str]) -> dict[str, Any]:
     stored = package.fields
     return {
         "id": package.id,
@@ -129,6 +132,7 @@ def _properties(package: StoredPackage, requirers: list[str]) -> dict[str, Any]:
         "visibility": package.visibility,
         "owner": package.owner,
         "yanked": package.yanked,
+        "chosen": chosen,
         "display_name": stored.get("display_name"),
         "description": stored.get("description"),
         "type": stored.get("type"),

@@ -210,6 +210,10 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         """Return the packages of plug-ins that define a class."""
         return [package for package in self._registered if class_name in package.classes]
 
+    def is_core_library(self, package: Package) -> bool:
+        """Return whether a loaded package is the operator's or the public core library."""
+        return self._loader.is_core_library(package)
+
     def _engine_package(self, package: Package) -> "EnginePackage":
         key = (package.full_name, package.version)
         if key not in self._packages:
@@ -257,7 +261,9 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         )
         for name in package.classes:
             self.register_class(functools.partial(_parse_class, package, name), name)
-        if package.full_name == constants.CORE_LIBRARY:
+        # The name alone is no proof: any project may have a private package of this name.
+        self.is_core_library = loader.is_core_library(package)
+        if self.is_core_library:
             system_objects.register(self)
 
     def get_class_config(self, name: str) -> Any:

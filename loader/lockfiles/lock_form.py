@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from glare_murano import resolver, wire
+from glare_murano.eligibility import PUBLIC
 from glare_murano.package import Version, VersionSpec, safe_yaml
 from glare_murano.package.errors import quoted
 from glare_murano.wire import Release
@@ -85,9 +86,9 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 def lockable(release: Release) -> Release:
     """Return a release in its locked form, which is the same in every catalogue and project.
 
-    A private release is marked, since another project could use it by the lock alone.
+    A release that is not public is marked, since another project could use it by the lock alone.
     """
-    visibility = "private" if release.visibility == "private" else None
+    visibility = None if release.visibility in (None, PUBLIC) else "private"
     return dataclasses.replace(release, id=release.digest, owner=None, visibility=visibility)
 
 

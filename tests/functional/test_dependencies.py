@@ -20,6 +20,7 @@ from glare_murano.wire import Query
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import DEPENDENCIES, SUBCLASSES, Client, message
+from tests.functional.conftest import CORE_VERSION
 
 
 def _closure(client: Client, **body: Any) -> dict[str, list[str]]:
@@ -34,13 +35,7 @@ def _closure(client: Client, **body: Any) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def core(glare: Client) -> None:
-    """The core library of the test's project, which everything requires."""
-    glare.publish("io.murano", "0.9.0", packages.package("io.murano", "0.9.0"))
-
-
-@pytest.fixture
-def publish(glare: Client, core: None) -> Callable[..., Any]:
+def publish(glare: Client) -> Callable[..., Any]:
     def publish_package(name: str, version: str = "1.0.0", **requirements: str) -> Any:
         require = {fqn.replace("__", "."): text for fqn, text in requirements.items()}
         data = packages.package(name, version, Require=require)
@@ -57,7 +52,7 @@ def test_the_whole_closure_comes_in_one_answer(glare: Client, publish: Callable[
     publish("org.portal", org__wiki="1", org__shop="1")
 
     assert _closure(glare, requirements={"org.portal": "1"}) == {
-        "io.murano": ["0.9.0"],
+        "io.murano": [CORE_VERSION],
         "org.db": ["2.0.0", "1.2.0"],
         "org.portal": ["1.0.0"],
         "org.shop": ["1.0.0"],
@@ -213,7 +208,7 @@ def test_a_draft_is_asked_about_by_its_id(
     data = packages.package("org.wiki", "2.0.0", Require={"org.db": "1"})
     assert glare.upload(draft, data).status_code == 200
     assert _closure(glare, package=draft) == {
-        "io.murano": ["0.9.0"],
+        "io.murano": [CORE_VERSION],
         "org.db": ["1.2.0"],
         "org.wiki": ["2.0.0"],
     }
@@ -482,8 +477,8 @@ def test_once_a_choice_has_changed_the_metadata_of_all_versions_is_read(
 
     assert (found["org.db"], found["org.log"]) == (["1.1.0"], ["2.0.0"])
     # The newest of the roots; then, as org.db has changed, all others: two of org.db, two of
-    # org.log, and two of io.murano, of which one is public.
-    assert artifacts_read == [3, 6]
+    # org.log, and one of io.murano.
+    assert artifacts_read == [3, 5]
 
 
 def test_only_what_is_asked_for_is_looked_up(glare: Client, publish: Callable[..., Any]) -> None:

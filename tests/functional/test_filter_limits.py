@@ -26,8 +26,6 @@ def reader(glare_url: str) -> Iterator[Client]:
     """A member of a project with a catalogue, which other projects add to."""
     reader = Client(glare_url, "user:found:member")
     admin = Client(glare_url, "admin:other:admin")
-    reader.publish("io.murano", "0.9.0", packages.package("io.murano", "0.9.0"))
-    admin.publish("io.murano", "0.9.0", packages.package("io.murano", "0.9.0"))
     for version in ("1.0.0", "1.2.0", "2.0.0-rc.1"):
         reader.publish(DB, version, _package(DB, version, Tags=["store", "sql"], Name="Base"))
     wiki = reader.publish(WIKI, "1.0.0", _package(WIKI, Require={DB: "1"}, Type="Application"))

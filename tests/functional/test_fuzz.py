@@ -33,7 +33,6 @@ fuzz = settings(max_examples=effort.REQUESTS)
 def client(glare_url: str) -> Client:
     """A member of a project with a few packages."""
     client = Client(glare_url, "user:odd:member")
-    client.publish("io.murano", "0.9.0", packages.package("io.murano", "0.9.0"))
     for version in ("1.0.0", "1.2.0-rc.1", "1.2.0"):
         data = packages.package(NAME, version, Tags=["odd", "even"])
         client.publish(NAME, version, data)

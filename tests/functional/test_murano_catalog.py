@@ -142,7 +142,7 @@ def test_of_one_version_the_projects_own_comes_first(
     public = upload("1.0.0", owner="another", public=True)
     own = upload("1.0.0", Author="own")
 
-    assert [r.id for r in _catalog(url, project).releases(name)] == [own]
+    assert [r.id for r in _catalog(url, project).releases(name)] == [own, public]
     assert [r.id for r in _catalog(url, "third").releases(name)] == [public]
 
 

@@ -77,7 +77,8 @@ def test_it_stops_cleanly_and_finds_everything_again(
     data = packages.package("org.test.kept")
     with _running(tmp_path / "state") as (process, printed):
         client = Client(printed.split()[3], "a:b:member")
-        client.publish("io.murano", "0.0.1", packages.package("io.murano", "0.0.1"))
+        admin = Client(client.url, server.TOKEN)
+        admin.publish("io.murano", "0.0.1", packages.package("io.murano", "0.0.1"), public=True)
         client.publish("org.test.kept", "1.0.0", data)
         process.send_signal(number)
         _, complaints = process.communicate(timeout=30)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Two releases of Murano's core library in one environment of the real engine."""
+"""Murano's core library in the real engine: which may be one, and two releases of it."""
 
 import pathlib
 import shutil
@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
+from murano.common import engine
 
-from glare_murano.package import Version
-from loader.authoring import local_packages
-from loader.publishing import publication
-from loader.repository.glare_packages import GlareRepository
+from examples import demo
+from glare_murano.package.reserved_names import ReservedNames
+from loader import DirectoryCatalog, GlareCatalog, NoSuchPackage, PackageLoader
+from loader.engine import adapter
 from tests import packages
-from tests.integration import tasks
+from tests.integration import publish, tasks
 
-# Its packages are private, so that other tests do not get these core libraries.
+# Without packages in Glare.
 PROJECT = "two-core-libraries"
 OWNER = {"token": f"alice:{PROJECT}:member", "project_id": PROJECT, "user_id": "alice"}
 
@@ -78,19 +79,18 @@ def _run(model: dict[str, Any], object_id: str, method: str) -> Any:
 
 
 @pytest.fixture
-def applications(
-    conf: Any, glare_url: str, core_library: pathlib.Path, tmp_path: pathlib.Path
-) -> dict[str, str]:
-    """Publish two core libraries, and an application for each: its name -> the version."""
-    newer = shutil.copytree(core_library / "io.murano", tmp_path / "io.murano")
-    with (newer / "Classes/Application.yaml").open("a") as file:
+def applications(conf: Any, core_library: pathlib.Path, tmp_path: pathlib.Path) -> dict[str, str]:
+    """Put two core libraries into the operator's directory, and an application for each.
+
+    :returns: the name of each application -> the version of its core library.
+    """
+    place = tmp_path / "packages"
+    for version in ("0.15.0", "0.16.0"):
+        copy = shutil.copytree(core_library / "io.murano", place / "io.murano" / version)
+        with (copy / "manifest.yaml").open("a") as file:
+            file.write(f"\nVersion: {version}\n")
+    with (place / "io.murano/0.16.0/Classes/Application.yaml").open("a") as file:
         file.write(ADDED)
-    libraries = {"0.15.0": core_library / "io.murano", "0.16.0": newer}
-    read = [
-        package
-        for version, folder in libraries.items()
-        for package in local_packages.read_all([folder], tmp_path, Version(version))
-    ]
     names = {"org.test.core.old": "0.15", "org.test.core.new": "0.16"}
     for name, required in names.items():
         classes = {f"{name}.App": "App.yaml"}
@@ -99,12 +99,8 @@ def applications(
         )
         content["Classes/App.yaml"] = CODE.format(name=name).encode()
         content["Resources/text"] = name.encode()
-        folder = packages.write(tmp_path / name, content)
-        read += local_packages.read_all([folder], tmp_path)
-    auth = token_endpoint.Token(glare_url, OWNER["token"])
-    repository = GlareRepository(ksa_session.Session(auth), endpoint=glare_url)
-    steps = publication.plan(repository, read, "private")
-    publication.publish(repository, publication.upload(repository, steps), "private")
+        packages.write(place / name, content)
+    conf.set_override("load_packages_from", [str(place)], "engine")
     return {name: f"{required}.0" for name, required in names.items()}
 
 
@@ -139,3 +135,128 @@ def test_applications_of_two_core_libraries_deploy_side_by_side(
             "inherited": version,
             "resource": name,
         }
+
+
+# What a core library of a tenant would do.
+POSING = """
+Namespaces:
+  =: io.murano
+Name: Posing
+Methods:
+  read:
+    Usage: Static
+    Scope: Public
+    Body:
+      Return: config(rabbitmq, password)
+"""
+
+
+def _posing(folder: pathlib.Path, core_library: pathlib.Path, version: str) -> pathlib.Path:
+    """Write the core library with a class more, in a newer version."""
+    copy = shutil.copytree(core_library / "io.murano", folder)
+    text = (copy / "manifest.yaml").read_text()
+    classes = text.replace("Classes:\n", "Classes:\n  io.murano.Posing: Posing.yaml\n")
+    assert classes != text
+    (copy / "manifest.yaml").write_text(f"{classes}\nVersion: {version}\n")
+    (copy / "Classes/Posing.yaml").write_text(POSING)
+    return copy
+
+
+def _classes(package: adapter.EnginePackage) -> set[str]:
+    """Return the classes written in Python."""
+    return set(package._native_load_queue)
+
+
+def test_a_private_core_library_is_not_loaded_even_for_its_own_project(
+    conf: Any, glare: Any, glare_url: str, core_library: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    folder = _posing(tmp_path / "posing", core_library, "0.99.0")
+    (private,) = publish.publish(glare, [folder], public=False)
+    owner = private["owner"]
+    task_owner = {"token": demo.PUBLISHER_TOKEN, "project_id": owner, "user_id": "publisher"}
+    action = {
+        "class_name": "io.murano.Posing",
+        "pkg_name": None,
+        "class_version": None,
+        "method": "read",
+        "args": {},
+    }
+    task = {"id": "static", "action": action, **task_owner}
+
+    try:
+        with pytest.raises(Exception, match=r"class io\.murano\.Posing .* was not found"):
+            engine.StaticActionEndpoint.call_static_action({}, task)
+        model = {
+            "Objects": {"?": {"id": "e", "type": "io.murano.Environment"}, "name": "e"},
+            "SystemData": {},
+            "project_id": owner,
+            "user_id": "publisher",
+        }
+        answer = tasks.run_model(model, None, task_owner)
+        assert answer["model"]["SystemData"]["Packages"] == {"io.murano": ["0.0.0"]}
+    finally:
+        glare.delete(f"{publish.ARTIFACTS}/{private['id']}")
+
+
+def test_the_core_library_of_a_directory_gets_python_classes_and_config(
+    conf: Any, core_library: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    _posing(tmp_path / "packages/io.murano", core_library, "0.99.0")
+    conf.set_override("load_packages_from", [str(tmp_path / "packages")], "engine")
+
+    read = tasks.call_static("io.murano.Posing", "read", "0.99.0")
+
+    assert read == conf.rabbitmq.password
+
+
+def test_another_package_of_that_name_gets_neither(
+    conf: Any, core_library: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Whatever brought it: only the package object that the loader has loaded counts."""
+    _posing(tmp_path / "packages/io.murano", core_library, "0.99.0")
+    catalog = DirectoryCatalog(tmp_path / "packages")
+    with (
+        PackageLoader(catalog, tmp_path / "one") as one,
+        PackageLoader(catalog, tmp_path / "two") as two,
+    ):
+        loader = adapter.EnginePackageLoader(one)
+        core = loader.load_package("io.murano", "*")
+        other = adapter.EnginePackage(loader, two.load_package("io.murano"))
+
+        assert core.is_core_library
+        assert not other.is_core_library
+        assert _classes(core) - _classes(other) >= {"io.murano.system.HeatStack"}
+        manager = engine.ContextManager()
+        functions, _ = manager.create_package_context(core).get_functions("config")
+        assert len(functions) == 2
+        assert manager.create_package_context(other) is None
+
+
+def test_a_core_library_of_a_project_that_owns_the_name_is_one(
+    conf: Any, glare: Any, glare_url: str, core_library: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    folder = _posing(tmp_path / "posing", core_library, "0.98.0")
+    (private,) = publish.publish(glare, [folder], public=False)
+    owner = private["owner"]
+    catalog = GlareCatalog(
+        ksa_session.Session(token_endpoint.Token(glare_url, demo.PUBLISHER_TOKEN)),
+        project_id=owner,
+        endpoint=glare_url,
+    )
+    # Of two catalogues, the loader chooses by its own file.
+    catalogs = [DirectoryCatalog(tmp_path / "none"), catalog]
+    allowed = ReservedNames.parse(f"io.murano: [{owner}]".encode(), "names")
+    others = ReservedNames.parse(b"io.murano: [somebody]", "names")
+
+    try:
+        with PackageLoader(catalogs, tmp_path / "cache", reserved_names=allowed) as loader:
+            found = loader.load_package("io.murano")
+            assert str(found.version) == "0.98.0"
+            assert loader.is_core_library(found)
+        with (
+            PackageLoader(catalogs, tmp_path / "cache", reserved_names=others) as loader,
+            pytest.raises(NoSuchPackage, match="reserved for project somebody"),
+        ):
+            loader.load_package("io.murano")
+    finally:
+        glare.delete(f"{publish.ARTIFACTS}/{private['id']}")

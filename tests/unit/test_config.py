@@ -116,6 +116,31 @@ def test_a_mistake_is_reported_with_the_name_of_the_option(
         config.package_loader(configured(**groups))
 
 
+def test_a_mistake_in_the_file_of_reserved_names_is_reported(
+    configured: Configured, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "names.yaml"
+    conf = configured(glare=_NONE, package_loader={"reserved_names_file": path})
+    with pytest.raises(loader.LoaderError, match=r"^\[package_loader\] reserved_names_file: "):
+        config.package_loader(conf)
+    path.write_text("org: x")
+    with pytest.raises(loader.LoaderError, match="line 1: org: expected a list of project ids"):
+        config.package_loader(conf)
+
+
+@pytest.mark.parametrize("private_overrides", [True, False])
+def test_the_options_for_names_reach_the_loader(
+    configured: Configured, tmp_path: pathlib.Path, private_overrides: bool
+) -> None:
+    path = tmp_path / "names.yaml"
+    path.write_text("org.example: [owner]")
+    options = {"reserved_names_file": path, "private_overrides": private_overrides}
+
+    with config.package_loader(configured(glare=_NONE, package_loader=options)) as made:
+        assert made._eligibility.private_overrides is private_overrides
+        assert not made._eligibility.reserved.allows("org.example.db", "another")
+
+
 @pytest.mark.parametrize("option", ["request_timeout", "lock_timeout", "plan_seconds"])
 @pytest.mark.parametrize("seconds", ["nan", "inf"])
 def test_a_limit_without_an_end_is_refused(

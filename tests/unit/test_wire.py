@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from glare_murano import wire
+from glare_murano.eligibility import Excluded
 from glare_murano.package import Version, VersionSpec
 from glare_murano.resolver import (
     Demand,
@@ -49,16 +50,29 @@ def _releases(**values: Any) -> st.SearchStrategy[Release]:
         version=VERSIONS,
         requirements=st.dictionaries(NAMES, RANGES, max_size=3),
         classes=st.frozensets(NAMES, max_size=3),
-        owner=st.none() | st.text(),
-        visibility=st.none() | st.sampled_from(["private", "public"]),
         yanked=st.text(),
         **values,
     )
 
 
+VISIBILITIES = st.sampled_from(["private", "public"])
+
+
 # As a catalogue answers them, and as files keep them.
-SENT = _releases(id=st.text(min_size=1), digest=DIGESTS, size=st.integers(0, 2**63))
-ANY = _releases(id=st.text(), digest=st.just("") | DIGESTS, size=st.none() | st.integers(0, 2**63))
+SENT = _releases(
+    id=st.text(min_size=1),
+    digest=DIGESTS,
+    size=st.integers(0, 2**63),
+    owner=st.text(),
+    visibility=VISIBILITIES,
+)
+ANY = _releases(
+    id=st.text(),
+    digest=st.just("") | DIGESTS,
+    size=st.none() | st.integers(0, 2**63),
+    owner=st.none() | st.text(),
+    visibility=st.none() | VISIBILITIES,
+)
 QUERIES = st.builds(
     Query,
     requirements=st.dictionaries(NAMES, RANGES, max_size=3).map(lambda d: tuple(sorted(d.items()))),
@@ -69,6 +83,7 @@ QUERIES = st.builds(
     prereleases=st.booleans(),
     why=st.booleans(),
     project_id=st.none() | st.text(),
+    private_overrides=st.booleans(),
 )
 WHYS = st.builds(
     Why,
@@ -110,6 +125,16 @@ ANSWERS = st.builds(
         max_size=2,
     ).map(tuple),
     external=st.lists(st.builds(External, DEMANDS, VERSIONS), max_size=2).map(tuple),
+    excluded=st.lists(
+        st.builds(
+            Excluded,
+            PACKAGE_VERSIONS,
+            st.text(min_size=1),
+            st.text(),
+            st.sampled_from(["a reason", "another reason"]),
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 
 
@@ -200,9 +225,9 @@ def test_a_missing_key_is_named(key: str) -> None:
         wire.release_from_json(content)
 
 
-@pytest.mark.parametrize("key", ["id", "sha256", "size", "required_by"])
-def test_an_answer_names_each_archive(key: str) -> None:
-    item = {**RELEASE, "required_by": []}
+@pytest.mark.parametrize("key", ["id", "sha256", "size", "owner", "visibility", "required_by"])
+def test_an_answer_names_each_archive_and_its_owner(key: str) -> None:
+    item = {**RELEASE, "owner": "a", "visibility": "private", "required_by": []}
     del item[key]
 
     with pytest.raises(wire.Malformed, match=f"^releases: {key} is missing$"):

@@ -113,8 +113,10 @@ def _is_uploading(row: models.Artifact) -> bool:
 def _authorize(
     context: RequestContext, packages: Iterable[Artifact], visibility: str, problems: _Problems
 ) -> None:
-    """Check Glare's policies for each package, with its new status and visibility."""
+    """Check Glare's policies and the names of each package, with its new state."""
     for af in packages:
+        with _collected(problems):
+            integrity.check_names(context, af)
         fields = {**af.to_dict(), "status": "active"}
         targets = {"artifact:activate": fields}
         if visibility == "public":

@@ -9,6 +9,7 @@ classes put in place are in ``adapter``.
 from loader.engine.patches import (
     class_errors,
     connections,
+    core_library,
     endpoints,
     inheritance,
     language,
@@ -71,3 +72,4 @@ def install() -> None:
     system_classes.act_for_own_environment()
     system_classes.use_own_trusts()
     system_classes.read_secrets_of_user()
+    core_library.give_config_to_core_library()

@@ -161,7 +161,10 @@ def test_own_packages_precede_public_ones_and_those_precede_shared_ones(
     )
 
     expected = ["1.2.0 p1", "1.1.0 p2", f"1.0.0 {glance_project}"]
-    assert _found(catalog, fqn) == expected
+    assert _found(catalog, fqn) == [
+        *("1.2.0 p1", "1.1.0 p2", "1.1.0 p1"),
+        *(f"1.0.0 {glance_project}", "1.0.0 p2", "1.0.0 p1"),
+    ]
     for text, owner in (found.split() for found in expected):
         answer = catalog.resolve(Query(((fqn, VersionSpec.of(text)),)))
         assert answer is not None
@@ -219,7 +222,7 @@ def test_missing_packages_are_named_with_range_and_requirer(
         [
             stored.package(packages.package(fqn, "1.0.0", Require=needs), glance_project),
             stored.package(packages.package(f"{fqn}.client", "1.0.0"), glance_project),
-            stored.package(packages.package("io.murano", "0.0.1"), glance_project),
+            stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public"),
         ],
     )
 

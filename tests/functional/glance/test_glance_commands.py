@@ -31,9 +31,9 @@ def fqn(glance: Glance, glance_project: str) -> str:
         packages.package(name, "1.0.0", Require=needs),
         packages.package(name, "1.1.0", Require=needs, Tags=["fast"]),
         packages.package(f"{name}.db", "1.2.0"),
-        packages.package("io.murano", "0.0.1"),
     ]
-    stored.store(glance, [stored.package(archive, glance_project) for archive in archives])
+    core = stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public")
+    stored.store(glance, [core, *(stored.package(each, glance_project) for each in archives)])
     return name
 
 

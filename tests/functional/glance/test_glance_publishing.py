@@ -26,7 +26,7 @@ def command(
     made.add_glance("test", glance.url, token)
     made.add_cloud("glare", glare_url, f"user:{project}:member")
     core = packages.package("io.murano", "0.0.1")
-    stored.store(glance, [stored.package(core, glance_project)])
+    stored.store(glance, [stored.package(core, glance_project, "public")])
     return made
 
 

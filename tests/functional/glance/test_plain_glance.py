@@ -39,12 +39,13 @@ def test_the_answer_is_that_of_the_filter(
             for version in ("1.0.0", "1.2.0", "2.0.0")
             for name, required in zip(names, [{names[1]: ">=1"}, {names[2]: "1"}, {}], strict=True)
         ),
-        packages.package("io.murano", "0.0.1"),
     ]
+    core = stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public")
     query = Query(((names[0], VersionSpec.of("1")),), ((f"{names[2]}.Thing", VersionSpec.of("*")),))
     found = []
     for each in (glance, plain):
-        stored.store(each, [stored.package(archive, glance_project) for archive in archives])
+        of_project = [stored.package(archive, glance_project) for archive in archives]
+        stored.store(each, [core, *of_project])
         catalog = catalog_of(glance_project, url=each.url)
         found.append((resolution.resolve([catalog], query), catalog.counters.requests))
 
@@ -60,8 +61,8 @@ def test_packages_are_loaded(
     plain: service.Glance, catalog_of: Catalogs, glance_project: str, tmp_path: pathlib.Path
 ) -> None:
     fqn = f"org.{glance_project}.loaded"
-    data = [packages.package(fqn), packages.package("io.murano", "0.0.1")]
-    stored.store(plain, [stored.package(archive, glance_project) for archive in data])
+    core = stored.package(packages.package("io.murano", "0.0.1"), glance_project, "public")
+    stored.store(plain, [core, stored.package(packages.package(fqn), glance_project)])
     catalog = catalog_of(glance_project, url=plain.url)
 
     with PackageLoader(catalog, Cache(tmp_path / "cache")) as loaded:

@@ -5,12 +5,13 @@
 import io
 import pathlib
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from glare_murano import images as form
+from glare_murano.glare import server
 from loader import DirectoryCatalog, GlareCatalog, PackageLoader
 from tests import packages
 from tests.functional.client import ARCHIVES, SUBCLASSES, Client, message
@@ -20,6 +21,8 @@ from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
 
 PROJECT = "same-answers"
+# Of the core library, which is public.
+CORE_OWNER = "admin"
 YANKED = "loses data"
 
 # FQN and version -> requirements, class -> base, and why it is yanked.
@@ -47,23 +50,36 @@ def _archive(fqn: str, version: str, require: dict[str, str], extends: dict[str,
 
 
 @pytest.fixture(scope="module")
-def both(glance: Glance, glare_url: str) -> tuple[Client, ImageClient, dict[str, str]]:
+def both(glance: Glance, glare_url: str) -> Iterator[tuple[Client, ImageClient, dict[str, str]]]:
     """A client of each service, and NAME@VERSION by the ids in both."""
     glare = Client(glare_url, f"user:{PROJECT}:member")
+    admin = Client(glare_url, server.TOKEN)
     rows, names, drafts = [], {}, {}
+    core: list[str] = []
     for (fqn, version), (require, extends, yanked) in PACKAGES.items():
         data = _archive(fqn, version, require, extends)
-        drafts[fqn, version] = glare.draft(fqn, version, data)
         properties = {form.YANKED: yanked} if yanked else {}
-        rows.append(stored.package(data, PROJECT, properties=properties))
-        for id_ in (drafts[fqn, version], rows[-1].id):
+        if fqn == "io.murano":
+            core.append(admin.publish(fqn, version, data, public=True)["id"])
+            rows.append(stored.package(data, CORE_OWNER, "public"))
+            core.append(rows[-1].id)
+        else:
+            drafts[fqn, version] = glare.draft(fqn, version, data)
+            rows.append(stored.package(data, PROJECT, properties=properties))
+        for id_ in (drafts.get((fqn, version)) or core[0], rows[-1].id):
             names[id_] = f"{fqn}@{version}"
     assert glare.publish_all(list(drafts.values()), "private").status_code == 200
     for key, (_, _, yanked) in PACKAGES.items():
         if yanked:
             assert glare.yank(drafts[key], yanked).status_code == 200
     stored.store(glance, rows)
-    return glare, ImageClient(glance.url, f"user:{PROJECT}:member,reader"), names
+    yield glare, ImageClient(glance.url, f"user:{PROJECT}:member,reader"), names
+    # Other tests would see the core library.
+    override = {"X-Murano-Override-Checks": "true"}
+    assert admin.request("DELETE", f"/{core[0]}", headers=override).status_code == 204
+    image_admin = ImageClient(glance.url, f"user:{CORE_OWNER}:admin,member,reader")
+    path = f"/v2/images/{core[1]}"
+    assert image_admin.request("DELETE", path, headers=override).status_code == 204
 
 
 def _named(answer: Any, names: Mapping[str, str]) -> Any:

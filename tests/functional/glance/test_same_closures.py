@@ -45,8 +45,7 @@ def _shown(resolved: resolution.Resolution) -> object:
 
 def _written(folder: pathlib.Path, found: published.Packages) -> Iterator[Contents]:
     """Write packages into a directory, and yield their contents."""
-    # The engine's own, which all others require. Glare has an older one for everybody.
-    for fqn, versions in {**found, "io.murano": {"0.5.0": {}}}.items():
+    for fqn, versions in found.items():
         for version, requirements in versions.items():
             keys = {"Require": dict(requirements), "Tags": ["made"]}
             manifest = packages.manifest(fqn, version, **keys)
@@ -67,6 +66,7 @@ def _written(folder: pathlib.Path, found: published.Packages) -> Iterator[Conten
     ),
     pins=published.pins(),
     prereleases=st.booleans(),
+    private_overrides=st.booleans(),
 )
 def test_glance_glare_and_a_directory_give_the_same_closures(
     glance: Glance,
@@ -79,6 +79,7 @@ def test_glance_glare_and_a_directory_give_the_same_closures(
     classes: Mapping[str, str],
     pins: Mapping[str, list[str]],
     prereleases: bool,
+    private_overrides: bool,
 ) -> None:
     project = f"same{next(_counter)}"
     folder = tmp_path / project
@@ -93,8 +94,11 @@ def test_glance_glare_and_a_directory_give_the_same_closures(
         tuple(published.ranges(roots).items()),
         tuple((f"{fqn}.Thing", VersionSpec.of(text)) for fqn, text in classes.items()),
         {fqn: [Version(text) for text in texts] for fqn, texts in pins.items()},
+        # The services have different core libraries.
+        provided={"io.murano": [Version("0.5.0")]},
         prereleases=prereleases,
         why=True,
+        private_overrides=private_overrides,
     )
 
     expected = _shown(resolution.resolve([in_glare], query))

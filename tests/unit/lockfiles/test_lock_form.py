@@ -149,7 +149,11 @@ _WRONG = [
     ("form: 1", "form: 1\nlicence: MIT\nowner: me", "unknown keys: licence, owner; restore the"),
     ("size: 427", "size: 427\n  licence: MIT", "release 2 (org.db): unknown keys: licence; rest"),
     ("size: 427", "size: 427\n  id: a", "release 2 (org.db): unknown keys: id; restore"),
-    ("size: 427", "owner: a\n  visibility: b", "release 2 (org.db): unknown keys: owner, visib"),
+    (
+        "size: 427",
+        "owner: a\n  visibility: public",
+        "release 2 (org.db): unknown keys: owner, visib",
+    ),
     ("form: 1\n", "", "form is missing"),
     ("form: 1", "form: true", "the form is 'true', but only 1 is supported"),
     ("form: 1", "form: 1\nform: 1", "line 4: 'form' is written twice"),

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which releases may be chosen, by their names, their owners and their visibility.
+
+Servers and the loader apply these rules before they plan, so both give the same answer:
+
+- A release under a reserved prefix has to belong to one of the owning projects.
+- A release of the core library has to be public, unless its name is reserved.
+- If the query says so, a private release is left out wherever a public one has its name.
+
+What an engine's directory holds belongs to the operator, and satisfies every rule.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from glare_murano.package.manifest import CORE_LIBRARY
+from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.resolver import PackageVersion
+
+PUBLIC = "public"
+# Without the operator's file.
+NO_RESERVED_NAMES = ReservedNames()
+
+_NOT_PUBLIC = f"of the core library {CORE_LIBRARY}, only public releases are used"
+_BEHIND_PUBLIC = (
+    "it is not public, and a public package has its name, which comes first (private_overrides)"
+)
+
+
+class Offer(Protocol):
+    """A release that a catalogue has, or a package that a service stores."""
+
+    @property
+    def key(self) -> PackageVersion:
+        """Name and version."""
+
+    @property
+    def id(self) -> str:
+        """Its identifier in its catalogue."""
+
+    @property
+    def owner(self) -> str | None:
+        """Its project; None in a catalogue without projects."""
+
+    @property
+    def visibility(self) -> str | None:
+        """Its visibility; None in a catalogue without projects."""
+
+
+_Offer = TypeVar("_Offer", bound=Offer)
+
+
+@dataclasses.dataclass(frozen=True)
+class Excluded:
+    """A visible release that is not chosen.
+
+    :param owner: its project.
+    :param reason: a rule of ``Eligibility``, as a sentence.
+    """
+
+    key: PackageVersion
+    id: str
+    owner: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.key} of project {self.owner} is not used: {self.reason}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Eligibility:
+    """The rules of one query.
+
+    :param reserved: the operator's file of reserved names; by default, none are reserved.
+    :param private_overrides: whether a private release counts beside a public package of its
+        name.
+    """
+
+    reserved: ReservedNames = NO_RESERVED_NAMES
+    private_overrides: bool = True
+
+    def find_objection(self, offer: Offer) -> str:
+        """Return why a release must not be used under its name; empty if it may be used."""
+        fqn = offer.key.fqn
+        reservation = None if _is_operators(offer) else self.reserved.find(fqn)
+        if reservation is not None:
+            is_owner = offer.owner in reservation.projects
+            return "" if is_owner else f"its name is under {reservation}"
+        return _NOT_PUBLIC if fqn == CORE_LIBRARY and not _is_public(offer) else ""
+
+    def allows_class(self, class_name: str, offer: Offer) -> bool:
+        """Return whether a release may define a class: class names count like package names."""
+        return _is_operators(offer) or self.reserved.allows(class_name, offer.owner)
+
+    def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
+        """Return the releases that may be chosen, in the same order, and the others.
+
+        :param offers: all visible releases of some packages, of all catalogues.
+        """
+        reasons = [(offer, self.find_objection(offer)) for offer in offers]
+        public = {each.key.fqn for each, reason in reasons if _is_public(each) and not reason}
+        selected, excluded = [], []
+        for offer, reason in reasons:
+            is_behind = not (self.private_overrides or _is_public(offer))
+            if is_behind and offer.key.fqn in public:
+                reason = reason or _BEHIND_PUBLIC
+            if reason:
+                excluded.append(Excluded(offer.key, offer.id, offer.owner or "", reason))
+            else:
+                selected.append(offer)
+        return selected, excluded
+
+
+def _is_operators(offer: Offer) -> bool:
+    """Return whether a release is from a directory, or from a lock file of public releases."""
+    return offer.owner is None and offer.visibility is None
+
+
+def _is_public(offer: Offer) -> bool:
+    # Neither shared nor community.
+    return offer.visibility == PUBLIC or _is_operators(offer)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command that lists packages whose names belong to other projects."""
+
+import argparse
+from collections.abc import Iterator
+
+from glare_murano.eligibility import Eligibility
+from glare_murano.package.reserved_names import ReservedNames
+from loader.commands import base
+from loader.repository.client import EVERY
+from loader.repository.stored_package import StoredPackage
+
+
+class ListReserved(base.Lister):
+    """List packages that are not chosen, since their names or classes belong to other projects.
+
+    An administrator sees the packages of all projects, drafts included. For example::
+
+        $ openstack murano package reserved /etc/murano/reserved-names.yaml
+    """
+
+    nothing = "no package has a name of another project"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("file", metavar="<file>", help="The operator's file of reserved names.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        rules = Eligibility(ReservedNames.load(parsed_args.file))
+        names = ("Name", "Version", "Owner", "Visibility", "Status", "Reason", "ID")
+        rows = (
+            (p.fqn, str(p.version), p.owner, p.visibility, p.status, reason, p.id)
+            for p in self.repository.packages(EVERY)
+            for reason in _reasons(rules, p)
+        )
+        return names, rows
+
+
+def _reasons(rules: Eligibility, package: StoredPackage) -> Iterator[str]:
+    """Yield why a package is not chosen, or one of its classes is not found."""
+    if objection := rules.find_objection(package):
+        yield objection
+    for name in package.fields.get("class_definitions") or ():
+        if not rules.allows_class(name, package):
+            yield f"class {name} is under {rules.reserved.find(name)}"
