@@ -118,7 +118,7 @@ OPTIONS: options.Options = {
 
 # Of the command murano-glare-engine alone.
 SERVICE_OPTIONS: options.Options = {
-    options.GROUP: [
+    "engine": [
         cfg.BoolOpt(
             "decrypt_data",
             default=False,
@@ -134,8 +134,6 @@ SERVICE_OPTIONS: options.Options = {
             "endpoints in Keystone's catalogue, those that this configuration names, and the "
             "RabbitMQ of the agents. Names are compared as they are written.",
         ),
-    ],
-    "engine": [
         cfg.Opt(
             "graceful_stop_seconds",
             type=options.Seconds(min=0),

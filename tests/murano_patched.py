@@ -11,7 +11,7 @@ from loader.engine import patches
 
 # What an operator sets to allow what the tests do.
 options.register(murano_config.CONF, config.SERVICE_OPTIONS)
-murano_config.CONF.set_default("decrypt_data", True, "package_loader")
-murano_config.CONF.set_default("reachable_endpoints", ["test_host:123"], "package_loader")
+murano_config.CONF.set_default("decrypt_data", True, "engine")
+murano_config.CONF.set_default("reachable_endpoints", ["test_host:123"], "engine")
 
 patches.install()

@@ -38,7 +38,7 @@ class ForbiddenDestination(Exception):
         """
         super().__init__(
             f"the engine does not connect to {destination} for a package: it is not {allowed}; "
-            f"the operator can name it in [package_loader] reachable_endpoints"
+            f"the operator can name it in [engine] reachable_endpoints"
         )
 
 
@@ -120,7 +120,7 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
 def named(conf: cfg.ConfigOpts) -> set[Destination]:
     """Return the destinations that the operator names for packages."""
     options.register(conf, config.SERVICE_OPTIONS)
-    written = conf[options.GROUP].reachable_endpoints
+    written = conf.engine.reachable_endpoints
     return {Destination.of_url(f"//{text}") for text in written}
 
 

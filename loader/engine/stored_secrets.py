@@ -39,10 +39,10 @@ def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
     :raises ValueError: if the id is not valid.
     """
     options.register(conf, config.SERVICE_OPTIONS)
-    if not conf[options.GROUP].decrypt_data:
+    if not conf.engine.decrypt_data:
         raise SecretsDisabled(
             "decryptData is disabled on this engine; the operator can enable it with "
-            "[package_loader] decrypt_data"
+            "[engine] decrypt_data"
         )
     try:
         uuid.UUID(secret_id)

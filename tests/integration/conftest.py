@@ -88,12 +88,9 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     yield engine_conf
     for group, names in (
         ("engine", ("packages_service", "packages_cache", "enable_packages_cache")),
-        ("engine", ("load_packages_from", "class_configs")),
+        ("engine", ("load_packages_from", "class_configs", "decrypt_data", "reachable_endpoints")),
         ("murano_auth", ("www_authenticate_uri",)),
-        (
-            "package_loader",
-            ("max_subclasses", "decrypt_data", "reachable_endpoints", "reserved_names_file"),
-        ),
+        ("package_loader", ("max_subclasses", "reserved_names_file")),
     ):
         for option in names:
             engine_conf.clear_override(option, group)

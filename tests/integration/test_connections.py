@@ -259,7 +259,7 @@ def test_a_redirection_to_a_foreign_host_is_not_followed(cloud: Cloud, method: s
     assert foreign.requests == []
     address = foreign.url.removeprefix("http://")
     assert f"does not connect to {address}" in message
-    assert "[package_loader] reachable_endpoints" in message
+    assert "[engine] reachable_endpoints" in message
 
 
 def test_a_redirection_to_a_host_that_the_operator_names_is_followed(
@@ -268,7 +268,7 @@ def test_a_redirection_to_a_host_that_the_operator_names_is_followed(
     with web.recording(_networks) as named:
         cloud.answer = _redirecting(named.url)
         address = named.url.removeprefix("http://")
-        conf.set_override("reachable_endpoints", [address], "package_loader")
+        conf.set_override("reachable_endpoints", [address], "engine")
 
         assert _result(_run(cloud, "Tools", "networks")) == [{"name": "a network"}]
 
@@ -430,7 +430,7 @@ def test_an_endpoint_that_the_operator_names_gets_the_settings_of_the_package(
     cloud: Cloud, agents: Agents, conf: Any
 ) -> None:
     with _listening() as (port, connected):
-        conf.set_override("reachable_endpoints", [f"127.0.0.1:{port}"], "package_loader")
+        conf.set_override("reachable_endpoints", [f"127.0.0.1:{port}"], "engine")
         settings = {**agents.settings, "port": port}
         broker = agent_brokers.select(settings, conf)
 
@@ -485,7 +485,7 @@ def secrets(cloud: Cloud, conf: Any) -> Iterator[None]:
     """Barbican, which the operator has enabled for packages."""
     castellan_options.set_defaults(conf)
     conf.set_override("barbican_endpoint", cloud.service.url, "barbican")
-    conf.set_override("decrypt_data", True, "package_loader")
+    conf.set_override("decrypt_data", True, "engine")
     cloud.answer = _barbican
     yield
     conf.clear_override("barbican_endpoint", "barbican")

@@ -117,8 +117,8 @@ def test_the_check_warns_if_the_agents_share_the_rabbitmq_of_the_services(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("[package_loader]\nreachable_endpoints = example.org\n", "reachable_endpoints"),
-        ("[package_loader]\nreachable_endpoints = example.org:99999\n", "Port out of range"),
+        ("[engine]\nreachable_endpoints = example.org\n", "reachable_endpoints"),
+        ("[engine]\nreachable_endpoints = example.org:99999\n", "Port out of range"),
         ("[package_loader]\nreserved_names_file = /nowhere/names.yaml\n", "/nowhere/names.yaml"),
         ("[engine]\nclass_configs = {0}\n", "io.murano.Environment-0.yaml"),
     ],

@@ -184,7 +184,7 @@ def test_decrypt_data_is_disabled(package: str) -> None:
 
     assert action["isException"]
     assert "decryptData is disabled on this engine" in action["result"]["message"]
-    assert "[package_loader] decrypt_data" in action["result"]["message"]
+    assert "[engine] decrypt_data" in action["result"]["message"]
 
 
 def test_a_package_does_not_change_the_trust_or_the_owner(package: str) -> None:

@@ -43,9 +43,7 @@ def test_the_operator_names_hosts_with_ports() -> None:
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[])
     assert destinations.named(conf) == set()
-    conf.set_override(
-        "reachable_endpoints", ["A.example.org:80", "[fd00::1]:5672"], "package_loader"
-    )
+    conf.set_override("reachable_endpoints", ["A.example.org:80", "[fd00::1]:5672"], "engine")
 
     assert destinations.named(conf) == {
         Destination("a.example.org", 80),
