@@ -121,9 +121,7 @@ def test_a_mistake_in_the_file_of_reserved_names_is_reported(
 ) -> None:
     path = tmp_path / "names.yaml"
     conf = configured(glare=_NONE, package_loader={"reserved_names_file": path})
-    with pytest.raises(
-        loader.LoaderError, match=r"^\[package_loader\] reserved_names_file: "
-    ):
+    with pytest.raises(loader.LoaderError, match=r"^\[package_loader\] reserved_names_file: "):
         config.package_loader(conf)
     path.write_text("org: x")
     with pytest.raises(loader.LoaderError, match="line 1: org: expected a list of project ids"):
