@@ -36,9 +36,9 @@ class Server:
         """Return the processor time of the process so far, in seconds."""
         return time.clock_gettime(self._clock)
 
-    def client(self, project: str, artifact_type: str = "murano") -> Client:
-        """Return a client for a member of a project."""
-        return Client(self.url, f"user:{project}:member", artifact_type)
+    def client(self, project: str, artifact_type: str = "murano", role: str = "member") -> Client:
+        """Return a client for a user with a role in a project."""
+        return Client(self.url, f"user:{project}:{role}", artifact_type)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 """Names that belong to projects, in the real Glance: who publishes, and what is chosen."""
 
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -27,20 +27,40 @@ _ADMIN = "admin,member,reader"
 _OVERRIDE = {"X-Murano-Override-Checks": "true"}
 
 
-@pytest.fixture(scope="module")
-def reserving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
-    """A Glance with a file of reserved names."""
-    file = tmp_path_factory.mktemp("names") / "reserved-names.yaml"
-    file.write_text(NAMES)
+def _with_names(file: pathlib.Path) -> Callable[[pathlib.Path], object]:
+    """Return a change of the configuration that names a file of reserved names."""
 
     def change(folder: pathlib.Path) -> None:
         conf = folder / "glance-api.conf"
         conf.write_text(f"{conf.read_text()}\n[murano_packages]\nreserved_names_file = {file}\n")
 
-    with service.running(tmp_path_factory.mktemp("glance"), change=change) as running:
+    return change
+
+
+@pytest.fixture(scope="module")
+def reserving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
+    """A Glance with a file of reserved names."""
+    file = tmp_path_factory.mktemp("names") / "reserved-names.yaml"
+    file.write_text(NAMES)
+    folder = tmp_path_factory.mktemp("glance")
+    with service.running(folder, change=_with_names(file)) as running:
         core = packages.package("io.murano", "0.0.1")
         stored.store(running, [stored.package(core, "core", "public")])
         yield running
+
+
+def test_a_mistake_in_the_file_keeps_glance_from_starting(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "names.yaml"
+    file.write_text("org: x")
+
+    with (
+        pytest.raises(AssertionError, match=r" ended: "),
+        service.running(tmp_path, change=_with_names(file)),
+    ):
+        pass
+
+    logged = "".join(path.read_text() for path in tmp_path.rglob("*.log"))
+    assert f"[murano_packages] reserved_names_file: {file}, line 1: org: expected a list" in logged
 
 
 def _client(glance: service.Glance, project: str, roles: str = "member,reader") -> ImageClient:
