@@ -13,7 +13,7 @@ import queue
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import kombu
@@ -25,7 +25,7 @@ from oslo_config import cfg
 from examples import demo
 from tests import prerequisites
 from tests.integration import publish
-from tests.processes import running, wait_until
+from tests.processes import ROOT, running, wait_until
 
 _RABBIT = "127.0.0.1:5672"
 _RABBIT_USER = "guest"
@@ -69,6 +69,11 @@ class Engine:
         self.packages_cache = folder / "packages-cache"
         self._process = process
         self._files = [folder / "murano-engine.log", folder / "engine.out"]
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
 
     @property
     def log(self) -> str:
@@ -131,10 +136,16 @@ def murano_engine(
     workers: int = 1,
     graceful_stop_seconds: int = 60,
     tasks: int = 64,
+    options: str = "",
+    environment: Mapping[str, str] | None = None,
+    directory: pathlib.Path = ROOT,
 ) -> Iterator[Engine]:
     """Run ``murano-glare-engine`` as an operator does, until it waits for tasks.
 
     :param tasks: how many tasks a worker runs at once.
+    :param options: what the configuration has after these options.
+    :param environment: variables beside those of the tests.
+    :param directory: where it runs.
     """
     configuration = folder / "murano.conf"
     configuration.write_text(
@@ -147,9 +158,11 @@ def murano_engine(
             graceful_stop_seconds=graceful_stop_seconds,
             tasks=tasks,
         )
+        + options
     )
     command = pathlib.Path(sys.executable).with_name("murano-glare-engine")
-    with running([command, "--config-file", configuration], folder / "engine.out") as process:
+    arguments = [command, "--config-file", configuration]
+    with running(arguments, folder / "engine.out", environment, directory) as process:
         engine = Engine(process, folder)
 
         def ready() -> bool:
@@ -223,15 +236,19 @@ class MuranoApi:
         self._server.wait()
         self._rpc.cleanup()
 
-    def start(self, model: Any, object_id: str, method: str) -> None:
+    def start(
+        self, model: Any, object_id: str, method: str, user: Mapping[str, str] = demo.USER
+    ) -> None:
         """Have the engine run a method of an object in a model."""
         action = {"object_id": object_id, "method": method, "args": {}}
-        task = {"id": environment_id(model), "action": action, "model": model, **demo.USER}
+        task = {"id": environment_id(model), "action": action, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)
 
-    def start_deletion(self, name: str, model: Any) -> None:
+    def start_deletion(
+        self, name: str, model: Any, user: Mapping[str, str] = demo.USER
+    ) -> None:
         """Have the engine delete an environment with all objects in a model."""
-        task = {"id": name, "action": None, "model": model, **demo.USER}
+        task = {"id": name, "action": None, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)
 
     def result(self, model: Any) -> Any:
@@ -240,8 +257,12 @@ class MuranoApi:
 
     def results(self, number: int) -> dict[str, Any]:
         """Wait for the next results, and return them by environment."""
+        return dict(self.next_result() for _ in range(number))
+
+    def next_result(self) -> tuple[str, Any]:
+        """Wait for the next result, and return it after the id of its environment."""
         with self._answering():
-            return dict(self._results.queue.get(timeout=_ANSWER_SECONDS) for _ in range(number))
+            return self._results.queue.get(timeout=_ANSWER_SECONDS)
 
     def run(self, model: Any, object_id: str, method: str) -> Any:
         """Have the engine run a method of an object in a model, and wait for the result."""
@@ -249,7 +270,12 @@ class MuranoApi:
         return self.result(model)
 
     def call_static_action(
-        self, class_name: str, class_version: str, method: str, **arguments: Any
+        self,
+        class_name: str,
+        class_version: str,
+        method: str,
+        user: Mapping[str, str] = demo.USER,
+        **arguments: Any,
     ) -> Any:
         """Have the engine run a static method."""
         action = {
@@ -259,9 +285,14 @@ class MuranoApi:
             "method": method,
             "args": arguments,
         }
-        task = {"id": uuid.uuid4().hex, "action": action, **demo.USER}
+        task = {"id": uuid.uuid4().hex, "action": action, **user}
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
+
+    def schemas(self, class_name: str, user: Mapping[str, str] = demo.USER) -> Any:
+        """Have the engine describe the newest version of a class and of its model builders."""
+        with self._answering():
+            return self._client.call(dict(user), "generate_schema", class_name=class_name)
 
     @contextlib.contextmanager
     def _answering(self) -> Iterator[None]:

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Packages that a tenant publishes to read, stop or imitate what is not his own.
+
+The packages are those of ``attacks``. One engine with one process runs them all, and beside each
+an honest deployment of another tenant. Glare, RabbitMQ and the engine are the real ones; the
+tests play murano-api.
+"""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import re
+import resource
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent import futures
+from typing import Any
+
+import keystoneauth1.exceptions
+import kombu
+import pytest
+from keystoneauth1 import session as ksa_session
+from keystoneauth1 import token_endpoint
+
+from examples import demo
+from tests import packages
+from tests.integration import attacks, publish, services
+from tests.integration.attacks import Attack
+
+pytestmark = pytest.mark.services
+
+HONEST = "org.honest"
+MALLORY = {"token": "mallory:attackers:member", "project_id": "attackers", "user_id": "mallory"}
+
+# What no package may read begins with it.
+PLANTED = f"planted-{uuid.uuid4().hex}"
+# What each package may read, by Murano's design.
+AGENTS = f"agents-{uuid.uuid4().hex}"
+# What nobody but the honest tenant may report.
+FORGED = "forged"
+
+WATCHDOG = 2
+WALL_TIME = 8
+# For a host that other tests use as well.
+_SLACK = 4
+_GIBIBYTE = 1024**3
+# What the address space of the engine may grow to, so that this host survives.
+_ADDRESS_SPACE = 3 * _GIBIBYTE
+_MEMORY = _GIBIBYTE
+
+_OPTIONS = """
+[database]
+connection = mysql+pymysql://murano:{planted}-database@127.0.0.1/murano
+
+[engine]
+load_packages_from = {directory}
+
+[keystone_authtoken]
+password = {planted}-keystone
+
+[murano_auth]
+password = {planted}-murano
+
+[rabbitmq]
+host = 127.0.0.1
+login = agents
+password = {agents}
+"""
+
+_HONEST_CLASS = """\
+Namespaces:
+  std: io.murano
+Name: org.honest.Application
+Extends: std:Application
+Properties:
+  name:
+    Contract: $.string().notNull()
+  secret:
+    Contract: $.string().notNull()
+  agents:
+    Usage: Out
+    Contract: $.string()
+  stage:
+    Usage: Out
+    Contract: $.string()
+Methods:
+  deploy:
+    Body:
+      - For: i
+        In: range(4)
+        Do:
+          - $.stage: format('step {0} of {1}', $i, $.name)
+          - sleep(0.1)
+      - $.agents: $.find(std:Environment).regionConfigs.get('').agentRabbitMq.password
+      - $.stage: done
+"""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of an attack, and of the honest deployment beside it.
+
+    :param error: the message and the details of an error.
+    :param answer: all that the attacker sees.
+    :param seconds: how long the honest deployment took.
+    """
+
+    error: str
+    answer: str
+    honest: Any
+    seconds: float
+
+
+@dataclasses.dataclass
+class Site:
+    """The services that run."""
+
+    folder: pathlib.Path
+    glare_url: str
+    queue: str
+    engine: services.Engine
+    api: services.MuranoApi
+    trap: "Trap"
+
+    @property
+    def places(self) -> dict[str, str]:
+        """What stands for the places in an attack."""
+        return {"victim": VICTIM, "trap": str(self.trap.port)}
+
+
+VICTIM = uuid.uuid4().hex
+
+
+class Trap:
+    """A port at which nobody may connect."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.setblocking(False)
+        self.port: int = self._socket.getsockname()[1]
+
+    def is_sprung(self) -> bool:
+        """Return whether somebody has connected since the last call."""
+        try:
+            self._socket.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Everything, with the honest package published."""
+    glare, folder, cwd = map(tmp_path_factory.mktemp, ("glare", "engine", "cwd"))
+    (folder / "tmp").mkdir()
+    trap = Trap()
+    places = {"victim": VICTIM, "trap": str(trap.port)}
+    directory = folder / "directory"
+    directory.mkdir()
+    for attack in attacks.attacks():
+        if attack.stopped == "upload":
+            packages.write(directory / attack.slug, attack.build(places))
+    content = packages.files(
+        packages.manifest(HONEST, Classes={f"{HONEST}.Application": "Application.yaml"})
+    )
+    content["Classes/Application.yaml"] = _HONEST_CLASS.encode()
+    options = _OPTIONS.format(planted=PLANTED, agents=AGENTS, directory=directory)
+    environment = {"TMPDIR": str(folder / "tmp"), "PLANTED": f"{PLANTED}-environment"}
+    with (
+        demo.DevelopmentServer(glare) as url,
+        services.message_queue() as queue,
+    ):
+        services.publish_everything(url, packages.write(folder / "honest", content))
+        with (
+            services.murano_engine(
+                folder, queue, url, options=options, environment=environment, directory=cwd
+            ) as engine,
+            services.MuranoApi(queue, engine) as api,
+        ):
+            resource.prlimit(engine.pid, resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+            yield Site(folder, url, queue, engine, api, trap)
+
+
+@pytest.fixture(scope="module")
+def alone(site: Site) -> float:
+    """The seconds that the honest deployment takes alone, once it is loaded."""
+    return [_run_honest(site) for _ in range(2)][-1]
+
+
+@pytest.mark.parametrize("attack", [pytest.param(each, id=each.slug) for each in attacks.attacks()])
+def test_attack(attack: Attack, site: Site, alone: float) -> None:
+    refusal = _upload(attack, site)
+    if attack.stopped == "upload":
+        assert re.search(attack.pattern, refusal), refusal
+        assert attack.package in refusal
+    else:
+        assert refusal == ""
+    outcome = _run(attack, site)
+
+    assert PLANTED not in outcome.answer
+    assert FORGED not in _reports(site, VICTIM)
+    assert PLANTED not in _reports(site)
+    assert not site.trap.is_sprung()
+    if attack.stopped != "without effect" and attack.by != "upload":
+        assert re.search(attack.pattern, " ".join(outcome.error.split())), outcome.error
+        assert attack.package in outcome.error
+        assert re.search(r"line \d+|\.yaml:\d+", outcome.error), outcome.error
+    else:
+        assert outcome.error == ""
+    _check_honest(outcome.honest)
+    assert outcome.seconds < alone + attack.holds * WATCHDOG + _SLACK
+    assert _peak_memory(site.engine) < _MEMORY
+
+
+def _upload(attack: Attack, site: Site) -> str:
+    """Publish the package for the attacker's project, and return the refusal."""
+    auth = token_endpoint.Token(site.glare_url, MALLORY["token"])
+    glare = publish.client(ksa_session.Session(auth=auth), site.glare_url)
+    folder = packages.write(site.folder / uuid.uuid4().hex, attack.build(site.places))
+    try:
+        publish.publish(glare, [folder], public=False)
+    except keystoneauth1.exceptions.HttpError as error:
+        return f"{error} {error.response.text if error.response is not None else ''}"
+    return ""
+
+
+def _run(attack: Attack, site: Site) -> Outcome:
+    """Use the package, with an honest deployment beside it."""
+    honest = _honest()
+    started = time.monotonic()
+    with futures.ThreadPoolExecutor() as pool:
+        site.api.start(honest, services.environment_id(honest), "deploy")
+        answered = pool.submit(_answer, attack, site) if attack.by in _CALLS else None
+        pending = {services.environment_id(honest)}
+        if not answered and attack.by != "upload":
+            pending.add(_start(attack, site))
+        results, seconds = {}, 0.0
+        while pending:
+            name, result = site.api.next_result()
+            pending.discard(name)
+            results[name] = result
+            if name == services.environment_id(honest):
+                seconds = time.monotonic() - started
+        answer = answered.result() if answered else ("", None)
+    honest_result = results.pop(services.environment_id(honest))
+    for result in results.values():
+        error = result["action"]["result"] if result["action"]["isException"] else {}
+        answer = (f"{error.get('message', '')}\n{error.get('details', '')}".strip(), result)
+    return Outcome(answer[0], json.dumps(answer), honest_result, seconds)
+
+
+_CALLS = ("static action", "schema")
+
+
+def _answer(attack: Attack, site: Site) -> tuple[str, Any]:
+    """Call a static action or request schemas; return the error and the answer."""
+    try:
+        if attack.by == "schema":
+            return "", site.api.schemas(attack.class_name, MALLORY)
+        return "", site.api.call_static_action(attack.class_name, "", "attack", MALLORY)
+    except AssertionError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}", getattr(error, "traceback", None)
+
+
+def _start(attack: Attack, site: Site) -> str:
+    """Start the task of an attack, and return the id of its environment."""
+    model = _environment(attack.class_name, MALLORY, attack.properties_in_model(site.places))
+    name = services.environment_id(model)
+    if attack.by == "destroy":
+        model |= {"Objects": None, "ObjectsCopy": model["Objects"]}
+        site.api.start_deletion(name, model, MALLORY)
+    elif attack.by == "action":
+        site.api.start(model, f"{name}-app", "attack", MALLORY)
+    else:
+        site.api.start(model, name, "deploy", MALLORY)
+    return name
+
+
+def _environment(class_name: str, user: Any, properties: Any) -> dict[str, Any]:
+    name = uuid.uuid4().hex
+    application = {"?": {"id": f"{name}-app", "type": class_name}, "name": "app", **properties}
+    return {
+        "Objects": {
+            "?": {"id": name, "type": "io.murano.Environment"},
+            "name": name,
+            "applications": [application],
+        },
+        "SystemData": {},
+        "project_id": user["project_id"],
+        "user_id": user["user_id"],
+    }
+
+
+def _honest() -> dict[str, Any]:
+    return _environment(f"{HONEST}.Application", demo.USER, {"secret": f"{PLANTED}-model"})
+
+
+def _run_honest(site: Site) -> float:
+    model = _honest()
+    started = time.monotonic()
+    _check_honest(site.api.run(model, services.environment_id(model), "deploy"))
+    return time.monotonic() - started
+
+
+def _check_honest(result: Any) -> None:
+    assert not result["action"]["isException"], result["action"]
+    (application,) = result["model"]["Objects"]["applications"]
+    assert application["stage"] == "done"
+    assert application["secret"] == f"{PLANTED}-model"
+    assert application["agents"] == AGENTS
+
+
+def _reports(site: Site, environment: str = "") -> str:
+    return ""
+
+
+def _peak_memory(engine: services.Engine) -> int:
+    status = pathlib.Path(f"/proc/{engine.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
