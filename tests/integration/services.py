@@ -189,9 +189,12 @@ def messages(transport_url: str, name: str) -> int:
 
 
 def take_message(transport_url: str, name: str) -> Any:
-    """Take a message out of a queue; None if there is none."""
+    """Take a message out of a queue; None if there is none, or no such queue."""
     with _connection(transport_url) as connection:
-        return connection.default_channel.basic_get(name, no_ack=True)
+        try:
+            return connection.default_channel.basic_get(name, no_ack=True)
+        except connection.channel_errors:
+            return None
 
 
 def _connection(transport_url: str) -> kombu.Connection:

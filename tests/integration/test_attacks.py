@@ -21,7 +21,6 @@ from concurrent import futures
 from typing import Any
 
 import keystoneauth1.exceptions
-import kombu
 import pytest
 from keystoneauth1 import session as ksa_session
 from keystoneauth1 import token_endpoint
@@ -40,11 +39,11 @@ MALLORY = {"token": "mallory:attackers:member", "project_id": "attackers", "user
 PLANTED = f"planted-{uuid.uuid4().hex}"
 # What each package may read, by Murano's design.
 AGENTS = f"agents-{uuid.uuid4().hex}"
-# What nobody but the honest tenant may report.
-FORGED = "forged"
 
-WATCHDOG = 2
-WALL_TIME = 8
+# The limits of the engine, in seconds.
+BLOCKING = 2
+REQUEST = 8
+TASK = 10
 # For a host that other tests use as well.
 _SLACK = 4
 _GIBIBYTE = 1024**3
@@ -57,13 +56,21 @@ _OPTIONS = """
 connection = mysql+pymysql://murano:{planted}-database@127.0.0.1/murano
 
 [engine]
+agent_timeout = 5
+blocking_seconds = {blocking}
+class_configs = {configs}
 load_packages_from = {directory}
+request_seconds = {request}
+task_seconds = {task}
 
 [keystone_authtoken]
 password = {planted}-keystone
 
 [murano_auth]
 password = {planted}-murano
+
+[package_loader]
+reserved_names_file = {reserved}
 
 [rabbitmq]
 host = 127.0.0.1
@@ -117,7 +124,10 @@ class Outcome:
 
 @dataclasses.dataclass
 class Site:
-    """The services that run."""
+    """The services that run.
+
+    :param places: what stands for the places in attacks.
+    """
 
     folder: pathlib.Path
     glare_url: str
@@ -125,14 +135,30 @@ class Site:
     engine: services.Engine
     api: services.MuranoApi
     trap: "Trap"
+    places: dict[str, str]
+    _reports: list[Any] = dataclasses.field(default_factory=list)
+
+    def publish(self, attack: Attack) -> str:
+        """Publish the package of an attack for the attacker's project, and return the refusal."""
+        return _publish(self.glare_url, attack, self.folder, self.places)
 
     @property
-    def places(self) -> dict[str, str]:
-        """What stands for the places in an attack."""
-        return {"victim": VICTIM, "trap": str(self.trap.port)}
+    def reports(self) -> list[Any]:
+        """What the engine has reported to murano-api so far."""
+        while (message := services.take_message(self.queue, "murano.info")) is not None:
+            body = json.loads(json.loads(message.body)["oslo.message"])
+            self._reports.append(body["payload"])
+        return self._reports
 
 
 VICTIM = uuid.uuid4().hex
+# A class of the operator's, which has a file in class_configs.
+CONFIGURED = "org.configured.Application"
+
+_RESERVED_NAMES = """\
+io.murano: [admin{others}]
+org.owned: [owners{others}]
+"""
 
 
 class Trap:
@@ -155,34 +181,88 @@ class Trap:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Everything, with the honest package published."""
-    glare, folder, cwd = map(tmp_path_factory.mktemp, ("glare", "engine", "cwd"))
-    (folder / "tmp").mkdir()
+    folder = tmp_path_factory.mktemp("attacks")
+    for name in ("cwd", "directory", "engine", "glare", "tmp"):
+        (folder / name).mkdir()
     trap = Trap()
     places = {"victim": VICTIM, "trap": str(trap.port)}
-    directory = folder / "directory"
-    directory.mkdir()
+    _write_packages(folder, places)
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(_glare(folder, places))
+        queue = stack.enter_context(services.message_queue())
+        engine = stack.enter_context(_engine(folder, queue, url))
+        api = stack.enter_context(services.MuranoApi(queue, engine))
+        yield Site(folder, url, queue, engine, api, trap, places)
+
+
+def _write_packages(folder: pathlib.Path, places: dict[str, str]) -> None:
+    """Write what comes to the engine past a service, and the operator's files."""
     for attack in attacks.attacks():
-        if attack.stopped == "upload":
-            packages.write(directory / attack.slug, attack.build(places))
+        if attack.past == "directory":
+            packages.write(folder / "directory" / attack.slug, attack.build(places))
+    (folder / "configs").mkdir()
+    secret = json.dumps({"secret": f"{PLANTED}-configs"})
+    (folder / "configs" / f"{CONFIGURED}.json").write_text(secret)
     content = packages.files(
         packages.manifest(HONEST, Classes={f"{HONEST}.Application": "Application.yaml"})
     )
     content["Classes/Application.yaml"] = _HONEST_CLASS.encode()
-    options = _OPTIONS.format(planted=PLANTED, agents=AGENTS, directory=directory)
+    packages.write(folder / "honest", content)
+
+
+@contextlib.contextmanager
+def _glare(folder: pathlib.Path, places: dict[str, str]) -> Iterator[str]:
+    """Run Glare, with all packages that were published before their names were reserved."""
+    state, reserved = folder / "glare", folder / "reserved-names.yaml"
+    (state / "glare").mkdir(mode=0o700)
+    option = f"[artifact_type:murano]\nreserved_names_file = {reserved}\n"
+    (state / "glare" / "local.conf").write_text(option)
+    reserved.write_text(_RESERVED_NAMES.format(others=", attackers"))
+    with demo.DevelopmentServer(state) as url:
+        services.publish_everything(url, folder / "honest")
+        for attack in attacks.attacks():
+            if attack.past == "earlier":
+                refusal = _publish(url, attack, folder, places)
+                assert refusal == "", refusal
+    reserved.write_text(_RESERVED_NAMES.format(others=""))
+    with demo.DevelopmentServer(state) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _engine(folder: pathlib.Path, queue: str, url: str) -> Iterator[services.Engine]:
+    """Run an engine with secrets, strict limits and a bound of its memory."""
+    options = _OPTIONS.format(
+        agents=AGENTS,
+        blocking=BLOCKING,
+        configs=folder / "configs",
+        directory=folder / "directory",
+        planted=PLANTED,
+        request=REQUEST,
+        reserved=folder / "reserved-names.yaml",
+        task=TASK,
+    )
     environment = {"TMPDIR": str(folder / "tmp"), "PLANTED": f"{PLANTED}-environment"}
-    with (
-        demo.DevelopmentServer(glare) as url,
-        services.message_queue() as queue,
-    ):
-        services.publish_everything(url, packages.write(folder / "honest", content))
-        with (
-            services.murano_engine(
-                folder, queue, url, options=options, environment=environment, directory=cwd
-            ) as engine,
-            services.MuranoApi(queue, engine) as api,
-        ):
-            resource.prlimit(engine.pid, resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
-            yield Site(folder, url, queue, engine, api, trap)
+    with services.murano_engine(
+        folder / "engine",
+        queue,
+        url,
+        options=options,
+        environment=environment,
+        directory=folder / "cwd",
+    ) as engine:
+        resource.prlimit(engine.pid, resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+        yield engine
+
+
+def _publish(url: str, attack: Attack, folder: pathlib.Path, places: dict[str, str]) -> str:
+    glare = publish.client(ksa_session.Session(token_endpoint.Token(url, MALLORY["token"])), url)
+    written = packages.write(folder / "uploads" / uuid.uuid4().hex, attack.build(places))
+    try:
+        publish.publish(glare, [written], public=False)
+    except keystoneauth1.exceptions.HttpError as error:
+        return f"{error} {error.response.text if error.response is not None else ''}"
+    return ""
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +273,7 @@ def alone(site: Site) -> float:
 
 @pytest.mark.parametrize("attack", [pytest.param(each, id=each.slug) for each in attacks.attacks()])
 def test_attack(attack: Attack, site: Site, alone: float) -> None:
-    refusal = _upload(attack, site)
+    refusal = site.publish(attack)
     if attack.stopped == "upload":
         assert re.search(attack.pattern, refusal), refusal
         assert attack.package in refusal
@@ -202,8 +282,8 @@ def test_attack(attack: Attack, site: Site, alone: float) -> None:
     outcome = _run(attack, site)
 
     assert PLANTED not in outcome.answer
-    assert FORGED not in _reports(site, VICTIM)
-    assert PLANTED not in _reports(site)
+    assert PLANTED not in json.dumps(site.reports)
+    assert [report for report in site.reports if _is_forged(report)] == []
     assert not site.trap.is_sprung()
     if attack.stopped != "without effect" and attack.by != "upload":
         assert re.search(attack.pattern, " ".join(outcome.error.split())), outcome.error
@@ -212,20 +292,8 @@ def test_attack(attack: Attack, site: Site, alone: float) -> None:
     else:
         assert outcome.error == ""
     _check_honest(outcome.honest)
-    assert outcome.seconds < alone + attack.holds * WATCHDOG + _SLACK
+    assert outcome.seconds < alone + attack.holds * BLOCKING + _SLACK
     assert _peak_memory(site.engine) < _MEMORY
-
-
-def _upload(attack: Attack, site: Site) -> str:
-    """Publish the package for the attacker's project, and return the refusal."""
-    auth = token_endpoint.Token(site.glare_url, MALLORY["token"])
-    glare = publish.client(ksa_session.Session(auth=auth), site.glare_url)
-    folder = packages.write(site.folder / uuid.uuid4().hex, attack.build(site.places))
-    try:
-        publish.publish(glare, [folder], public=False)
-    except keystoneauth1.exceptions.HttpError as error:
-        return f"{error} {error.response.text if error.response is not None else ''}"
-    return ""
 
 
 def _run(attack: Attack, site: Site) -> Outcome:
@@ -316,8 +384,9 @@ def _check_honest(result: Any) -> None:
     assert application["agents"] == AGENTS
 
 
-def _reports(site: Site, environment: str = "") -> str:
-    return ""
+def _is_forged(report: Any) -> bool:
+    """Return whether an attacker has reported something for another tenant."""
+    return VICTIM in (report.get("environment_id"), report.get("environment"))
 
 
 def _peak_memory(engine: services.Engine) -> int:

@@ -32,6 +32,9 @@ Each YAML file here has the attacks of a subject. An attack has these keys; the 
     values of the properties of the object in the model.
 ``holds``
     how often it holds the engine until the watchdog ends that.
+``past_upload``
+    how the package comes to the engine past the service that refuses it: from a ``directory`` of
+    the engine, as most, or published ``earlier``, before the operator reserved the name.
 
 In MuranoPL, manifests and models, ``@package@`` stands for the name of the package, ``@victim@``
 for the id of the environment of another tenant, and ``@trap@`` for a port of this host at which
@@ -50,7 +53,6 @@ import yaml
 from tests import packages
 
 FOLDER = pathlib.Path(__file__).parent
-DIRECTORY = "directory"
 
 _CLASS = """\
 Namespaces:
@@ -106,6 +108,12 @@ class Attack:
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     model: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     holds: int = 0
+    past_upload: str = "directory"
+
+    @property
+    def past(self) -> str:
+        """How the package comes past a service that refuses it; empty if it need not."""
+        return self.past_upload if self.stopped == "upload" else ""
 
     @property
     def slug(self) -> str:
@@ -120,7 +128,12 @@ class Attack:
     @property
     def class_name(self) -> str:
         """The full name of the class that is used."""
-        return f"{self.package}.Application"
+        return self.package if self.is_template else f"{self.package}.Application"
+
+    @property
+    def is_template(self) -> bool:
+        """Whether the package is a HOT template, without classes of its own."""
+        return str(self.manifest.get("Format", "")).startswith("Heat.HOT")
 
     @property
     def pattern(self) -> str:
@@ -133,6 +146,8 @@ class Attack:
         :param places: what stands for the places, without their ``@``.
         """
         classes = {"Application.yaml": self._class(), **self.classes}
+        if self.is_template:
+            classes = {}
         names = {f"{self.package}.{pathlib.Path(path).stem}": path for path in classes}
         manifest = {
             key: value
