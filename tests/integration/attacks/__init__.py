@@ -28,6 +28,8 @@ Each YAML file here has the attacks of a subject. An attack has these keys; the 
     pairs ``[text, times]``.
 ``manifest``
     keys of the manifest beside the usual ones; ``FullName`` changes the name of the package.
+``version``
+    the first two parts of the package's version; 1.0 is usual.
 ``model``
     values of the properties of the object in the model.
 ``holds``
@@ -105,6 +107,7 @@ class Attack:
     methods: str = ""
     classes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     files: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    version: str = "1.0"
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     model: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     holds: int = 0
@@ -140,10 +143,11 @@ class Attack:
         """The message as a regular expression."""
         return ".*".join(map(re.escape, " ".join(self.message.split()).split("...")))
 
-    def build(self, places: Mapping[str, str]) -> dict[str, bytes]:
+    def build(self, places: Mapping[str, str], patch: int = 0) -> dict[str, bytes]:
         """Return the files of the package.
 
         :param places: what stands for the places, without their ``@``.
+        :param patch: the last part of the version.
         """
         classes = {"Application.yaml": self._class(), **self.classes}
         if self.is_template:
@@ -152,7 +156,7 @@ class Attack:
         manifest = {
             key: value
             for key, value in packages.manifest(
-                self.package, **{"Classes": names, "Format": "1.4", **self.manifest}
+                self.package, f"{self.version}.{patch}", **{"Classes": names, **self.manifest}
             ).items()
             if value is not None
         }
