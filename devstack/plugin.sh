@@ -214,13 +214,14 @@ function configure_glare_murano_type {
     glare_murano_add "$GLARE_CONF_FILE" DEFAULT enabled_artifact_types murano
 }
 
-# Glare: let every project download what is public. The rule has a file of its
-# own, which is read after policy.yaml and leaves that as it is.
+# Glare: give the roles of Keystone their rights, and let every project
+# download what is public. The rules have a file of their own, which is read
+# after policy.yaml and leaves that as it is.
 function configure_glare_murano_policy {
     local file
     file=$(glare_murano_policy_file)
     mkdir -p "$(dirname "$file")"
-    echo "\"artifact:download\": \"$GLARE_MURANO_DOWNLOAD_RULE\"" > "$file"
+    cp "$GLARE_MURANO_DIR/glare_murano/glare/etc/policy.yaml" "$file"
 }
 
 # Glare: use this project's pipeline, with Keystone's authentication, the

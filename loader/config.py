@@ -8,14 +8,17 @@ Murano's own options keep their names and meanings; the others are in the group
 
 import collections
 import contextlib
+import functools
 import logging
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from glare_murano import resolver
+from glare_murano.package.reserved_names import ReservedNames
 from loader import errors, fetcher, subclass_search
 from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
@@ -98,8 +101,32 @@ OPTIONS: options.Options = {
     **options.CACHE,
 }
 
+_RESERVED_NAMES = cfg.StrOpt(
+    "reserved_names_file",
+    help="The path of the file of reserved names, which says which projects may publish under "
+    "which prefix. Glare, Glance and the engines need the same file. It is read at the start.",
+)
+
 # Of the command murano-glare-engine alone.
 SERVICE_OPTIONS: options.Options = {
+    options.GROUP: [
+        _RESERVED_NAMES,
+        cfg.BoolOpt(
+            "decrypt_data",
+            default=False,
+            help="Whether packages may call decryptData, which reads a secret of Barbican. The "
+            "token of the task is used, so a package gets what its user may read. What the "
+            "service account of a dashboard has stored needs an ACL for that user.",
+        ),
+        cfg.ListOpt(
+            "reachable_endpoints",
+            default=[],
+            item_type=types.String(regex=re.compile(r"\S+:\d{1,5}")),
+            help="Where packages may make the engine connect to, as HOST:PORT, beside the "
+            "endpoints in Keystone's catalogue, those that this configuration names, and the "
+            "RabbitMQ of the agents. Names are compared as they are written.",
+        ),
+    ],
     "engine": [
         cfg.Opt(
             "graceful_stop_seconds",
@@ -111,7 +138,21 @@ SERVICE_OPTIONS: options.Options = {
             "(TimeoutStopSec); raise both together. The option takes the place of "
             "graceful_shutdown_timeout.",
         ),
-    ]
+        cfg.IntOpt(
+            "max_green_threads",
+            min=1,
+            default=2000,
+            help="How many green threads one task may have at a time, in Parallel blocks, pselect "
+            "and psuper. Each takes about 50 KiB. A task that needs more fails.",
+        ),
+        cfg.IntOpt(
+            "max_messages",
+            min=1,
+            default=10_000,
+            help="How many lines of the log and reports to Murano's API one task may write. A task "
+            "that writes more fails.",
+        ),
+    ],
 }
 
 
@@ -220,6 +261,19 @@ def own_scope(conf: cfg.ConfigOpts) -> Scope:
         if auth is not None:
             return Scope(session=sessions.configured(conf, group, auth))
     return Scope()
+
+
+def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
+    """Return the reserved names of the operator's file, which is read once.
+
+    :raises InvalidReservedNames: if the file is missing or not valid.
+    """
+    options.register(conf, SERVICE_OPTIONS)
+    path = conf[options.GROUP].reserved_names_file
+    return _reserved_names(path) if path else ReservedNames()
+
+
+_reserved_names = functools.cache(ReservedNames.load)
 
 
 def open_cache(conf: cfg.ConfigOpts) -> Cache:

@@ -101,6 +101,7 @@ class PackageLoader:
         self._seconds = 0.0
         self._is_closed = False
         self._loaded: dict[str, dict[Version, Package]] = {}
+        self._releases: dict[resolver.PackageVersion, Release] = {}
         # The packages of classes, by the headers of objects.
         self._of_headers: dict[tuple[str, VersionSpec], Choice] = {}
         # Replaced as a whole, since other threads read it.
@@ -184,6 +185,16 @@ class PackageLoader:
         if found is None:
             raise self._unanswered(f"package {fqn} in the range {wanted}")
         raise self._planned.error(found, self._catalogs, spec, pinned, required_by)
+
+    def release(self, package: Package) -> Release:
+        """Return the release that a loaded package is from.
+
+        >>> packages.release(packages.load_package("org.db")).visibility
+        'public'
+
+        :raises KeyError: if the package was not loaded by this loader.
+        """
+        return self._releases[resolver.PackageVersion(package.full_name, package.version)]
 
     def load_all(self, fqn: str, range: str | VersionSpec = "*") -> list[Package]:
         """Load a package with the whole closure of its requirements.
@@ -491,6 +502,7 @@ class PackageLoader:
             LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
         # All threads get the same object, even if another has loaded the version meanwhile.
         package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
+        self._releases[release.key] = release
         self._record([choice])
         self.pins.use(release.fqn, release.version, bool(release.yanked))
         return package

@@ -3,8 +3,15 @@
 """A plug-in of pytest: every test runs with this project's changes to Murano."""
 
 # First of all: other modules of Murano read its options when they are imported.
-from murano.common import config  # noqa: F401
+from murano.common import config as murano_config
 
+from loader import config
+from loader.catalogs import options
 from loader.engine import patches
+
+# What an operator sets to allow what the tests do.
+options.register(murano_config.CONF, config.SERVICE_OPTIONS)
+murano_config.CONF.set_default("decrypt_data", True, "package_loader")
+murano_config.CONF.set_default("reachable_endpoints", ["test_host:123"], "package_loader")
 
 patches.install()

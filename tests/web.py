@@ -3,9 +3,11 @@
 """A web server on this host, as a source of data or a stand-in for a service."""
 
 import contextlib
+import dataclasses
 import http.server
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
@@ -31,4 +33,67 @@ def serving(
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A received request."""
+
+    method: str
+    path: str
+    token: str | None
+    body: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer to a request."""
+
+    status: int
+    body: object = None
+    location: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorder:
+    """A web server that keeps its requests."""
+
+    url: str
+    requests: list[Request]
+
+
+@contextlib.contextmanager
+def recording(answer: Callable[[Request], Answer]) -> Iterator[Recorder]:
+    """Answer each request by a function, with JSON."""
+    received: list[Request] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            token = self.headers.get("X-Auth-Token")
+            request = Request(self.command, self.path, token, body)
+            received.append(request)
+            found = answer(request)
+            data = json.dumps(found.body).encode()
+            self.send_response(found.status)
+            if found.location:
+                self.send_header("Location", found.location)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Recorder(f"http://127.0.0.1:{server.server_port}", received)
         server.shutdown()

@@ -52,28 +52,28 @@ class Caller:
 
         :raises RefusedRequest: if the package is missing or hidden.
         """
-        return self.visible(self._find(image_id), image_id)
+        return self.visible(self.find_package(image_id), image_id)
 
-    def _find(self, image_id: str) -> ImageRow | None:
+    def find_package(self, image_id: str) -> ImageRow | None:
+        """Return a package of any project; None for any other image."""
         with internals.reading() as connection:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
         return rows[0] if rows else None
 
-    def find_changeable(self, image_id: str) -> ImageRow | None:
-        """Return a package that the caller may change; None for any other package.
+    def may_change(self, row: ImageRow) -> bool:
+        """Return whether the caller may change a package.
 
-        A request for a package of another project is then left to Glance, whose errors reveal
-        nothing about it.
+        Any other request is left to Glance, whose errors reveal nothing about a package of
+        another project.
         """
-        row = self._find(image_id)
-        return row if row and self.owns(row) and self.may(row, "modify_image") else None
+        return self.owns(row) and self.may(row, "modify_image")
 
     def check_archive(self, image_id: str) -> None:
         """Check that a package has an archive, if the package is visible to the caller.
 
         :raises RefusedRequest: if the archive is missing.
         """
-        row = self._find(image_id)
+        row = self.find_package(image_id)
         if row and self._sees(row) and row.status not in (images.ACTIVE, images.DEACTIVATED):
             raise conflict(f"{row.name} ({row.id}) has no archive yet; upload it first")
 

@@ -42,8 +42,9 @@ _CONTEXT = "context"
 _VERSIONS = "versionnegotiation"
 _KEYSTONE = "keystone"
 
-# The last part of each rule in the policy file.
-_GUARD = "not 'murano':%(container_format)s"
+# A rule in the policy file, other than those of this project: Glance's default, and our condition.
+_CONDITION = " and "
+_OWN_RULE = "murano_"
 # Rules that allow everybody, to which nothing can be joined.
 _EVERYBODY = {"", "@"}
 
@@ -160,15 +161,24 @@ def _merged_paste(conf: IniFile) -> IniFile:
     shipped_api = shipped.options(_API)[_KEYSTONE].split()
     ours = [name for name in shipped_api if "murano" in name]
     mounted = shipped.options(_MOUNTED)[_KEYSTONE].split()
-    requests = mounted[shipped_api.index(_VERSIONS)]
+    requests, application = mounted[shipped_api.index(_VERSIONS)], mounted[-1]
     for flavor, filters in pipelines.items():
         theirs = [name for name in filters if name not in ours]
         end = theirs.index(_CONTEXT) + 1
         before = [requests if name == _VERSIONS else name for name in theirs[:end]]
+        # The operator's filters stay before ours: an audit must see the requests that ours refuse.
+        added = [name for name in theirs[end:-1] if not _is_of_glance(paste, name)]
+        end = max([end, *(theirs.index(name) + 1 for name in added)])
         _set(paste, _API, flavor, [*theirs[:end], *ours, *theirs[end:]])
-        _set(paste, _MOUNTED, flavor, [*before, *mounted[mounted.index(_CONTEXT) + 1 :]])
+        _set(paste, _MOUNTED, flavor, [*before, *added, application])
         _set(paste, f"composite:glance-api-{flavor}", "/murano", ["murano"])
     return paste
+
+
+def _is_of_glance(paste: IniFile, name: str) -> bool:
+    """Return whether a filter is one of Glance's own, such as its cache."""
+    factory = paste.get(f"filter:{name}", "paste.filter_factory") or ""
+    return factory.startswith("glance.")
 
 
 def _authenticated(paste: IniFile) -> dict[str, list[str]]:
@@ -229,15 +239,19 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each missing rule: the rule in effect, with our last part."""
+    """Yield each missing rule: the rule in effect, with our condition."""
     for name, rule in shipped.items():
         present = effective.get(name)
+        condition = rule.rpartition(_CONDITION)[2]
         if present is None:
             yield name, rule
+        elif name.startswith(_OWN_RULE):
+            # The operator has decided who may change packages.
+            continue
         elif present.strip() in _EVERYBODY:
-            yield name, _GUARD
+            yield name, condition
         elif present != rule:
-            yield name, f"({present}) and {_GUARD}"
+            yield name, f"({present}){_CONDITION}{condition}"
 
 
 def _rules(path: pathlib.Path) -> dict[str, str]:

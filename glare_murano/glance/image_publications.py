@@ -16,7 +16,7 @@ import webob
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance import callers, image_events, image_rows, internals
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow, check_imported
 from glare_murano.service import http_requests, schemas
@@ -55,6 +55,9 @@ def publish(req: webob.Request) -> webob.Response:
         published = done.publications
     else:
         internals.notify(each.row.id for each in published if each.actions)
+        for each in published:
+            for action in each.actions:
+                image_events.send(req.context, action, each.row)
     listed = [
         {
             "id": each.row.id,

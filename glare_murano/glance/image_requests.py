@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter to check requirements when Glance's own API changes a package.
+"""The filter to check requirements when Glance's own API changes a package, and to notify of it.
 
 The filter stands behind ``context`` in Glance's pipeline. The checked requests delete, deactivate,
 reactivate, rename, give away or publicize a package, or withdraw a package from the public.
@@ -20,11 +20,11 @@ from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images
-from glare_murano.glance import callers, image_publications, internals
+from glare_murano.glance import callers, image_events, image_publications, internals
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow
 from glare_murano.package.errors import shown
-from glare_murano.service import http_requests
+from glare_murano.service import http_requests, notifications
 from glare_murano.service.refusals import RefusedRequest
 
 LOG = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DELETED = "deleted"
 # Action -> the status of the image afterwards.
 _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
+# The status of the image afterwards -> what happens to the package.
+_VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
 # Attributes that decide whether, and for whom, a package counts.
 _CHECKED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects.
@@ -63,15 +65,47 @@ class ImageRequestFilter:
         """Check a request, and pass it on."""
         path = internals.routed_path(req.path_info)
         found, image = _PATH.match(path), _IMAGE.match(path)
+        if image is None:
+            return req.get_response(self._application)
         try:
-            if image:
-                _check_spelling(image[1])
+            _check_spelling(image[1])
             if found and (changes := _changes(req, found[2])):
-                _check(req, found[1], changes)
+                return self._change(req, found[1], changes)
         except RefusedRequest as refusal:
             LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
+            image_events.send_refusal(req, refusal.status, str(refusal), [image[1]])
             return _answer(refusal)
         return req.get_response(self._application)
+
+    def _change(
+        self, req: webob.Request, image_id: str, changes: Mapping[str, Any]
+    ) -> webob.Response:
+        """Pass on a request that changes an image, and send a notification for a package.
+
+        :raises RefusedRequest: if the change is refused.
+        """
+        caller = callers.of(req)
+        row = caller.find_package(image_id)
+        if row is None:
+            return req.get_response(self._application)
+        changed = dataclasses.replace(row, attributes={**row.attributes, **changes})
+        _check(caller, row, changed)
+        response = req.get_response(self._application)
+        if notifications.is_refusal(response):
+            status = response.status_code
+            image_events.send_refusal(req, status, response.status, [row.id])
+        elif verb := _verb(row, changed):
+            image_events.send(req.context, verb, changed)
+        return response
+
+
+def _verb(row: ImageRow, changed: ImageRow) -> str | None:
+    """Return what a change does to a package; None for a change without a notification."""
+    if changed.status != row.status:
+        return _VERBS[changed.status]
+    if changed.visibility != row.visibility and "public" in (row.visibility, changed.visibility):
+        return "publish" if changed.visibility == "public" else "withdraw"
+    return None
 
 
 def _check_spelling(image_id: str) -> None:
@@ -130,18 +164,16 @@ def _operations(body: bytes) -> list[dict[str, Any]]:
     return [each for each in operations if isinstance(each, dict)]
 
 
-def _check(req: webob.Request, image_id: str, changes: Mapping[str, Any]) -> None:
-    """Check a change of a package.
+def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
+    """Check a change of a package, unless Glance refuses the change anyway.
 
     :raises RefusedRequest: if the change is refused.
     """
-    caller = callers.of(req)
-    row = caller.find_changeable(image_id)
-    if row is None or not row.is_published:
+    if not row.is_published or not caller.may_change(row):
         return
-    if changes.get("visibility") == "public" and not caller.may(row, "publicize_image"):
+    is_public = row.visibility != changed.visibility == "public"
+    if is_public and not caller.may(row, "publicize_image"):
         return
-    changed = dataclasses.replace(row, attributes={**row.attributes, **changes})
     with internals.reading() as connection:
         _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changed)
 

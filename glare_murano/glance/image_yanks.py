@@ -8,10 +8,10 @@ The reason is a property that only the server can write, not the owner through G
 import webob
 
 from glare_murano import images
-from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance import callers, image_events, image_rows, internals
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow, check_imported
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import http_requests, notifications, schemas
 from glare_murano.service.refusals import warn
 
 
@@ -21,7 +21,7 @@ def yank(req: webob.Request) -> webob.Response:
     caller, reason = callers.of(req), body["reason"]
     row = caller.find(body["id"])
     caller.check_owner(row)
-    caller.check_policy(row, "modify_image")
+    caller.check_policy(row, internals.YANK_RULE.name)
     check_imported(row)
     warning = ""
     if reason and row.is_release and not row.properties.get(images.YANKED):
@@ -30,6 +30,8 @@ def yank(req: webob.Request) -> webob.Response:
             warning = caller.checks(database).warning_of_yank(row)
     internals.retry(lambda: _save(row, reason))
     internals.notify([row.id])
+    if reason != row.properties.get(images.YANKED, ""):
+        image_events.send(req.context, notifications.yank_verb(reason), row)
     answer = {"id": row.id, "name": row.name, "version": row.version, "yanked": reason}
     response = webob.Response(json=answer)
     warn(response, warning)

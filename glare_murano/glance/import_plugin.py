@@ -21,7 +21,7 @@ from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
 from glare_murano import fields, images
-from glare_murano.glance import internals, options
+from glare_murano.glance import image_events, internals, options
 from glare_murano.package import (
     Archive,
     Contents,
@@ -47,6 +47,7 @@ _FROM_STAGING = "glance-direct"
 # The suffix of the copy of a staged file. Glance's cleaner of the staging area reads the id of
 # the image from the part of a file name before the first dot.
 _SUFFIX = ".murano"
+_NOT_STORED = "Glance could not store the archive; see its log"
 
 
 def get_flow(
@@ -56,6 +57,7 @@ def get_flow(
     action_wrapper: Any,
     backend: Collection[str | None],
     import_req: Mapping[str, Any],
+    context: Any,
     **_: Any,
 ) -> linear_flow.Flow:
     """Return the flow for Glance to add to an import.
@@ -63,10 +65,11 @@ def get_flow(
     :param action_wrapper: Glance's way to change an image during its import.
     :param backend: the stores to import to.
     :param import_req: the request of the client.
+    :param context: the context of this request.
     """
     name = f"{task_type}-MuranoPackage-{task_id}"
     is_staged = import_req["method"]["name"] == _FROM_STAGING
-    reading = ReadPackage(name, image_id, action_wrapper, backend, is_staged)
+    reading = ReadPackage(name, image_id, action_wrapper, backend, is_staged, context)
     return linear_flow.Flow(task_type).add(reading)
 
 
@@ -80,17 +83,20 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         action_wrapper: Any,
         stores: Collection[str | None],
         is_staged: bool,
+        context: Any,
     ) -> None:
         """Prepare the task, without a look at the image: an import may change its format.
 
         :param is_staged: whether the owner has staged the data; otherwise Glance fetches the
             data, and reverts the fetching itself.
+        :param context: the context of the request for the import.
         """
         super().__init__(name=name)
         self._image_id = image_id
         self._action_wrapper = action_wrapper
         self._stores = stores
         self._is_staged = is_staged
+        self._context = context
         # The staged file, once the image is known to be a package.
         self._staged: pathlib.Path | None = None
 
@@ -117,6 +123,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         except Exception as error:
             LOG.exception("The archive of image %s could not be read", self._image_id)
             raise self._refusal("the archive could not be read; see Glance's log") from error
+        self._audit(image)
 
     def revert(self, result: Any, **_: Any) -> None:
         """Return the image to its state before the archive was staged.
@@ -134,6 +141,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
                 image = internals.get_image(self._image_id)
+                self._audit(image, _NOT_STORED)
                 written = images.of_server(image.properties)
                 internals.write_properties(self._image_id, {}, written)
             if self._is_staged:
@@ -145,13 +153,18 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             # The tasks before this one must be reverted as well.
             LOG.exception("The import of image %s could not be reverted", self._image_id)
 
+    def _audit(self, image: internals.StoredImage, refusal: str = "") -> None:
+        image_events.send_import(self._context, image, refusal)
+
     def _refusal(self, reason: str) -> internals.ImportRefused:
         self._action_wrapper.assert_task_lock()
         LOG.info("The package of image %s is refused: %s", self._image_id, reason)
-        written = images.of_server(internals.get_image(self._image_id).properties)
+        image = internals.get_image(self._image_id)
+        written = images.of_server(image.properties)
         stored = _storable(reason)
         others = written - {images.REFUSAL}
         internals.write_properties(self._image_id, {images.REFUSAL: stored}, others)
+        self._audit(image, stored)
         return internals.ImportRefused(stored)
 
 

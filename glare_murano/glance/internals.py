@@ -33,6 +33,7 @@ from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
 from oslo_config import cfg
 from oslo_db import exception as db_exception
+from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
@@ -40,6 +41,14 @@ Result = TypeVar("Result")
 
 # Seconds for which a transaction is tried again while others are in its way.
 _RETRY_SECONDS = 10
+
+# The policy of yanks, which is not one of Glance's. A member may yank a public package as well.
+YANK_RULE = oslo_policy.DocumentedRuleDefault(
+    "murano:yank",
+    "rule:context_is_admin or (role:member and project_id:%(project_id)s)",
+    "Yank a package, or end the yank.",
+    [{"path": "/murano/v1/yanks", "method": "POST"}],
+)
 
 QUEUED = "queued"
 # The status of an image whose data is being staged, or waits for its import.
@@ -397,6 +406,13 @@ def notify(image_ids: Iterable[str]) -> None:
             proxy.send_notification("image.update", repository.get(image_id))
 
 
+def send(event_type: str, payload: Mapping[str, Any]) -> None:
+    """Send a notification of this project, unless ``disabled_notifications`` has its type."""
+    sender = _notifier()
+    if cfg.CONF.oslo_messaging_notifications.driver:
+        notifier._send_notification(sender.info, event_type, payload)
+
+
 @functools.cache
 def _notifier() -> Any:
     # Each one has connections of its own.
@@ -439,13 +455,24 @@ def may(
 ) -> bool:
     """Return whether the caller may do something with an image, by Glance's policies.
 
-    :param action: ``get_image``, ``download_image``, ``modify_image`` or ``publicize_image``.
+    :param action: ``get_image``, ``download_image``, ``modify_image``, ``publicize_image``, or
+        the name of ``YANK_RULE``.
     :param attributes: of ``glance.domain.Image``.
     """
     policy = _policy(request_context, domain.Image(extra_properties=dict(properties), **attributes))
     if action == "publicize_image":
         return bool(policy.check("update_property", "visibility", "public"))
+    if action == YANK_RULE.name:
+        return bool(_may_yank(request_context, policy))
     return bool(policy.check(action))
+
+
+def _may_yank(request_context: Any, policy: Any) -> bool:
+    enforcer = policy.enforcer
+    # Each pipeline has an enforcer of its own, which threads share.
+    with contextlib.suppress(oslo_policy.DuplicatePolicyError):
+        enforcer.register_default(YANK_RULE)
+    return bool(enforcer.check(request_context, YANK_RULE.name, policy._target))
 
 
 def _policy(request_context: Any, target: Any) -> Any:

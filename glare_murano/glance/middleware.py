@@ -22,6 +22,7 @@ from glare_murano.glance import (
     callers,
     image_archives,
     image_deletions,
+    image_events,
     image_publications,
     image_yanks,
     internals,
@@ -34,6 +35,7 @@ from glare_murano.service import (
     dependencies,
     discovery,
     http_requests,
+    notifications,
     refusals,
     schemas,
     subclasses,
@@ -63,24 +65,11 @@ class RequestFilter:
     def __call__(self, req: webob.Request) -> webob.Response:
         """Check a request, and pass it on."""
         _unmount(req)
-        try:
-            _check(req)
-            response = discovery.show(req) or req.get_response(self._application)
-        except RefusedRequest as refusal:
-            return _refuse(req, refusals.document(refusal.status, str(refusal)))
-        except internals.ImagesBusy:
-            return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
-        except Exception:
-            LOG.exception("%s %s failed", req.method, req.path)
-            error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
-            return webob.Response(status=error["code"], json=error)
-        is_error = response.status_code >= HTTPStatus.BAD_REQUEST
-        if not is_error or response.content_type == http_requests.JSON:
-            return response
-        answer = _refuse(req, refusals.document_of(req, response))
-        kept = {"Allow", "WWW-Authenticate"}
-        answer.headers.update({k: v for k, v in response.headers.items() if k in kept})
-        return answer
+        return _answer(req, lambda: self._respond(req))
+
+    def _respond(self, req: webob.Request) -> webob.Response:
+        _check(req)
+        return discovery.show(req) or req.get_response(self._application)
 
 
 class PackageApplication:
@@ -101,14 +90,23 @@ class PackageApplication:
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Answer a request."""
-        if req.path_info not in ROUTES:
-            return webob.Response(status=HTTPStatus.NOT_FOUND)
-        method, handler = ROUTES[req.path_info]
-        if req.method != method:
-            return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": method})
-        callers.of(req).check_list()
-        return handler(req)
+        """Answer a request; filters before this application, such as an audit, see refusals too."""
+        response = _answer(req, lambda: _handle(req))
+        packages = notifications.changed_packages(req)
+        if packages is not None and notifications.is_refusal(response):
+            message = response.json["error"]["message"]
+            image_events.send_refusal(req, response.status_code, message, packages)
+        return response
+
+
+def _handle(req: webob.Request) -> webob.Response:
+    if req.path_info not in ROUTES:
+        return webob.Response(status=HTTPStatus.NOT_FOUND)
+    method, handler = ROUTES[req.path_info]
+    if req.method != method:
+        return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": method})
+    callers.of(req).check_list()
+    return handler(req)
 
 
 def resolve(req: webob.Request) -> webob.Response:
@@ -170,6 +168,27 @@ def _check(req: webob.Request) -> None:
     http_requests.check_content_type(req)
     if req.is_body_readable:
         http_requests.check_body(req)
+
+
+def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
+    """Return a response; answer an error as JSON."""
+    try:
+        response = respond()
+    except RefusedRequest as refusal:
+        return _refuse(req, refusals.document(refusal.status, str(refusal)))
+    except internals.ImagesBusy:
+        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
+    except Exception:
+        LOG.exception("%s %s failed", req.method, req.path)
+        error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
+        return webob.Response(status=error["code"], json=error)
+    is_error = response.status_code >= HTTPStatus.BAD_REQUEST
+    if not is_error or response.content_type == http_requests.JSON:
+        return response
+    answer = _refuse(req, refusals.document_of(req, response))
+    kept = {"Allow", "WWW-Authenticate"}
+    answer.headers.update({k: v for k, v in response.headers.items() if k in kept})
+    return answer
 
 
 def _refuse(req: webob.Request, error: dict[str, Any]) -> webob.Response:

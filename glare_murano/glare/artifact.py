@@ -12,6 +12,7 @@ from typing import Any, Self, cast
 
 from glare.common import exception
 from glare.db.sqlalchemy import api as database
+from glare.notification import Notifier
 from glare.objects import base
 from glare.objects.meta import validators, wrappers
 from oslo_utils import timeutils
@@ -33,7 +34,7 @@ from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
 from glare_murano.package.rules import Rule
-from glare_murano.service import requirement_checks, settings
+from glare_murano.service import notifications, requirement_checks, settings
 
 # Options of the group [artifact_type:murano].
 OPTIONS = [*requirement_checks.OPTIONS, *uploads.OPTIONS, *settings.OPTIONS]
@@ -157,8 +158,17 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
                 raise transactions.changed(row)
 
         values = self.db_api._serialize_values(self.obj_changes_to_primitive())
-        saved = transactions.update(context, self.id, values, check)
-        return cast(Artifact, self.init_artifact(context, saved))
+        saved = cast(
+            Artifact,
+            self.init_artifact(context, transactions.update(context, self.id, values, check)),
+        )
+        if saved.yanked != before["yanked"]:
+            Notifier.notify(context, f"artifact:{notifications.yank_verb(saved.yanked)}", saved)
+        return saved
+
+    def to_notification(self) -> dict[str, Any]:
+        """Return the content of a notification, with the user of the request."""
+        return {**super().to_notification(), "initiator": notifications.initiator(self._context)}
 
     @classmethod
     def delete(cls, context: RequestContext, af: Artifact) -> dict[str, Any]:

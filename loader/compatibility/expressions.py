@@ -8,6 +8,8 @@ first expression, since building its parser takes 0.2 seconds.
 
 import functools
 import threading
+
+# yaql 3.2.0 uses this module as well, without importing it.
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -15,9 +15,10 @@ from murano.engine import murano_package
 from murano.engine.system import system_objects
 
 from glare_murano.package import Version, VersionSpec
+from glare_murano.wire import Release
 from loader import config, errors
 from loader.counters import Counters
-from loader.engine import credentials, error_places, parsed_classes
+from loader.engine import class_configs, credentials, error_places, parsed_classes
 from loader.engine.extensions import ExtensionPackage, load_extensions
 from loader.environments import pin_moves
 from loader.environments.object_model import canonical_range, object_headers, root_header
@@ -204,7 +205,8 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def _engine_package(self, package: Package) -> "EnginePackage":
         key = (package.full_name, package.version)
         if key not in self._packages:
-            self._packages[key] = EnginePackage(self, package)
+            release = self._loader.release(package)
+            self._packages[key] = EnginePackage(self, package, release)
         return self._packages[key]
 
 
@@ -228,8 +230,9 @@ def _how_to_move(error: errors.NoSuchPackage) -> str:
 class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
     """The engine's package object over a package of the loader."""
 
-    def __init__(self, loader: EnginePackageLoader, package: Package) -> None:
+    def __init__(self, loader: EnginePackageLoader, package: Package, release: Release) -> None:
         """Make a package, whose classes are parsed when the engine needs them."""
+        self._release = release
         # Kept here, since the base refers to its loader weakly.
         required_by = f"{package.full_name} {package.version}"
         self._requirement_loader = _RequirementLoader(loader, required_by)
@@ -248,6 +251,18 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             self.register_class(functools.partial(_parse_class, package, name), name)
         if package.full_name == constants.CORE_LIBRARY:
             system_objects.register(self)
+
+    def get_class_config(self, name: str) -> Any:
+        """Return the operator's values of a class; none for a package that must not read them."""
+        if class_configs.answers(name, self._release, config.reserved_names(CONF)):
+            return super().get_class_config(name)
+        # The package does not learn whether there is a file.
+        for path in class_configs.find(CONF.engine.class_configs, name):
+            LOG.warning(
+                "%s is not used for class %s of package %s: %s project %s does not own the name",
+                *(path, name, self._release, self._release.visibility, self._release.owner),
+            )
+        return {}
 
     def _register_mpl_classes(self, data: Any, name: str) -> Any:
         with error_places.explaining(self.application_package, name):

@@ -21,6 +21,7 @@ class ExecutionSession(Protocol):
 
     token: str
     project_id: str
+    environment_owner_project_id: str | None
 
 
 class TaskToken(identity.BaseIdentityPlugin):
@@ -61,6 +62,45 @@ class TaskToken(identity.BaseIdentityPlugin):
         url = f"{str(versions.url_for((3, 0))).rstrip('/')}/auth/tokens"
         answer = session.get(url, headers=headers, authenticated=False)
         return access.create(resp=answer, auth_token=token)
+
+
+class ForbiddenTrust(Exception):
+    """A trust is of another project than the environment."""
+
+
+class EnvironmentTrust(identity.BaseIdentityPlugin):
+    """The credentials by a trust, whose project has to be that of the environment.
+
+    The model of the environment has the id of the trust, and Keystone lets Murano's account use
+    every trust that any user has made for it.
+    """
+
+    def __init__(self, trust: identity.BaseIdentityPlugin, project_id: str | None) -> None:
+        """Make the plug-in; no request is sent.
+
+        :param project_id: of the owner of the environment.
+        """
+        super().__init__(trust.auth_url)
+        self._trust = trust
+        self._project_id = project_id
+
+    def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
+        """Return a token by the trust.
+
+        :raises ForbiddenTrust: if it is of another project.
+        """
+        found = self._trust.get_auth_ref(session)
+        if found.project_id != self._project_id:
+            raise ForbiddenTrust(
+                f"the trust of the environment is of project {found.project_id}, and the "
+                f"environment is of project {self._project_id}; an operator removes TrustId "
+                f"from the environment's model"
+            )
+        return found
+
+    def get_cache_id_elements(self) -> dict[str, str | None]:
+        """Return the identity of the trust."""
+        return self._trust.get_cache_id_elements()
 
 
 def task_session(execution_session: ExecutionSession) -> ksa_session.Session:

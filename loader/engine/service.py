@@ -68,10 +68,16 @@ def check(conf: "cfg.ConfigOpts") -> None:
     from glare_murano.package import GlareMuranoError
     from loader import config
     from loader.catalogs import options
-    from loader.engine import shutdown
+    from loader.engine import agent_brokers, destinations, shutdown
 
+    _check_yaql()
     options.register(conf, config.SERVICE_OPTIONS)
     LOG.info("After SIGTERM, the engine ends within %d seconds", shutdown.longest_stop(conf))
+    try:
+        destinations.named(conf)
+        agent_brokers.warn_if_shared(conf)
+    except ValueError as error:
+        raise InvalidConfiguration(str(error)) from error
     chosen = conf.engine.packages_service
     if chosen == "murano":
         LOG.info("Packages come from Murano's API, by Murano's own loader")
@@ -82,6 +88,7 @@ def check(conf: "cfg.ConfigOpts") -> None:
             f"Glance, or murano, for Murano's own package loader"
         )
     try:
+        config.reserved_names(conf)
         _check_plugins(conf.murano.enabled_plugins)
         with config.open_cache(conf) as cache, cache.staging_directory():
             pass
@@ -119,6 +126,17 @@ def _scope(conf: "cfg.ConfigOpts") -> "Scope":
 
     auth = token_endpoint.Token(conf.glare.url, token="")
     return Scope(session.Session(auth), "project", conf.home_region)
+
+
+def _check_yaql() -> None:
+    """Check that YAQL has no ``format`` of its own, as it had before version 3."""
+    from yaql.standard_library import strings
+
+    if hasattr(strings, "format_"):
+        raise InvalidConfiguration(
+            f"yaql {importlib.metadata.version('yaql')}: its function format returns every secret "
+            f"of the engine to a package (CVE-2024-29156); run pip install 'yaql>=3'"
+        )
 
 
 def _check_plugins(enabled: "Sequence[str] | None") -> None:

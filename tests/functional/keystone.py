@@ -11,7 +11,7 @@ import dataclasses
 import getpass
 import pathlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from keystoneauth1 import identity, session
 from keystoneclient.v3 import client
@@ -72,20 +72,20 @@ class Keystone:
         """The options by which a service authenticates those who ask it."""
         return _MIDDLEWARE.format(url=self.url)
 
-    def credentials(self, user: str = "admin") -> dict[str, str]:
-        """The credentials of a user, in the project of the same name."""
+    def credentials(self, user: str = "admin", project: str = "") -> dict[str, str]:
+        """The credentials of a user, by default in the project of the same name."""
         return {
             "auth_url": self.url,
             "username": user,
             "password": PASSWORD,
-            "project_name": user,
+            "project_name": project or user,
             "user_domain_id": "default",
             "project_domain_id": "default",
         }
 
-    def session(self, user: str = "admin") -> session.Session:
-        """A session of a user, in the project of the same name."""
-        return session.Session(auth=identity.V3Password(**self.credentials(user)))
+    def session(self, user: str = "admin", project: str = "") -> session.Session:
+        """A session of a user, by default in the project of the same name."""
+        return session.Session(auth=identity.V3Password(**self.credentials(user, project)))
 
     def add_project(self, name: str) -> None:
         """Create a project, and a user of the same name as its member."""
@@ -94,6 +94,16 @@ class Keystone:
         user = keystone.users.create(name, domain="default", password=PASSWORD)
         (role,) = keystone.roles.list(name="member")
         keystone.roles.grant(role, user=user, project=project)
+
+    def add_users(self, project: str, roles: Iterable[str]) -> str:
+        """Create a project, with a user for each role, of the role's name; return its id."""
+        keystone = client.Client(session=self.session())
+        created = keystone.projects.create(project, domain="default")
+        for name in roles:
+            user = keystone.users.create(name, domain="default", password=PASSWORD)
+            (role,) = keystone.roles.list(name=name)
+            keystone.roles.grant(role, user=user, project=created)
+        return str(created.id)
 
     def add_member(self, user: str, project: str) -> str:
         """Make a user a member of a project, and return the id of the project."""

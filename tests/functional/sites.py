@@ -129,17 +129,24 @@ def of_processes(
 
     :param options: more sections of ``glare.conf``.
     """
-    (folder / "glare.conf").write_text(
-        _CONF.format(folder=folder, etc=server.ETC, connection=connection, store=store.options)
-        + options
-    )
+    (folder / "glare.conf").write_text(configuration(folder, connection, store) + options)
     (folder / "glare-paste.ini").write_text(server.trusting_paste())
-    command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
-    subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
+    create_tables(folder)
     databases.settle(connection)
     with contextlib.ExitStack() as stack:
         urls = [stack.enter_context(api(folder, f"api{index}")) for index in range(number)]
         yield stack.enter_context(_site(folder, urls, connection, store))
+
+
+def configuration(folder: pathlib.Path, connection: str, store: stores.Store) -> str:
+    """Return the text of ``glare.conf``; its paste file is ``glare-paste.ini`` in the folder."""
+    return _CONF.format(folder=folder, etc=server.ETC, connection=connection, store=store.options)
+
+
+def create_tables(folder: pathlib.Path) -> None:
+    """Create Glare's tables by the configuration in a folder."""
+    command = (*_PYTHON, "glare.cmd.db_manage", "--config-file", folder / "glare.conf", "upgrade")
+    subprocess.run(command, cwd=processes.ROOT, check=True, capture_output=True)
 
 
 @contextlib.contextmanager

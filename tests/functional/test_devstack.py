@@ -15,7 +15,6 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-import yaml
 from glare.common import policy as glare_policy
 from oslo_config import cfg
 from oslo_policy import policy
@@ -159,10 +158,10 @@ def test_every_project_may_download_what_is_public(
     assert enforcer.authorize("artifact:download", artifact, user) is allowed
 
 
-def test_a_rule_of_ones_own_is_taken(host: Host) -> None:
-    host.run(*PREPARED, GLARE_MURANO_DOWNLOAD_RULE="role:reader")
+def test_the_rules_are_those_of_the_documentation(host: Host) -> None:
+    host.run(*PREPARED)
     rules = (host.top / "etc/glare/policy.d/glare-murano.yaml").read_text()
-    assert yaml.safe_load(rules) == {"artifact:download": "role:reader"}
+    assert rules == (server.ETC / "policy.yaml").read_text()
 
 
 @pytest.mark.parametrize(

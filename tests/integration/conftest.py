@@ -16,6 +16,8 @@ from keystoneauth1 import token_endpoint
 from murano.common import config as murano_config
 
 from examples import demo
+from loader import config
+from loader.catalogs import options
 from tests import packages, prerequisites
 from tests.integration import example, publish
 from tests.plugins import Site
@@ -52,6 +54,13 @@ def glare(glare_url: str) -> Any:
 
 
 @pytest.fixture(scope="session")
+def tenant(glare_url: str) -> Any:
+    """A client that publishes for the project of the tasks."""
+    auth = token_endpoint.Token(glare_url, demo.USER_TOKEN)
+    return publish.client(ksa_session.Session(auth=auth), glare_url)
+
+
+@pytest.fixture(scope="session")
 def engine_conf(
     glare_url: str, glare: Any, core_library: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Any:
@@ -59,6 +68,8 @@ def engine_conf(
     demo.configure_engine(tmp_path_factory.mktemp("engine"), demo.glare_options(glare_url))
     folders = [*core_library.glob("io.murano*"), *demo.PACKAGES.glob("*/*/")]
     publish.publish(glare, folders, public=True)
+    for known in (config.OPTIONS, config.SERVICE_OPTIONS):
+        options.register(murano_config.CONF, known)
     # The engine collects garbage in every task; the modules imported so far are not garbage.
     gc.freeze()
     return murano_config.CONF
@@ -75,13 +86,16 @@ def language(engine_conf: Any, glare: Any) -> None:
 def conf(engine_conf: Any) -> Iterator[Any]:
     """The same, to be changed by one test."""
     yield engine_conf
-    for group, options in (
+    for group, names in (
         ("engine", ("packages_service", "packages_cache", "enable_packages_cache")),
         ("engine", ("load_packages_from", "class_configs")),
         ("murano_auth", ("www_authenticate_uri",)),
-        ("package_loader", ("max_subclasses",)),
+        (
+            "package_loader",
+            ("max_subclasses", "decrypt_data", "reachable_endpoints", "reserved_names_file"),
+        ),
     ):
-        for option in options:
+        for option in names:
             engine_conf.clear_override(option, group)
 
 

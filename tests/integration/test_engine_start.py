@@ -8,7 +8,7 @@ import logging
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -37,11 +37,17 @@ fetch_workers = {workers}
 """
 
 
-def _run(folder: pathlib.Path, *arguments: str, workers: object = 4) -> Any:
+def _run(
+    folder: pathlib.Path,
+    *arguments: str,
+    workers: object = 4,
+    files: Iterable[pathlib.Path] = (),
+) -> Any:
     configuration = folder / "murano.conf"
     configuration.write_text(_CONFIGURATION.format(cache=folder / "cache", workers=workers))
     command = [sys.executable, "-W", "ignore", "-m", "loader.engine.service", *arguments]
-    command += ["--config-file", str(configuration)]
+    for file in (configuration, *files):
+        command += ["--config-file", str(file)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
@@ -65,6 +71,68 @@ def test_a_valid_configuration_says_where_packages_come_from(tmp_path: pathlib.P
     assert ended.returncode == 0, ended.stderr
     expected = f"Packages come from Glare at http://127.0.0.1:9494, and are kept in {tmp_path}"
     assert expected in ended.stdout
+
+
+_BROKER = """\
+[rabbitmq]
+host = {host}
+login = {login}
+password = {password}
+virtual_host = {virtual_host}
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "login", "password", "virtual_host", "shared"),
+    [
+        ("rabbit.example.org", "murano", "secret", "agents", "user murano"),
+        ("other.example.org", "murano", "secret", "agents", "user murano"),
+        ("rabbit.example.org", "agents", "other", "/", "virtual host /"),
+        ("rabbit.example.org", "agents", "other", "agents", None),
+        ("other.example.org", "agents", "other", "/", None),
+    ],
+)
+def test_the_check_warns_if_the_agents_share_the_rabbitmq_of_the_services(
+    tmp_path: pathlib.Path,
+    host: str,
+    login: str,
+    password: str,
+    virtual_host: str,
+    shared: str | None,
+) -> None:
+    broker = tmp_path / "broker.conf"
+    settings = {"host": host, "login": login, "password": password, "virtual_host": virtual_host}
+    url = "[DEFAULT]\ntransport_url = rabbit://murano:secret@rabbit.example.org:5672/\n"
+    broker.write_text(url + _BROKER.format(**settings))
+
+    ended = _run(tmp_path, "--check", files=[broker])
+
+    assert ended.returncode == 0, ended.stderr
+    assert (f"has the {shared} of the services" in ended.stdout + ended.stderr) == bool(shared)
+    assert "secret" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("[package_loader]\nreachable_endpoints = example.org\n", "reachable_endpoints"),
+        ("[package_loader]\nreachable_endpoints = example.org:99999\n", "Port out of range"),
+        ("[package_loader]\nreserved_names_file = /nowhere/names.yaml\n", "/nowhere/names.yaml"),
+        ("[engine]\nclass_configs = {0}\n", "io.murano.Environment-0.yaml"),
+    ],
+)
+def test_a_mistake_in_what_packages_reach_ends_the_service(
+    tmp_path: pathlib.Path, options: str, message: str
+) -> None:
+    (tmp_path / "io.murano.Environment-0.yaml").write_text("regionConfigs: {one: {}}\n")
+    more = tmp_path / "more.conf"
+    more.write_text(options.format(tmp_path))
+
+    ended = _run(tmp_path, "--check", files=[more])
+
+    assert ended.returncode == 1
+    assert message in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
 
 
 def test_an_invalid_option_ends_the_service_in_one_line(tmp_path: pathlib.Path) -> None:

@@ -34,6 +34,7 @@ from yaql.language import exceptions as yaql_exceptions
 from examples import demo
 from glare_murano.package import Archive, InvalidPackage, Version, read_manifest
 from glare_murano.package.hot.yaql import literal
+from glare_murano.wire import Release
 from loader.engine import adapter
 from loader.engine.error_places import InvalidClass
 from loader.formats.hot import HOTPackage
@@ -197,7 +198,9 @@ class Host:
     @contextlib.contextmanager
     def loader(self, session: Any = None) -> Any:
         with adapter.EnginePackageLoader.for_task(session or tasks.session()) as loader:
-            loader.register_package(adapter.EnginePackage(loader, self.package))
+            version = Version(str(self.package.version))
+            release = Release(self.name, version, {}, frozenset())
+            loader.register_package(adapter.EnginePackage(loader, self.package, release))
             yield loader
 
     @contextlib.contextmanager

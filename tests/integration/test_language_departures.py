@@ -15,7 +15,8 @@ from murano.dsl import dsl_exception
 from murano.dsl import exceptions as dsl_exceptions
 
 from loader.engine import error_places
-from tests.integration import murano_pl, tasks
+from tests import packages
+from tests.integration import murano_pl, publish, tasks
 
 TABLE = pathlib.Path(__file__).parents[2] / "doc" / "source" / "user" / "language.rst"
 
@@ -23,6 +24,24 @@ LANGUAGE = "org.example.language"
 CONTRACTS = f"{LANGUAGE}.contracts.Contracts"
 DEPARTURES = f"{LANGUAGE}.departures"
 PROPERTIES = f"{DEPARTURES}.Properties"
+
+_PRIVATE = """\
+Name: {0}.Thing
+Properties:
+  configured:
+    Contract: $.string()
+    Usage: Config
+    Default: default
+Methods:
+  read:
+    Scope: Public
+    Body:
+      Return: $.configured
+  decrypt:
+    Scope: Public
+    Body:
+      Return: decryptData('6d1f3a5c-7e9b-4d0f-8a2c-4e6b8d0f1a3c')
+"""
 
 _shown: set[str] = set()
 
@@ -129,6 +148,26 @@ def test_a_configuration_file_needs_the_version_in_its_name(
             found.append(engine.act(engine.load(PROPERTIES), "read")[-1])
 
     assert found == ["default", "-1", "-1.0", "-1.0.0"]
+
+
+@shows("``Usage: Config`` in a private package", "``decryptData(ID)``")
+def test_a_private_package_gets_no_value_and_no_secret_of_the_operator(
+    tenant: Any, name: str, conf: Any, tmp_path: pathlib.Path
+) -> None:
+    content = packages.files(packages.manifest(name))
+    content["Classes/Thing.yaml"] = _PRIVATE.format(name).encode()
+    publish.publish(tenant, [packages.write(tmp_path / name, content)], public=False)
+    (tmp_path / f"{name}.Thing-1.yaml").write_text("configured: by the operator\n")
+    conf.set_override("class_configs", str(tmp_path), "engine")
+    header = {"type": f"{name}.Thing"}
+
+    read, decrypted = (
+        tasks.run(header, action=tasks.action("object", method))["action"]["result"]
+        for method in ("read", "decrypt")
+    )
+
+    assert read == "default"
+    assert "decryptData is disabled" in decrypted["message"]
 
 
 @shows("``If``, ``While``, ``Switch``")

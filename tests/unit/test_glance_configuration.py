@@ -30,10 +30,22 @@ paste.composite_factory = glance.api:root_app_factory
 paste.composite_factory = glance.api:pipeline_factory
 default = cors unauthenticated-context rootapp
 keystone = cors versionnegotiation authtoken context rootapp
-keystone+audit = cors versionnegotiation authtoken context audit rootapp
+keystone+audit = cors versionnegotiation authtoken context cache audit limits cachemanage rootapp
 
 [filter:context]
 paste.filter_factory = glance.api.middleware.context:ContextMiddleware.factory
+
+[filter:cache]
+paste.filter_factory = glance.api.middleware.cache:CacheFilter.factory
+
+[filter:cachemanage]
+paste.filter_factory = glance.api.middleware.cache_manage:CacheManageFilter.factory
+
+[filter:audit]
+paste.filter_factory = keystonemiddleware.audit:filter_factory
+
+[filter:limits]
+use = egg:site#limits
 """
 SHIPPED = IniFile(ETC / "glance-api-paste.ini").options("composite:api")["keystone"]
 OURS = " ".join(name for name in SHIPPED.split() if "murano" in name)
@@ -60,6 +72,10 @@ def _policy(etc: pathlib.Path) -> dict[str, str]:
 def _shipped_policy() -> dict[str, str]:
     rules: dict[str, str] = yaml.safe_load((ETC / "glance-policy.yaml").read_text())
     return rules
+
+
+def _rules_of_glance() -> dict[str, str]:
+    return {k: v for k, v in _shipped_policy().items() if not k.startswith("murano_")}
 
 
 def test_a_glance_without_settings_gets_the_shipped_ones(etc: pathlib.Path) -> None:
@@ -145,13 +161,14 @@ def test_pipelines_with_keystone_get_ours(etc: pathlib.Path) -> None:
         "paste.composite_factory": "glance.api:pipeline_factory",
         "default": "cors unauthenticated-context rootapp",
         "keystone": f"cors versionnegotiation authtoken context {OURS} rootapp",
-        "keystone+audit": f"cors versionnegotiation authtoken context {OURS} audit rootapp",
+        # Glance's cache stays where it is, and the operator's filters see what ours refuse.
+        "keystone+audit": f"cors versionnegotiation authtoken context cache audit limits {OURS} "
+        "cachemanage rootapp",
     }
     mounted = paste.options("composite:murano")
-    for flavor in ("keystone", "keystone+audit"):
-        assert mounted[flavor].split() == [
-            *("cors", "murano-requests", "authtoken", "context", "murano-packages")
-        ]
+    for flavor, added in {"keystone": "", "keystone+audit": " audit limits"}.items():
+        expected = f"cors murano-requests authtoken context{added} murano-packages"
+        assert mounted[flavor] == expected
         assert paste.get(f"composite:glance-api-{flavor}", "/murano") == "murano"
     assert paste.get("composite:glance-api", "/murano") is None
     assert "\n# Ours, with an audit.\n[composite:glance-api-keystone+audit]\n" in paste.text
@@ -253,8 +270,18 @@ def test_a_file_that_cannot_be_merged_changes_nothing(
     assert _texts(etc) == before
 
 
-def test_each_shipped_rule_ends_with_the_part_that_excludes_packages() -> None:
-    assert all(rule.endswith(f" and {GUARD}") for rule in _shipped_policy().values())
+def test_each_shipped_rule_ends_with_a_condition_for_packages() -> None:
+    conditions = {rule.rpartition(" and ")[2] for rule in _rules_of_glance().values()}
+    assert conditions == {GUARD, "rule:murano_change"}
+
+
+def test_the_operators_rule_for_changes_of_packages_is_kept(etc: pathlib.Path) -> None:
+    (etc / "policy.yaml").write_text('"murano_change": "@"\n"delete_image": "role:deleter"\n')
+    configure(etc)
+
+    written = _policy(etc)
+    assert "murano_change" not in written
+    assert written["delete_image"] == "(role:deleter) and rule:murano_change"
 
 
 def test_the_command_lists_the_files(

@@ -18,9 +18,11 @@ from glare_murano import wire
 from glare_murano.glare import metrics, policies, request_state, upload_locks
 from glare_murano.glare.api import (
     archives,
+    events,
     lists,
     lookups,
     publications,
+    responses,
     validation,
     yanks,
 )
@@ -56,6 +58,14 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
             raise request_state.IncompletePipeline
         state = request_state.of(req.context)
         state.is_filtered = validation.has_checked(req)
+        if not state.is_filtered:
+            return self._respond(req)
+        response = responses.answer(req, lambda: self._respond(req))
+        events.send_refusal(req, response)
+        return response
+
+    def _respond(self, req: webob.Request) -> webob.Response:
+        state = request_state.of(req.context)
         try:
             response: webob.Response = super().__call__(req)
             lists.repair_links(req, response)

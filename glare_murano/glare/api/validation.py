@@ -12,24 +12,21 @@ in one line. The filter also answers the discovery document, which needs no toke
 
 import re
 import urllib.parse
-from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import jsonpatch
 import jsonpointer
 import webob
-from glare.api.middleware import fault
 from glare.common import exception
-from webob import dec, exc
+from oslo_middleware import base as base_middleware
+from webob import dec
 
 from glare_murano import wire
 from glare_murano.glare import artifact, uploads
-from glare_murano.glare.api import lists, refusal_log
+from glare_murano.glare.api import lists, refusal_log, responses
 from glare_murano.package.errors import quoted
 from glare_murano.service import discovery, http_requests
 from glare_murano.service.http_requests import JSON
-from glare_murano.service.refusals import RefusedRequest, document_of
 
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
 _PATHS = (lists.PATH, "/murano")
@@ -44,22 +41,6 @@ _QUERIES = (
 # Glare checks the whole field after each operation, and its lock expires after five seconds.
 MAX_OPERATIONS = 200
 
-# Glare's message for a name and version that another artifact has, and ours.
-_TAKEN = "Artifact with this name and version is already exists for this scope."
-_TAKEN_BY = {
-    "POST": "the project has a private package of this name and version already; find it by "
-    "the filters name and version, and continue with it, or delete it",
-    "PATCH": "another package of this name and version is public already; publish another version",
-}
-
-_GLARE_ERRORS = {
-    HTTPStatus.BAD_REQUEST: exception.BadRequest,
-    HTTPStatus.NOT_FOUND: exception.ArtifactNotFound,
-    HTTPStatus.CONFLICT: exception.Conflict,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: exception.RequestEntityTooLarge,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: exception.UnsupportedMediaType,
-}
-
 # The mark that the filter leaves in a request.
 _CHECKED = "glare_murano.checked"
 
@@ -67,7 +48,7 @@ PATCH = "application/json-patch+json"
 _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 
 
-class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
+class ValidationFilter(base_middleware.ConfigurableMiddleware):
     """Refuses malformed requests with errors in Glare's form."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -82,25 +63,12 @@ class ValidationFilter(fault.GlareFaultWrapperFilter):  # type: ignore[misc]
         if not any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS):
             return req.get_response(self.application)
         with refusal_log.without_repetitions():
-            return self._answer(req)
+            return responses.answer(req, lambda: self._respond(req))
 
-    def _answer(self, req: webob.Request) -> webob.Response:
-        try:
-            check(req)
-            req.environ[_CHECKED] = True
-            response = discovery.show(req) or req.get_response(self.application)
-        except RefusedRequest as refusal:
-            return _refuse(req, self._error(_of_glare(refusal)), {}, refusal)
-        except exception.GlareException as refusal:
-            error = self._error(refusal)
-            if error["error"]["message"] == _TAKEN:
-                error["error"]["message"] = _TAKEN_BY[req.method]
-            if error["code"] >= exc.HTTPInternalServerError.code:
-                raise
-            return _refuse(req, error, {}, refusal)
-        if response.status_code < exc.HTTPBadRequest.code or response.content_type == JSON:
-            return response
-        return _refuse(req, document_of(req, response), response.headers)
+    def _respond(self, req: webob.Request) -> webob.Response:
+        check(req)
+        req.environ[_CHECKED] = True
+        return discovery.show(req) or req.get_response(self.application)
 
 
 def has_checked(req: webob.Request) -> bool:
@@ -168,21 +136,3 @@ def _check_fields(body: Any) -> None:
         raise exception.BadRequest(
             "version is missing: send the Version of the package's manifest, 0.0.0 if it has none"
         )
-
-
-def _of_glare(refusal: RefusedRequest) -> exception.GlareException:
-    return _GLARE_ERRORS[refusal.status](str(refusal))
-
-
-def _refuse(
-    req: webob.Request,
-    error: dict[str, Any],
-    headers: Mapping[str, str],
-    cause: BaseException | None = None,
-) -> webob.Response:
-    refusal_log.write(req, error["code"], error["error"]["message"], cause)
-    response = req.get_response(fault.Fault(error))
-    for name, value in headers.items():
-        if not name.lower().startswith("content-"):
-            response.headers[name] = value
-    return response

@@ -8,6 +8,7 @@ classes put in place are in ``adapter``.
 
 from loader.engine.patches import (
     class_errors,
+    connections,
     endpoints,
     inheritance,
     language,
@@ -15,13 +16,18 @@ from loader.engine.patches import (
     models,
     schema_conditions,
     schema_generator,
+    system_classes,
+    task_bounds,
     task_execution,
     version_ranges,
+    yaql_limits,
 )
 
 
 def install() -> None:
     """Apply every patch to this process; to be called before the first task."""
+    yaql_limits.provide_format()
+    yaql_limits.hold_quota()
     loader_choice.choose_package_loader()
     loader_choice.replace_plugin_loader()
     language.read_text_resources()
@@ -51,3 +57,16 @@ def install() -> None:
     schema_conditions.keep_conditions()
     schema_conditions.keep_null_of_optional_checks()
     endpoints.refuse_invalid_requests()
+    task_bounds.register_limits()
+    task_bounds.limit_recursion()
+    task_bounds.limit_iterations()
+    task_bounds.limit_green_threads()
+    task_bounds.limit_resources()
+    task_bounds.limit_messages()
+    task_bounds.describe_receivers()
+    connections.check_http_clients()
+    connections.check_workflow_client()
+    connections.check_agent_brokers()
+    system_classes.act_for_own_environment()
+    system_classes.use_own_trusts()
+    system_classes.read_secrets_of_user()

@@ -45,6 +45,12 @@ def images(images_of: Callable[..., ImageClient], glance_project: str) -> ImageC
 
 
 @pytest.fixture
+def image_manager(images_of: Callable[..., ImageClient], glance_project: str) -> ImageClient:
+    """A client of a manager of the test's project, who may change its public packages."""
+    return images_of(glance_project, "manager,member,reader")
+
+
+@pytest.fixture
 def image_admin(images_of: Callable[..., ImageClient]) -> ImageClient:
     """A client of an administrator of another project."""
     return images_of("admin", "admin,member,reader")

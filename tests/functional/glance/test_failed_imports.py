@@ -3,8 +3,10 @@
 """Imports that fail for want of space, and imports into several stores."""
 
 import io
+import json
 import pathlib
 import random
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -49,6 +51,17 @@ def _places(glance: service.Glance, image_id: str) -> list[str]:
     return sorted(path.parent.name for path in found)
 
 
+def _audited(glance: service.Glance, image_id: str) -> list[tuple[str, str]]:
+    """Return the outcome of each import of an image, with the reason of a failure."""
+    lines = re.findall(r"notification\.audit\.package\.import .*?(\{.*)", glance.log())
+    records = [json.loads(line)["payload"] for line in lines]
+    return [
+        (each["outcome"], each.get("reason", {}).get("reasonCode", ""))
+        for each in records
+        if each["target"]["id"] == image_id
+    ]
+
+
 def test_a_publisher_tries_again_after_a_full_quota(
     glance: service.Glance, images: ImageClient
 ) -> None:
@@ -62,6 +75,11 @@ def test_a_publisher_tries_again_after_a_full_quota(
         repository.upload(draft, io.BytesIO(DATA), len(DATA))
 
     assert "will exceed the limit" in glance.log()
+    # The package was accepted, and not stored.
+    assert _audited(glance, draft.id) == [
+        ("success", ""),
+        ("failure", "Glance could not store the archive; see its log"),
+    ]
     refused = images.show(draft.id)
     assert refused["status"] == "queued"
     assert not [name for name in refused if name.startswith(form.PREFIX)]

@@ -4,6 +4,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,6 +23,17 @@ def _payloads(glance: Glance, image_id: str) -> list[dict[str, Any]]:
     lines = re.findall(r"oslo\.messaging\.notification\.image\.update .*?(\{.*)", glance.log())
     sent = [json.loads(line)["payload"] for line in lines]
     return [payload for payload in sent if payload["id"] == image_id]
+
+
+def _changes(glance: Glance, image_id: str) -> list[tuple[str, str]]:
+    """Return what was sent of the changes of a package: the verb, and the user."""
+    lines = re.findall(r"oslo\.messaging\.notification\.package\.(\w+) .*?(\{.*)", glance.log())
+    sent = [(verb, json.loads(line)["payload"]) for verb, line in lines]
+    return [
+        (verb, payload["initiator"]["user_id"])
+        for verb, payload in sent
+        if image_id in (payload.get("id"), *payload.get("packages", ()))
+    ]
 
 
 def test_a_publication_and_a_yank_are_notified_once_they_are_made(
@@ -54,3 +66,34 @@ def test_a_publication_and_a_yank_are_notified_once_they_are_made(
     assert images.yank(draft.id, "").status_code == 200
     yanks = [each["properties"].get(form.YANKED) for each in _payloads(glance, draft.id)]
     assert yanks == [None, "loses data", None]
+
+
+def test_changes_and_refusals_are_notified_with_the_user(
+    glance: Glance, images_of: Callable[..., ImageClient], package_name: str
+) -> None:
+    project = images_of("audited").project
+    member, reader = (
+        ImageClient(glance.url, f"{roles[0]}:{project}:{','.join(roles)}")
+        for roles in (["member", "reader"], ["reader"])
+    )
+    draft = stored.package(packages.package(package_name), project, properties={form.PUBLISHED: ""})
+    stored.store(glance, [draft])
+
+    assert reader.publications(draft.id).status_code == 403
+    assert member.publications(draft.id).status_code == 200
+    assert reader.yank(draft.id, "loses data").status_code == 403
+    assert member.yank(draft.id, "loses data").status_code == 200
+    # Nothing has changed.
+    assert member.yank(draft.id, "loses data").status_code == 200
+    assert member.yank(draft.id, "").status_code == 200
+    assert reader.delete(draft.id).status_code == 403
+    assert member.delete(draft.id).status_code == 204
+    assert _changes(glance, draft.id) == [
+        ("refuse", "reader"),
+        ("activate", "member"),
+        ("refuse", "reader"),
+        ("yank", "member"),
+        ("unyank", "member"),
+        ("refuse", "reader"),
+        ("delete", "member"),
+    ]

@@ -249,22 +249,22 @@ _CHANGED_NAME = {"op": "replace", "path": "/name", "value": "org.renamed"}
 )
 def test_requests_are_checked_in_each_form_that_glance_takes(
     glance: service.Glance,
-    images: ImageClient,
+    image_manager: ImageClient,
     images_of: Clients,
     package_name: str,
     method: str,
     suffix: str,
     changed: dict[str, str],
 ) -> None:
-    other = images_of(f"{images.project}-other")
+    other = images_of(f"{image_manager.project}-other")
     data = packages.package(package_name, Require={"io.murano": "*"})
-    required = stored.package(data, images.project, "public")
+    required = stored.package(data, image_manager.project, "public")
     requiring = packages.package(f"{package_name}.requiring", Require={package_name: "1"})
-    owners = (images.project, other.project)
+    owners = (image_manager.project, other.project)
     stored.store(glance, [required, *(stored.package(requiring, owner) for owner in owners)])
     headers = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
 
-    refused = images.request(
+    refused = image_manager.request(
         method,
         f"/v2/images/{required.id}{suffix}",
         json=[changed] if changed else None,
@@ -300,25 +300,28 @@ def test_a_package_that_gets_its_name_back_is_checked_as_a_new_one(
 
 def test_a_public_package_that_gets_its_name_back_is_the_only_one(
     glance: service.Glance,
-    images: ImageClient,
+    image_manager: ImageClient,
     images_of: Clients,
     image_admin: ImageClient,
     package_name: str,
 ) -> None:
     data = packages.package(package_name, Require={"io.murano": "*"})
-    other = images_of(f"{images.project}-other")
-    rows = [stored.package(data, images.project, "public"), stored.package(data, other.project)]
+    other = images_of(f"{image_manager.project}-other")
+    rows = [
+        stored.package(data, image_manager.project, "public"),
+        stored.package(data, other.project),
+    ]
     stored.store(glance, rows)
-    assert images.set(rows[0].id, "name", "org.renamed").status_code == 200
+    assert image_manager.set(rows[0].id, "name", "org.renamed").status_code == 200
     assert image_admin.set(rows[1].id, "visibility", "public").status_code == 200
 
-    refused = images.set(rows[0].id, "name", package_name)
+    refused = image_manager.set(rows[0].id, "name", package_name)
 
     assert refused.status_code == 409
     assert f"another {package_name} 1.0.0 is public already" in refused.text
     private = {"op": "replace", "path": "/visibility", "value": "private"}
     back = {"op": "replace", "path": "/name", "value": package_name}
-    assert images.patch(rows[0].id, back, private).status_code == 200
+    assert image_manager.patch(rows[0].id, back, private).status_code == 200
 
 
 def test_a_shared_package_stays_for_its_members_alone(
@@ -359,21 +362,21 @@ def test_a_package_becomes_public_by_glance_if_its_requirements_are(
 
 @pytest.mark.parametrize("visibility", ["private", "shared", "community"])
 def test_a_package_stays_public_while_others_depend_on_it(
-    images: ImageClient,
+    image_manager: ImageClient,
     images_of: Clients,
     image_admin: ImageClient,
     package_name: str,
     visibility: str,
 ) -> None:
-    required = images.draft(package_name)
+    required = image_manager.draft(package_name)
     assert image_admin.publications(required, visibility="public").ok
-    own = images.draft(f"{package_name}.own", **{package_name: "1"})
-    assert images.publications(own).ok
-    other = images_of(f"{images.project}-other")
+    own = image_manager.draft(f"{package_name}.own", **{package_name: "1"})
+    assert image_manager.publications(own).ok
+    other = images_of(f"{image_manager.project}-other")
     requiring = other.draft(f"{package_name}.other", **{package_name: "1"})
     assert other.publications(requiring).ok
 
-    refused = images.set(required, "visibility", visibility)
+    refused = image_manager.set(required, "visibility", visibility)
 
     assert refused.status_code == 409
     assert "packages of other projects" in refused.text
@@ -382,7 +385,7 @@ def test_a_package_stays_public_while_others_depend_on_it(
     assert image_admin.set(required, "visibility", "public").status_code == 200
     # The own packages can still use it.
     assert other.delete(requiring).status_code == 204
-    assert images.set(required, "visibility", visibility).status_code == 200
+    assert image_manager.set(required, "visibility", visibility).status_code == 200
 
 
 def test_a_public_image_is_checked_when_it_begins_to_count(

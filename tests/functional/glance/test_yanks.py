@@ -64,7 +64,7 @@ def test_those_who_may_change_a_package_yank_it(
     reader = images_of(images.project, "reader").yank(release, REASON)
     assert (reader.status_code, message(reader)) == (
         403,
-        f"{package_name} 1.0.0: the policy modify_image forbids it",
+        f"{package_name} 1.0.0: the policy murano:yank forbids it",
     )
     assert images.yank("00000000-0000-0000-0000-000000000000", REASON).status_code == 404
     assert image_admin.yank(release, REASON).status_code == 200
@@ -88,11 +88,11 @@ def test_only_an_imported_package_is_yanked(images: ImageClient, package_name: s
 
 
 def test_other_changes_keep_publication_and_yank(
-    images: ImageClient, release: str, package_name: str
+    image_manager: ImageClient, release: str, package_name: str
 ) -> None:
-    assert images.yank(release, REASON).ok
+    assert image_manager.yank(release, REASON).ok
 
-    assert images.set(release, "note", "changed", "add").status_code == 200
+    assert image_manager.set(release, "note", "changed", "add").status_code == 200
 
-    found = images.show(release)
+    found = image_manager.show(release)
     assert (found[form.YANKED], found[form.PUBLISHED]) == (REASON, stored.PUBLISHED_AT)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The notifications of changes of packages, and of refused ones, with the user.
+
+Glance's own notifications do not name the user. An import is decided after the response to its
+request, so an audit of requests does not see the result: here it is sent as an event of CADF
+(DMTF DSP0262), the format of Keystone's filter ``audit``.
+"""
+
+from typing import Any
+
+import webob
+from pycadf import cadftaxonomy, event, reason, resource
+
+from glare_murano.glance import internals
+from glare_murano.glance.image_rows import ImageRow
+from glare_murano.service import notifications
+
+_GROUP = "package"
+_IMPORT = "audit.package.import"
+_ACTION = "update/import"
+_TARGET = "service/storage/image/image"
+
+
+def send(context: Any, verb: str, row: ImageRow) -> None:
+    """Send the notification of a change, as ``package.VERB``.
+
+    :param context: of the request.
+    :param row: the package after its change.
+    """
+    payload = {
+        "id": row.id,
+        "name": row.name,
+        "version": row.version,
+        "owner": row.owner,
+        "status": row.status,
+        "visibility": row.visibility,
+        "initiator": notifications.initiator(context),
+    }
+    internals.send(f"{_GROUP}.{verb}", payload)
+
+
+def send_refusal(req: webob.Request, status: int, message: str, packages: list[str]) -> None:
+    """Send the notification of a refused change.
+
+    :param packages: the ids of the packages that the request should change.
+    """
+    payload = notifications.refusal(req, status, message, packages)
+    internals.send(f"{_GROUP}.{notifications.REFUSE}", payload)
+
+
+def send_import(context: Any, image: internals.StoredImage, refusal: str) -> None:
+    """Send the audit record of an import.
+
+    :param context: of the request for the import.
+    :param refusal: why the import was refused; empty for an accepted package.
+    """
+    initiator = resource.Resource(
+        typeURI=cadftaxonomy.ACCOUNT_USER, id=context.user_id or cadftaxonomy.UNKNOWN
+    )
+    # As in the records of Keystone's filter.
+    initiator.project_id = context.project_id
+    initiator.request_id = context.request_id
+    outcome = cadftaxonomy.OUTCOME_FAILURE if refusal else cadftaxonomy.OUTCOME_SUCCESS
+    record = event.Event(
+        action=_ACTION,
+        outcome=outcome,
+        initiator=initiator,
+        target=resource.Resource(typeURI=_TARGET, id=image.id, name=image.name or ""),
+        observer=resource.Resource(id="target"),
+        reason=reason.Reason("murano_refusal", refusal) if refusal else None,
+    )
+    internals.send(_IMPORT, record.as_dict())

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The notification of a refused change of packages; Glare itself sends those of changes."""
+
+import re
+
+import webob
+from glare.notification import Notifier
+
+from glare_murano.glare.api import lists
+from glare_murano.service import notifications
+
+_ARTIFACTS = re.compile(f"{lists.PATH}(?:/([^/]+).*)?")
+_READING = ("GET", "HEAD")
+
+
+def send_refusal(req: webob.Request, response: webob.Response) -> None:
+    """Send the notification of a refused change; send nothing for any other response."""
+    packages = _changed_packages(req)
+    if packages is None or not notifications.is_refusal(response):
+        return
+    reason = response.json["error"]["message"]
+    body = notifications.refusal(req, response.status_code, reason, packages)
+    Notifier.notify(req.context, f"artifact:{notifications.REFUSE}", body)
+
+
+def _changed_packages(req: webob.Request) -> list[str] | None:
+    """Return the ids of the packages that a request should change; None for any other request."""
+    artifact = _ARTIFACTS.fullmatch(req.path_info)
+    if artifact and req.method not in _READING:
+        return [artifact[1]] if artifact[1] else []
+    return notifications.changed_packages(req)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Responses to refused requests, in the form of Glare's errors, each with a line in the log.
+
+Both filters of this project answer errors: ``murano`` those of Glare's own application, so
+that a filter before it, such as an audit, sees the response instead of an exception, and
+``murano-validation`` all others.
+"""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import webob
+from glare.api.middleware import fault
+from glare.common import exception
+from webob import exc
+
+from glare_murano.glare.api import refusal_log
+from glare_murano.service.http_requests import JSON
+from glare_murano.service.refusals import RefusedRequest, document_of
+
+# Glare's message for a name and version that another artifact has, and ours.
+_TAKEN = "Artifact with this name and version is already exists for this scope."
+_TAKEN_BY = {
+    "POST": "the project has a private package of this name and version already; find it by "
+    "the filters name and version, and continue with it, or delete it",
+    "PATCH": "another package of this name and version is public already; publish another version",
+}
+
+_GLARE_ERRORS = {
+    HTTPStatus.BAD_REQUEST: exception.BadRequest,
+    HTTPStatus.NOT_FOUND: exception.ArtifactNotFound,
+    HTTPStatus.CONFLICT: exception.Conflict,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: exception.RequestEntityTooLarge,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: exception.UnsupportedMediaType,
+}
+
+# Glare's filter, for the form of an error.
+_form = fault.GlareFaultWrapperFilter(None)
+
+
+def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
+    """Return a response; answer an error with the response to a refused request.
+
+    :param respond: handles the request.
+    :raises Exception: for an error of the server, for Glare's filter ``faultwrapper``.
+    """
+    try:
+        response = respond()
+    except RefusedRequest as refusal:
+        return _refuse(req, _form._error(_of_glare(refusal)), {}, refusal)
+    except exception.GlareException as refusal:
+        error = _form._error(refusal)
+        if error["error"]["message"] == _TAKEN:
+            error["error"]["message"] = _TAKEN_BY[req.method]
+        if error["code"] >= exc.HTTPInternalServerError.code:
+            raise
+        return _refuse(req, error, {}, refusal)
+    if response.status_code < exc.HTTPBadRequest.code or response.content_type == JSON:
+        return response
+    return _refuse(req, document_of(req, response), response.headers)
+
+
+def _of_glare(refusal: RefusedRequest) -> exception.GlareException:
+    return _GLARE_ERRORS[refusal.status](str(refusal))
+
+
+def _refuse(
+    req: webob.Request,
+    error: dict[str, Any],
+    headers: Mapping[str, str],
+    cause: BaseException | None = None,
+) -> webob.Response:
+    refusal_log.write(req, error["code"], error["error"]["message"], cause)
+    response = req.get_response(fault.Fault(error))
+    for name, value in headers.items():
+        if not name.lower().startswith("content-"):
+            response.headers[name] = value
+    return response

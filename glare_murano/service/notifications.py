@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The content of notifications, as far as both services share it: who did what.
+
+A notification has the id of its request, which an audit record of Keystone's filter has as well.
+"""
+
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import webob
+
+from glare_murano import wire
+from glare_murano.service import http_requests, schemas
+from glare_murano.service.refusals import RefusedRequest
+
+# The verbs of events, in both services.
+YANK, UNYANK, REFUSE = "yank", "unyank", "refuse"
+
+# Paths that change packages -> the schema of their requests.
+_CHANGES = {
+    wire.PUBLICATIONS_PATH: schemas.PUBLICATION,
+    wire.YANKS_PATH: schemas.YANK,
+}
+
+
+class Context(Protocol):
+    """The context of a request, of either service; see ``oslo_context``."""
+
+    user_id: str | None
+    project_id: str | None
+    request_id: str | None
+
+
+def initiator(context: Context) -> dict[str, str | None]:
+    """Return who sent a request, and the id of the request."""
+    return {
+        "user_id": context.user_id,
+        "project_id": context.project_id,
+        "request_id": context.request_id,
+    }
+
+
+def yank_verb(reason: str) -> str:
+    """Return the verb for a change of the reason of a yank; an empty reason ends the yank."""
+    return YANK if reason else UNYANK
+
+
+def changed_packages(req: webob.Request) -> list[str] | None:
+    """Return the ids of the packages that a publication or a yank should change.
+
+    :returns: no ids for a malformed body, and None for any other request.
+    """
+    if req.method != "POST" or req.path_info not in _CHANGES:
+        return None
+    try:
+        body = http_requests.read_body(req, _CHANGES[req.path_info])
+    except RefusedRequest:
+        return []
+    return list(body["ids"]) if "ids" in body else [body["id"]]
+
+
+def is_refusal(response: webob.Response) -> bool:
+    """Return whether a response refuses its request."""
+    status = int(response.status_code)
+    return HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def refusal(req: webob.Request, status: int, reason: str, packages: list[str]) -> dict[str, Any]:
+    """Return what to send about a refused request.
+
+    :param packages: the ids of the packages that the request should change.
+    """
+    return {
+        "initiator": initiator(req.context),
+        "method": req.method,
+        "path": req.path,
+        "status": status,
+        "reason": reason,
+        "packages": packages,
+    }

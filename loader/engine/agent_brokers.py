@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The RabbitMQ of the agents: which ones the operator names, and which one a package gets.
+
+In MuranoPL, ``getConfig`` of a region returns the host and the credentials, and packages can
+define regions of their own. So a connection is made with the operator's settings only.
+"""
+
+import dataclasses
+import logging
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import oslo_messaging
+from oslo_config import cfg
+
+from loader.engine import class_configs
+from loader.engine.destinations import Destination, ForbiddenDestination, named
+
+LOG = logging.getLogger(__name__)
+
+_ENVIRONMENT = "io.murano.Environment"
+_PORT = 5672
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentBroker:
+    """A RabbitMQ with credentials for it."""
+
+    destination: Destination
+    login: str
+    password: str = dataclasses.field(repr=False)
+    virtual_host: str
+    # What a package returns for these does not count.
+    ssl: bool = dataclasses.field(default=False, compare=False)
+    insecure: bool = dataclasses.field(default=False, compare=False)
+
+    @classmethod
+    def of(cls, settings: Any) -> Self:
+        """Read settings, such as ``agentRabbitMq`` of ``regionConfigs``, with Murano's defaults.
+
+        :raises ValueError: if they name no host and port.
+        """
+        if not isinstance(settings, Mapping):
+            raise ValueError(f"agentRabbitMq is of the wrong type {type(settings).__name__}")
+        host, port = settings.get("host"), settings.get("port") or _PORT
+        if not isinstance(host, str) or not isinstance(port, int | str) or not host:
+            raise ValueError("agentRabbitMq names no host and port")
+        return cls(
+            Destination(host.lower(), int(port)),
+            str(settings.get("login")),
+            str(settings.get("password")),
+            str(settings.get("virtual_host") or "/"),
+            bool(settings.get("ssl")),
+            bool(settings.get("insecure")),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of Murano's client, which puts them into a URL unquoted."""
+        host, quote = self.destination.host, urllib.parse.quote
+        return {
+            "host": f"[{host}]" if ":" in host else quote(host, safe=""),
+            "port": self.destination.port,
+            "login": quote(self.login, safe=""),
+            "password": quote(self.password, safe=""),
+            "virtual_host": quote(self.virtual_host, safe=""),
+            "ssl": self.ssl,
+            "insecure": self.insecure,
+        }
+
+
+def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
+    """Yield the RabbitMQ of ``[rabbitmq]``, and those of the class configs of environments.
+
+    :raises ValueError: if a file is not valid.
+    """
+    yield AgentBroker.of(conf.rabbitmq)
+    for path in class_configs.find(conf.engine.class_configs, _ENVIRONMENT):
+        regions = class_configs.read(path).get("regionConfigs") or {}
+        try:
+            yield from [AgentBroker.of(region["agentRabbitMq"]) for region in regions.values()]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: regionConfigs cannot be read: {error}") from error
+
+
+def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
+    """Return the RabbitMQ to connect to for the settings that a package gives.
+
+    Host, port, virtual host and credentials have to be those of one that the operator names.
+    At an endpoint of ``reachable_endpoints``, the package's own settings are used.
+
+    :raises ForbiddenDestination: if the operator does not name it.
+    :raises ValueError: if the settings or the operator's files are not valid.
+    """
+    given = AgentBroker.of(settings)
+    for broker in of_operator(conf):
+        if broker == given:
+            return broker
+    if given.destination in named(conf):
+        return given
+    raise ForbiddenDestination(
+        given.destination,
+        "the RabbitMQ, with its virtual host and credentials, that [rabbitmq] or the class "
+        f"config of {_ENVIRONMENT} names",
+    )
+
+
+def warn_if_shared(conf: cfg.ConfigOpts) -> None:
+    """Warn if the agents' RabbitMQ has the user or the virtual host of the services.
+
+    Virtual machines get the agents' password, and every package can read it.
+
+    :raises ValueError: if a class config of environments is not valid.
+    """
+    if conf.engine.disable_murano_agent:
+        return
+    own = list(_of_services(conf))
+    for broker in dict.fromkeys(of_operator(conf)):
+        for shared in {_shared(broker, service) for service in own} - {""}:
+            LOG.warning(
+                "The agents' RabbitMQ at %s has the %s of the services: whoever knows its "
+                "password, as every package and every virtual machine does, can read and send "
+                "the messages of Murano. Give the agents a virtual host and a user of their "
+                "own, in [rabbitmq] or in the class config of %s",
+                broker.destination,
+                shared,
+                _ENVIRONMENT,
+            )
+
+
+def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
+    """Yield the brokers of ``transport_url``."""
+    url = oslo_messaging.TransportURL.parse(conf)
+    for host in url.hosts if url.transport == "rabbit" else ():
+        destination = Destination((host.hostname or "localhost").lower(), host.port or _PORT)
+        user, password = host.username or "guest", host.password or "guest"
+        yield AgentBroker(destination, user, password, url.virtual_host or "/")
+
+
+def _shared(broker: AgentBroker, service: AgentBroker) -> str:
+    """Return what two brokers have in common, for messages; empty if nothing.
+
+    A server may have several names, so the same credentials count at any host.
+    """
+    is_same_host = broker.destination == service.destination
+    if broker.login == service.login and (is_same_host or broker.password == service.password):
+        return f"user {broker.login}"
+    if is_same_host and broker.virtual_host == service.virtual_host:
+        return f"virtual host {broker.virtual_host}"
+    return ""

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The operator's files with the values of ``Usage: Config`` properties, and who gets the values.
+
+The files are in the directory ``[engine] class_configs``, and are called ``CLASS-VERSION.yaml``
+or ``.json``. They are found by the name of a class alone, which every package can choose.
+"""
+
+import json
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.wire import Release
+
+_PUBLIC = "public"
+
+
+def answers(class_name: str, release: Release, reserved: ReservedNames) -> bool:
+    """Return whether a class gets the values of the operator's files.
+
+    The package has to be public, or from the operator's directory or lock file. If the name of
+    the class is reserved, the package has to be of an owning project, or from the operator.
+
+    :param release: of the package that declares the class.
+    """
+    if release.owner is None and release.visibility is None:
+        return True
+    reservation = reserved.find(class_name)
+    if reservation is not None:
+        return release.owner in reservation.projects
+    return release.visibility == _PUBLIC
+
+
+def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
+    """Yield the files for all versions of a class."""
+    pattern = re.compile(rf"{re.escape(class_name)}(-[0-9.]+)?\.(json|yaml)")
+    folder = pathlib.Path(directory)
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if pattern.fullmatch(path.name):
+            yield path
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Read a file as Murano does: what is not a dictionary has no values.
+
+    :raises ValueError: if the file is unreadable or not valid.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    return values if isinstance(values, dict) else {}

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where packages can make the engine connect to: host and port, compared at the connection.
+
+Names are compared as they are written, before they are resolved.
+"""
+
+import dataclasses
+import urllib.parse
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Self
+
+import requests
+from keystoneauth1 import plugin
+from oslo_config import cfg
+from requests import adapters
+
+from loader import config
+from loader.catalogs import options
+
+_PORTS = {"http": 80, "https": 443}
+# Options that name an endpoint in place of the catalogue's.
+_URLS = (
+    ("murano_auth", "www_authenticate_uri"),
+    ("keystone_authtoken", "www_authenticate_uri"),
+    ("barbican", "barbican_endpoint"),
+    *((group, "url") for group in ("heat", "neutron", "mistral", "glance")),
+)
+
+
+class ForbiddenDestination(Exception):
+    """A package wants a connection that the operator has not allowed."""
+
+    def __init__(self, destination: "Destination | str", allowed: str) -> None:
+        """Make the error.
+
+        :param allowed: what would be allowed, as a part of a sentence.
+        """
+        super().__init__(
+            f"the engine does not connect to {destination} for a package: it is not {allowed}; "
+            f"the operator can name it in [package_loader] reachable_endpoints"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Destination:
+    """A host, as it is written, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def of_url(cls, url: str) -> Self:
+        """Return the destination of a URL, or of ``HOST:PORT`` behind two slashes.
+
+        :raises ValueError: if the URL has no host, or no port and no known scheme.
+        """
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+        if not parts.hostname or not port:
+            raise ValueError(f"{url!r} names no host and port")
+        return cls(parts.hostname.lower(), port)
+
+
+class CheckedAdapter(adapters.BaseAdapter):
+    """An adapter of requests that refuses other destinations, also after a redirection."""
+
+    def __init__(
+        self, inner: adapters.BaseAdapter, allowed: Callable[[], Collection[Destination]]
+    ) -> None:
+        """Make an adapter over another one, which connects.
+
+        :param allowed: returns the destinations, at each request.
+        """
+        super().__init__()
+        self._inner = inner
+        self._allowed = allowed
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
+        """Send a request.
+
+        :raises ForbiddenDestination: if its host and port are not allowed.
+        """
+        destination = Destination.of_url(str(request.url))
+        if destination not in self._allowed():
+            raise ForbiddenDestination(
+                destination, "an endpoint of Keystone's catalogue or of the engine's configuration"
+            )
+        return self._inner.send(request, *args, **kwargs)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+def check(session: requests.Session, allowed: Callable[[], Collection[Destination]]) -> None:
+    """Let a session of requests connect to some destinations only."""
+    for prefix, inner in list(session.adapters.items()):
+        session.mount(prefix, CheckedAdapter(inner, allowed))
+
+
+def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set[Destination]:
+    """Return the destinations of HTTP clients: configured endpoints, and those of a token.
+
+    :param auth: the credentials; before the first token, only Keystone is known.
+    """
+    found = named(conf)
+    for group, option in _URLS:
+        if url := getattr(getattr(conf, group, None), option, None):
+            found.add(Destination.of_url(url))
+    if url := getattr(auth, "auth_url", None):
+        found.add(Destination.of_url(url))
+    found.update(_of_catalogue(getattr(auth, "auth_ref", None)))
+    return found
+
+
+def named(conf: cfg.ConfigOpts) -> set[Destination]:
+    """Return the destinations that the operator names for packages."""
+    options.register(conf, config.SERVICE_OPTIONS)
+    written = conf[options.GROUP].reachable_endpoints
+    return {Destination.of_url(f"//{text}") for text in written}
+
+
+def _of_catalogue(token: Any) -> Iterator[Destination]:
+    """Yield the endpoints in the catalogue of a token, of all regions and interfaces."""
+    if token is not None and token.has_service_catalog():
+        for url in token.service_catalog.get_urls(interface=None):
+            yield Destination.of_url(url)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Let the system classes act for the running task alone."""
+
+import types
+from typing import Any
+
+from keystoneauth1 import identity
+from murano.common import auth_utils, engine
+from murano.dsl import helpers
+from murano.engine.system import system_objects, yaql_functions
+from yaql.language import specs, yaqltypes
+
+from loader.engine import credentials, stored_secrets, task_reports
+from loader.engine.adapter import CONF
+
+
+def act_for_own_environment() -> None:
+    """Let reporters, instance notifiers and agents act for the environment of their task.
+
+    Murano 16 takes the environment, or its id, from the package, and murano-api believes it. So
+    a package reports into an environment of another tenant, or sends to its agents.
+    """
+    initialize = engine.TaskExecutor.__init__
+    register = system_objects.register
+
+    def name_environment(executor: Any, task: Any, reporter: Any = None) -> None:
+        initialize(executor, task, reporter)
+        executor.session.environment_id = task["id"]
+
+    def register_own(package: Any) -> None:
+        # The first class of a name is used.
+        package.register_class(task_reports.TaskReporter)
+        package.register_class(task_reports.TaskInstanceNotifier)
+        package.register_class(task_reports.TaskAgent)
+        register(package)
+
+    engine.TaskExecutor.__init__ = name_environment
+    system_objects.register = register_own
+
+
+def use_own_trusts() -> None:
+    """Use a trust only for the project of the environment whose model has it.
+
+    Murano 16 uses the trust that the model names, of whatever project. It also keeps a trust of
+    an administrator, who deploys an environment of another project, for all later tasks of that
+    environment. Such a task now uses its token.
+    """
+    create_trust = engine.TaskExecutor._create_trust
+    get_session = auth_utils.get_client_session
+
+    def create_own_trust(executor: Any) -> None:
+        task = executor.session
+        is_own = task.project_id == task.environment_owner_project_id
+        if is_own or task.system_attributes.get("TrustId"):
+            create_trust(executor)
+
+    def session_of_environment(execution_session: Any = None, conf: str | None = None) -> Any:
+        task = execution_session or helpers.get_execution_session()
+        session = get_session(task, conf)
+        auth = getattr(session, "auth", None)
+        if task.trust_id is not None and isinstance(auth, identity.BaseIdentityPlugin):
+            session.auth = credentials.EnvironmentTrust(auth, task.environment_owner_project_id)
+        return session
+
+    engine.TaskExecutor._create_trust = create_own_trust
+    auth_utils.get_client_session = session_of_environment
+
+
+def read_secrets_of_user() -> None:
+    """Let ``decryptData`` read what the task's user may read, if the operator enables it.
+
+    Murano 16 reads any secret with the credentials of castellan's options, for every package.
+    """
+    read = yaql_functions.decrypt_data
+
+    def decrypt_data(value: str) -> Any:
+        stored_secrets.check_call(value, CONF)
+        return read(value)
+
+    def manager() -> stored_secrets.TaskSecrets:
+        return stored_secrets.manager(CONF)
+
+    def credentials_of_task(**_: Any) -> Any:
+        return stored_secrets.task_session()
+
+    # Murano's function calls these, and no others of the modules.
+    yaql_functions.key_manager = types.SimpleNamespace(API=manager)
+    yaql_functions.castellan_utils = types.SimpleNamespace(credential_factory=credentials_of_task)
+    specs.parameter("value", yaqltypes.String())(decrypt_data)
+    yaql_functions.decrypt_data = specs.extension_method(decrypt_data)

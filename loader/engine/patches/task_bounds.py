@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Bound what a task may use. Murano 16 has no limit for any of it."""
+
+import itertools
+import json
+import sys
+import types
+from typing import Any
+
+import yaml
+from murano.dsl import dsl_exception, executor, helpers, macros
+from murano.engine.system import logger, resource_manager, status_reporter
+from oslo_config import cfg
+from oslo_log import log as logging
+from yaql.language import exceptions as yaql_exceptions
+
+from glare_murano.package import safe_yaml
+from loader import config
+from loader.catalogs import options
+from loader.engine import task_limits, yaql_format, yaql_quota
+
+
+def register_limits() -> None:
+    """Register the options of the limits, also where no service checks them."""
+    options.register(cfg.CONF, config.SERVICE_OPTIONS)
+
+
+def limit_recursion() -> None:
+    """Report calls that are nested too deep as such, with their place.
+
+    In Murano 16, Python's ``RecursionError`` hits the report of the error as well, which then is
+    a ``TypeError``. Python gets a higher limit, so that the error can be reported.
+    """
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), task_limits.RECURSION_LIMIT))
+    invoke = executor.MuranoDslExecutor.invoke_method
+    from_python = dsl_exception.MuranoPlException.from_python_exception
+
+    def invoke_method(*args: Any, **kwargs: Any) -> Any:
+        task_limits.check_frames()
+        return invoke(*args, **kwargs)
+
+    def from_python_exception(error: BaseException, context: Any) -> Any:
+        return from_python(task_limits.explained(error), context)
+
+    executor.MuranoDslExecutor.invoke_method = invoke_method
+    dsl_exception.MuranoPlException.from_python_exception = staticmethod(from_python_exception)
+
+
+def limit_iterations() -> None:
+    """Bound the iterations of ``While`` and ``Repeat``; a collection of ``For`` has a size."""
+    run_while = macros.WhileDoMacro.execute
+    run_repeat = macros.RepeatMacro.execute
+
+    def execute_while(loop: Any, context: Any) -> None:
+        rounds = itertools.count()
+
+        def is_true(context: Any) -> Any:
+            task_limits.check_iterations(next(rounds))
+            return loop._condition(context)
+
+        run_while(types.SimpleNamespace(_code=loop._code, _condition=is_true), context)
+
+    def execute_repeat(loop: Any, context: Any) -> None:
+        count = helpers.evaluate(loop._count, context)
+        task_limits.check_iterations(count)
+        run_repeat(types.SimpleNamespace(_code=loop._code, _count=count), context)
+
+    macros.WhileDoMacro.execute = execute_while
+    macros.RepeatMacro.execute = execute_repeat
+
+
+def limit_green_threads() -> None:
+    """Bound the green threads of a task, which nested ``pselect`` multiplies."""
+    parallel_select = helpers.parallel_select
+
+    def select(collection: Any, function: Any, limit: int = 1000) -> Any:
+        return task_limits.select(parallel_select, collection, function, limit)
+
+    helpers.parallel_select = select
+
+
+def limit_resources() -> None:
+    """Read YAML and JSON of a package's resources as the YAML of its classes is read.
+
+    Aliases of YAML multiply a small file, and deep JSON exceeds Python's stack.
+    """
+    open_resource = resource_manager.open
+
+    def open_limited(path: str, mode: str) -> Any:
+        file = open_resource(path, mode)
+        size = file.seek(0, 2)
+        file.seek(0)
+        if size > safe_yaml.MAX_SIZE:
+            file.close()
+            raise yaql_quota.LimitExceeded(
+                f"a resource has {size:,} bytes, at most {safe_yaml.MAX_SIZE:,} can be read"
+            )
+        return file
+
+    def load_yaml(text: str, **_: Any) -> Any:
+        safe_yaml.compose_all(text.encode(), "a resource")
+        # Murano has added constructors to this loader, and passes it.
+        return yaml.load(text, Loader=yaml.CSafeLoader)
+
+    def load_json(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except RecursionError as error:
+            raise yaql_quota.LimitExceeded("the JSON of a resource is nested too deep") from error
+
+    resource_manager.open = open_limited
+    resource_manager.yamllib = types.SimpleNamespace(load=load_yaml)
+    resource_manager.jsonlib = types.SimpleNamespace(loads=load_json)
+
+
+def limit_messages() -> None:
+    """Bound the number and the length of log lines and reports, and the number of loggers.
+
+    Python keeps every logger, and Murano's database every report.
+    """
+    report = status_reporter.StatusReporter._report
+
+    def report_limited(reporter: Any, instance: Any, text: Any, *args: Any, **kwargs: Any) -> None:
+        task_limits.current().count_message()
+        report(reporter, instance, task_limits.shorten(text), *args, **kwargs)
+
+    logger.logging = types.SimpleNamespace(getLogger=_TaskLogger)
+    status_reporter.StatusReporter._report = report_limited
+
+
+def describe_receivers() -> None:
+    """Write the object that has no such method as ``format`` does, without Python's ``repr``."""
+
+    def describe(receiver: Any) -> str:
+        try:
+            text = yaql_format.write(receiver)
+        except (TypeError, yaql_quota.LimitExceeded):
+            text = f"of the type {type(receiver).__name__}"
+        return text if len(text) <= 200 else f"{text[:200]}..."
+
+    for kind in (
+        yaql_exceptions.NoMethodRegisteredException,
+        yaql_exceptions.NoMatchingMethodException,
+        yaql_exceptions.AmbiguousMethodException,
+    ):
+        _describe_in(kind, describe)
+
+
+def _describe_in(kind: Any, describe: Any) -> None:
+    init = kind.__init__
+
+    def init_described(error: Any, name: Any, receiver: Any) -> None:
+        init(error, name, describe(receiver))
+
+    kind.__init__ = init_described
+
+
+class _TaskLogger:
+    """A logger of MuranoPL."""
+
+    def __init__(self, name: str) -> None:
+        task_limits.current().add_logger(name)
+        self._logger = logging.getLogger(name)
+
+    def __getattr__(self, level: str) -> Any:
+        log = getattr(self._logger, level)
+
+        def write(text: Any) -> None:
+            task_limits.current().count_message()
+            # Not a template: the text may have percent signs.
+            log("%s", task_limits.log_lines(text))
+
+        return write

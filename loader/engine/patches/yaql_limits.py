@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Give YAQL a safe ``format``, and let its quota hold for every function."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from murano.dsl import helpers, yaql_integration
+from murano.engine.system import yaql_functions
+from yaql.language import specs, utils, yaqltypes
+
+from loader.engine import yaql_format, yaql_guards, yaql_quota
+
+_ROOTS = (yaql_integration.ROOT_CONTEXT_10, yaql_integration.ROOT_CONTEXT_12)
+
+
+def provide_format() -> None:
+    """Add ``format``, which YAQL 3 dropped, to the contexts of all versions of MuranoPL.
+
+    Murano's core library and most applications use it.
+    """
+    for root in _ROOTS:
+        root.register_function(_format, name="format")
+
+
+def hold_quota() -> None:
+    """Compare values as a whole, and before they are made where a function can make large ones.
+
+    YAQL 3 counts a list or a dictionary without the values in it, and some functions not at all:
+    ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` end with the machine's memory.
+    """
+    utils.limit_memory_usage = yaql_quota.limit_memory_usage
+    utils.limit_iterable = yaql_quota.limit_iterable
+    helpers.evaluate = yaql_quota.evaluate
+    yaql_functions._convert_macro_parameter = yaql_guards.fill_macro
+    yaql_functions.patch_.__yaql_function__.payload = yaql_guards.patch
+    for definition in _definitions():
+        replacement = yaql_guards.REPLACEMENTS.get(definition.payload)
+        if replacement is not None:
+            definition.payload = replacement
+
+
+def _definitions() -> Iterator[specs.FunctionDefinition]:
+    """Yield all functions of YAQL's own, for the old and the new versions of MuranoPL."""
+    for context in _ROOTS:
+        while context is not None:
+            for definitions in context._functions.values():
+                yield from definitions
+            context = context.parent
+
+
+@specs.parameter("__template", yaqltypes.String())  # type: ignore[untyped-decorator]
+@specs.extension_method  # type: ignore[untyped-decorator]
+def _format(__template: str, /, *args: Any, **kwargs: Any) -> str:
+    return yaql_format.format_text(__template, args, kwargs)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What one task may use: nested calls, iterations, green threads, messages.
+
+``yaql_quota`` limits the size of values.
+"""
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import eventlet
+from murano.dsl import dsl_exception, helpers
+from oslo_config import cfg
+
+from loader.engine import yaql_format
+from loader.engine.yaql_quota import LimitExceeded
+
+# Python's own default, 1000, allows about 20 nested calls of MuranoPL.
+RECURSION_LIMIT = 2000
+# A call of MuranoPL takes 40 frames of Python. The others are left to report the error.
+_MAX_FRAMES = RECURSION_LIMIT - 300
+# An iteration takes at least 0.1 ms, so that is ten seconds without any wait.
+MAX_ITERATIONS = 100_000
+# A column of text in MariaDB has 64 KiB, and a character at most 4 bytes.
+MAX_MESSAGE = 16_000
+MAX_LOGGERS = 100
+MAX_LOGGER_NAME = 255
+
+_TOO_DEEP = (
+    "calls or expressions are nested too deep: {used} frames of Python, at most {limit} are allowed"
+)
+
+
+class TaskUsage:
+    """What one task has used so far, in all its green threads."""
+
+    def __init__(self) -> None:
+        self._green_threads = 0
+        self._messages = 0
+        self._loggers: set[str] = set()
+
+    @contextlib.contextmanager
+    def green_threads(self, wanted: int) -> Iterator[int]:
+        """Reserve green threads for a block.
+
+        :returns: how many the block may start at a time, at most the wanted number.
+        :raises LimitExceeded: if none are left.
+        """
+        limit = cfg.CONF.engine.max_green_threads
+        granted = min(wanted, limit - self._green_threads)
+        if wanted > 0 and granted <= 0:
+            raise LimitExceeded(
+                f"the task runs {limit} green threads at a time, the limit of [engine] "
+                f"max_green_threads"
+            )
+        self._green_threads += granted
+        try:
+            yield granted
+        finally:
+            self._green_threads -= granted
+
+    def count_message(self) -> None:
+        """Count a line of the log, or a report.
+
+        :raises LimitExceeded: if the task has written too many.
+        """
+        limit = cfg.CONF.engine.max_messages
+        self._messages += 1
+        if self._messages > limit:
+            raise LimitExceeded(
+                f"the task has written {limit} lines of the log and reports, the limit of [engine] "
+                f"max_messages"
+            )
+
+    def add_logger(self, name: str) -> None:
+        """Count a logger, which Python keeps as long as the process lives.
+
+        :raises LimitExceeded: if the task has too many, or the name is too long.
+        """
+        if len(name) > MAX_LOGGER_NAME:
+            raise LimitExceeded(
+                f"the name of a logger has {len(name)} characters, at most {MAX_LOGGER_NAME} are "
+                f"allowed"
+            )
+        self._loggers.add(name)
+        if len(self._loggers) > MAX_LOGGERS:
+            raise LimitExceeded(f"the task has more than {MAX_LOGGERS} loggers")
+
+
+_usages: "weakref.WeakKeyDictionary[Any, TaskUsage]" = weakref.WeakKeyDictionary()
+
+
+def current() -> TaskUsage:
+    """Return the usage of the task that the current green thread belongs to."""
+    executor = helpers.get_executor()
+    # Outside of a task, as in tests of a single class, nothing is shared.
+    return TaskUsage() if executor is None else _usages.setdefault(executor, TaskUsage())
+
+
+def check_frames() -> None:
+    """Refuse a call of MuranoPL while Python still has frames to report the error.
+
+    :raises LimitExceeded: if too few are left.
+    """
+    # Fails unless there are so many frames.
+    with contextlib.suppress(ValueError):
+        sys._getframe(_MAX_FRAMES)
+        raise LimitExceeded(_TOO_DEEP.format(used=_MAX_FRAMES, limit=_MAX_FRAMES))
+
+
+def explained(error: BaseException) -> BaseException:
+    """Return the error of a limit instead of Python's own error of recursion."""
+    if not isinstance(error, RecursionError):
+        return error
+    return LimitExceeded(_TOO_DEEP.format(used=RECURSION_LIMIT, limit=RECURSION_LIMIT))
+
+
+def check_iterations(count: int) -> None:
+    """Refuse a loop of so many iterations.
+
+    :raises LimitExceeded: if they are too many.
+    """
+    if count > MAX_ITERATIONS:
+        raise LimitExceeded(f"a loop has more than {MAX_ITERATIONS:,} iterations")
+
+
+def shorten(value: Any) -> str:
+    """Return a message as a string; a long one is shortened, and says so."""
+    text = yaql_format.write(value)
+    if len(text) <= MAX_MESSAGE:
+        return text
+    return f"{text[:MAX_MESSAGE]}... ({len(text) - MAX_MESSAGE} more characters)"
+
+
+def log_lines(value: Any) -> str:
+    """Return a message for the log. No line after the first looks like the log's own."""
+    return "\n| ".join(shorten(value).splitlines())
+
+
+def select(
+    parallel_select: Callable[..., Iterable[Any]],
+    collection: Iterable[Any],
+    function: Callable[[Any], Any],
+    limit: int,
+) -> Iterable[Any]:
+    """Run a function for all elements in green threads of the task.
+
+    What exceeds a limit ends all of them, since others may wait for long.
+
+    :param parallel_select: Murano's function for it.
+    :raises ValueError: if the limit allows no green thread.
+    """
+    if limit < 1:
+        raise ValueError(f"Limit = {limit}: at least one green thread is needed")
+    elements = list(collection)
+    threads: set[Any] = set()
+    exceeded: list[Exception] = []
+
+    def run(element: Any) -> Any:
+        if exceeded:
+            raise exceeded[0]
+        thread = eventlet.getcurrent()
+        threads.add(thread)
+        try:
+            return function(element)
+        except Exception as error:
+            if _is_limit(error):
+                stop(error)
+            raise
+        finally:
+            threads.discard(thread)
+
+    def stop(error: Exception) -> None:
+        exceeded.append(error)
+        for thread in threads - {eventlet.getcurrent()}:
+            eventlet.spawn(eventlet.kill, thread, error)
+
+    with current().green_threads(min(limit, len(elements))) as granted:
+        try:
+            return parallel_select(elements, run, granted)
+        except Exception as error:
+            if _is_limit(error):
+                stop(error)
+            raise
+
+
+def _is_limit(error: Exception) -> bool:
+    if isinstance(error, dsl_exception.MuranoPlException):
+        error = getattr(error, "original_exception", error)
+    return isinstance(error, LimitExceeded)

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Functions of YAQL and of Murano that keep to the quota before they compute.
+
+YAQL 3 compares the result of a function with its quota after it was made. These are the functions
+whose result, or a value on the way to it, can be much larger than their arguments, or takes
+forever to compute. Each replaces the function of the same purpose, and takes its arguments as
+YAQL passes them, with defaults and injected functions. The others give at most about what they
+take, or are iterators, whose elements ``yaql_quota.limit_iterable`` counts.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+from murano.dsl import dsl
+from yaql.language import utils
+from yaql.standard_library import collections, legacy, math, regex, strings, system
+
+from loader.engine import yaql_format, yaql_quota
+
+_POINTER_SIZE = 8
+# Variables with this first character belong to the engine: the class whose code runs, and such.
+_RESERVED = "?"
+
+
+# Numbers
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        yaql_quota.check_bits(left.bit_length() + right.bit_length())
+    return left * right
+
+
+def _power(base: Any, exponent: Any, modulus: Any) -> Any:
+    if modulus is None and isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
+        # A negative exponent gives a fraction.
+        yaql_quota.check_bits((base.bit_length() - 1) * exponent)
+    return pow(base, exponent, modulus)
+
+
+def _shift_left(value: int, bits: int) -> int:
+    yaql_quota.check_bits(value.bit_length() + bits)
+    return value << bits
+
+
+def _round(number: Any, digits: int) -> Any:
+    # Python computes 10 to the power of the digits, whatever the number is.
+    yaql_quota.check_bits(abs(digits) * 4)
+    return round(number, digits)
+
+
+# Lists
+
+
+def _repeat_list(sequence: Sequence[Any], count: int, _: Any) -> Any:
+    yaql_quota.check_size(len(sequence) * count * _POINTER_SIZE)
+    return sequence * count  # type: ignore[operator]
+
+
+def _repeat_list_reversed(count: int, sequence: Sequence[Any], engine: Any) -> Any:
+    return _repeat_list(sequence, count, engine)
+
+
+# Strings
+
+
+def _concatenate(*texts: str) -> str:
+    yaql_quota.check_size(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def _join(sequence: Iterable[Any], separator: str, to_string: Callable[[Any], str]) -> str:
+    parts: list[str] = []
+    size = 0
+    for each in sequence:
+        part = to_string(each)
+        size += len(part) + len(separator)
+        yaql_quota.check_size(size - len(separator))
+        parts.append(part)
+    return separator.join(parts)
+
+
+def _join_reversed(separator: str, sequence: Iterable[Any], to_string: Any) -> str:
+    return _join(sequence, separator, to_string)
+
+
+def _replace(text: str, old: str, new: str, count: int) -> str:
+    found = text.count(old)
+    if count >= 0:
+        found = min(found, count)
+    yaql_quota.check_size(len(text) + found * (len(new) - len(old)))
+    return text.replace(old, new, count)
+
+
+def _replace_each(
+    text: str, to_string: Callable[[Any], str], replacements: Mapping[Any, Any], count: int
+) -> str:
+    for old, new in replacements.items():
+        text = _replace(text, to_string(old), to_string(new), count)
+    return text
+
+
+def _write(value: Any) -> str:
+    """Write a value as YAQL's ``str`` does, and an object as its class."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return yaql_format.write(value)
+
+
+# Regular expressions
+
+
+def _substitute(pattern: re.Pattern[str], text: str, new: str, count: int) -> str:
+    references = new.count("\\")
+
+    def expand(match: re.Match[str]) -> str:
+        longest = max(len(group or "") for group in (match.group(), *match.groups()))
+        yaql_quota.check_size(len(new) + references * longest)
+        return match.expand(new)
+
+    return _substitute_by(pattern, text, expand, count)
+
+
+def _substitute_by(
+    pattern: re.Pattern[str], text: str, replace: Callable[[re.Match[str]], str], count: int
+) -> str:
+    size = len(text)
+
+    def replace_one(match: re.Match[str]) -> str:
+        nonlocal size
+        part = replace(match)
+        size += len(part) - len(match.group())
+        yaql_quota.check_size(size)
+        return part
+
+    return pattern.sub(replace_one, text, count)
+
+
+def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
+    parts: list[str | None] = []
+    end = 0
+    for number, match in enumerate(pattern.finditer(text), start=1):
+        parts += text[end : match.start()], *match.groups()
+        yaql_quota.check_size(len(parts) * _POINTER_SIZE)
+        end = match.end()
+        if number == most:
+            break
+    return [*parts, text[end:]]
+
+
+def _bound_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
+    """Return a function that replaces the matches by what a package's expression returns."""
+
+    def replace_by(*args: Any) -> str:
+        # YAQL's own function publishes the match to the expression.
+        bounded = list(args)
+        bounded[pattern_position] = _BoundPattern(args[pattern_position])
+        return function(*bounded)
+
+    return replace_by
+
+
+class _BoundPattern:
+    """A regular expression whose substitution keeps to the quota."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def sub(self, replace: Callable[[re.Match[str]], str], text: str, count: int) -> str:
+        return _substitute_by(self._pattern, text, replace, count)
+
+
+# Variables
+
+
+def _check_name(name: Any) -> None:
+    """Refuse a variable that belongs to the engine.
+
+    With ``?type``, code reads and writes what belongs to another class. The names that ``let``
+    takes are keywords, which do not begin so.
+    """
+    if isinstance(name, str) and name.lstrip("$").startswith(_RESERVED):
+        raise ValueError(f"the variable {name[:100]} belongs to the engine; use another name")
+
+
+def _unpack(sequence: Iterable[Any], context: Any, *names: str) -> Any:
+    for name in names:
+        _check_name(name)
+    return system.unpack(sequence, context, *names)
+
+
+def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]) -> Any:
+    """Set variables as ``as`` of MuranoPL 1.0 and 1.1 does."""
+
+    def checked(mapping: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def pair(value: Any) -> Any:
+            found = mapping(value)
+            _check_name(found.destination if isinstance(found, utils.MappingRule) else found[-1])
+            return found
+
+        return pair
+
+    return legacy.as_(context, receiver, *map(checked, mappings))
+
+
+# Of Murano
+
+
+def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
+    """Return what ``bind`` puts in place of ``$macro``: a value, or a string with values."""
+    template = re.compile(r"{(\w+?)}")
+    if not template.search(macro):
+        return mappings[macro]
+    return _substitute_by(
+        template, macro, lambda match: yaql_format.write(mappings.get(match.group(1))), 0
+    )
+
+
+def patch(engine: Any, obj: Any, patch: Any) -> Any:
+    """Apply a JSON patch; ``copy`` copies a value, and can double the whole with each operation."""
+    operations = patch if isinstance(patch, tuple) else (patch,)
+    found = dsl.to_mutable(obj, engine)
+    try:
+        for operation in jsonpatch.JsonPatch(dsl.to_mutable(operations, engine)).patch:
+            found = jsonpatch.JsonPatch([operation]).apply(found, in_place=True)
+            yaql_quota.whole_size(found)
+    except jsonpointer.JsonPointerException:
+        return obj
+    return found
+
+
+REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
+    math.multiplication: _multiply,
+    math.pow_: _power,
+    math.shift_bits_left: _shift_left,
+    math.round_: _round,
+    collections.list_by_int: _repeat_list,
+    collections.int_by_list: _repeat_list_reversed,
+    strings.concat: _concatenate,
+    strings.join: _join,
+    strings.join_: _join_reversed,
+    strings.replace: _replace,
+    strings.replace_with_dict: _replace_each,
+    strings.str_: _write,
+    regex.replace: _substitute,
+    regex.replace_string: lambda text, pattern, *rest: _substitute(pattern, text, *rest),
+    regex.replace_by: _bound_callback(regex.replace_by, 1),
+    regex.replace_by_string: _bound_callback(regex.replace_by_string, 2),
+    regex.split: _split,
+    regex.split_string: lambda text, pattern, most: _split(pattern, text, most),
+    system.unpack: _unpack,
+    legacy.as_: _set_from_pairs,
+}

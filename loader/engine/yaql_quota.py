@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How large the values of MuranoPL may be.
+
+Murano gives YAQL a memory quota. YAQL 3 compares it with the outermost part of a value alone,
+after the value was made. Here, a value counts with everything in it, each time that the value
+contains it: a list of twice the same list has twice its size, since every copy, comparison and
+output of the value is as large. All results of functions and all evaluated values are compared,
+in ``patches.yaql_limits``; ``yaql_guards`` compares before a function computes.
+"""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from murano.dsl import constants, dsl_types
+from oslo_config import cfg
+from yaql.language import exceptions, expressions, utils
+
+# Bytes of a string, or of a list without the values in it; Murano's own quota.
+QUOTA: int = constants.EXPRESSION_MEMORY_QUOTA
+# Bytes of a list or dictionary with all values in it. A list of 2,000 dictionaries, each with five
+# values, fits. Twice this size takes Murano a second to evaluate.
+WHOLE_QUOTA = 8 * QUOTA
+# Python recurses when it hashes, compares and writes nested tuples, and a hash has no check of
+# the stack.
+MAX_DEPTH = 100
+# Python refuses to read and to write longer integers.
+MAX_DIGITS = 4300
+_MAX_BITS = 14284
+
+_COLLECTIONS = (tuple, list, utils.FrozenDict, dict, frozenset, set)
+_SCALARS = frozenset((str, int, bool, float, type(None)))
+# The smallest object of Python has 16 bytes.
+_SMALLEST = 16
+
+
+class LimitExceeded(exceptions.YaqlException):  # type: ignore[misc]
+    """A package needs more than a limit allows; the message has the limit."""
+
+
+class QuotaExceeded(LimitExceeded, exceptions.MemoryQuotaExceededException):  # type: ignore[misc]
+    """A value is larger than YAQL's memory quota."""
+
+    def __init__(self, needed: str, limit: str) -> None:
+        exceptions.YaqlException.__init__(self, f"{needed}; YAQL's memory quota allows {limit}")
+
+
+class TooManyElements(LimitExceeded, exceptions.CollectionTooLargeException):  # type: ignore[misc]
+    """A collection has too many elements to be iterated."""
+
+    def __init__(self, limit: int) -> None:
+        exceptions.YaqlException.__init__(
+            self,
+            f"a collection has more than {limit} elements, the limit of [murano] "
+            f"dsl_iterators_limit",
+        )
+
+
+def check_size(size: float, quota: int = QUOTA) -> None:
+    """Refuse a size in bytes that is greater than the quota.
+
+    :raises QuotaExceeded: with the size.
+    """
+    if size > quota:
+        raise QuotaExceeded(f"a value would take {size:,.0f} bytes", f"{quota:,} bytes")
+
+
+def check_bits(bits: int) -> None:
+    """Refuse an integer of so many bits.
+
+    :raises QuotaExceeded: if it has more digits than Python can write.
+    """
+    if bits > _MAX_BITS:
+        digits = int(bits * 0.30103)
+        raise QuotaExceeded(f"an integer would have about {digits:,} digits", f"{MAX_DIGITS:,}")
+
+
+def whole_size(value: Any) -> int:
+    """Return the bytes of a value with everything in it.
+
+    :raises QuotaExceeded: if the value is too large or nested too deep.
+    """
+    if not isinstance(value, _COLLECTIONS):
+        return _size(value)
+    size, level = 0, [value]
+    for _ in range(MAX_DEPTH):
+        size += sum(map(sys.getsizeof, level))
+        if size > WHOLE_QUOTA:
+            raise QuotaExceeded(
+                f"a value takes more than {WHOLE_QUOTA:,} bytes, with everything in it",
+                f"{WHOLE_QUOTA:,} bytes",
+            )
+        # More elements than this are too large, whatever they are.
+        most = (WHOLE_QUOTA - size) // _SMALLEST + 1
+        children = (_children(each) for each in level if isinstance(each, _COLLECTIONS))
+        level = list(itertools.islice(itertools.chain.from_iterable(children), most))
+        if not level:
+            return size
+    raise QuotaExceeded("a value is nested too deep", f"{MAX_DEPTH} levels")
+
+
+def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
+    """Replace YAQL's function of this name, which sums up sizes: the values count as a whole.
+
+    :param values: pairs of a count and a value. YAQL passes each result of a function alone.
+    :raises QuotaExceeded: if they are larger than the quota.
+    """
+    quota = quota_or_engine
+    if not isinstance(quota, int):
+        quota = utils.get_memory_quota(quota)
+    if quota <= 0:
+        return
+    total = 0
+    for count, value in values:
+        total += count * _size(value)
+        if total > quota:
+            check_size(total, quota)
+    if len(values) == 1 and isinstance(values[0][1], _COLLECTIONS):
+        whole_size(values[0][1])
+
+
+def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
+    """Replace YAQL's function of this name: the elements of an iterator have a size as well.
+
+    :raises TooManyElements: at once for a collection, else from the returned iterator.
+    :raises QuotaExceeded: from the returned iterator.
+    """
+    limit = limit_or_engine
+    if not isinstance(limit, int):
+        limit = utils.get_max_collection_size(limit)
+    if isinstance(iterable, utils.SequenceType | utils.MappingType | utils.SetType):
+        if 0 <= limit < len(iterable):
+            raise TooManyElements(limit)
+        return iterable
+    return _limited(iterable, limit)
+
+
+def evaluate(value: Any, context: Any, freeze: bool = True) -> Any:
+    """Replace ``murano.dsl.helpers.evaluate``, and stop as soon as the value is too large.
+
+    :param freeze: whether to return tuples, frozen dictionaries and sets.
+    :raises QuotaExceeded: if the value is too large or nested too deep.
+    """
+    return _Evaluation(context, freeze).of(value)
+
+
+class _Evaluation:
+    """The evaluation of one value, which may have expressions in it.
+
+    :ivar _size: the bytes of what was evaluated so far.
+    """
+
+    def __init__(self, context: Any, freeze: bool) -> None:
+        self._context = context
+        self._list: Callable[..., Any] = tuple if freeze else list
+        self._dict: Callable[..., Any] = utils.FrozenDict if freeze else dict
+        self._set: Callable[..., Any] = frozenset if freeze else set
+        self._size = 0
+        self._depth = 0
+
+    def of(self, value: Any) -> Any:
+        if type(value) in _SCALARS:
+            self._add(sys.getsizeof(value))
+            return value
+        if isinstance(value, dsl_types.YaqlExpression | expressions.Statement):
+            return self._counted(value(self._context))
+        if isinstance(value, utils.MappingType):
+            return self._collected(
+                self._dict, ((self.of(key), self.of(item)) for key, item in value.items())
+            )
+        if utils.is_sequence(value):
+            return self._collected(self._list, map(self.of, value))
+        if isinstance(value, utils.SetType):
+            return self._collected(self._set, map(self.of, value))
+        if utils.is_iterable(value):
+            limited = limit_iterable(value, cfg.CONF.murano.dsl_iterators_limit)
+            return self._collected(self._list, map(self.of, limited))
+        if isinstance(value, dsl_types.MuranoObjectInterface):
+            value = value.object
+        return self._counted(value)
+
+    def _counted(self, value: Any) -> Any:
+        self._add(whole_size(value))
+        return value
+
+    def _collected(self, make: Callable[..., Any], items: Iterator[Any]) -> Any:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise QuotaExceeded("a value is nested too deep", f"{MAX_DEPTH} levels")
+        found = make(items)
+        self._depth -= 1
+        self._add(_size(found))
+        return found
+
+    def _add(self, size: int) -> None:
+        self._size += size
+        if self._size > WHOLE_QUOTA:
+            check_size(self._size, WHOLE_QUOTA)
+
+
+def _limited(iterable: Iterable[Any], limit: int) -> Iterator[Any]:
+    size = 0
+    for count, each in enumerate(iterable):
+        if 0 <= limit <= count:
+            raise TooManyElements(limit)
+        size += whole_size(each)
+        check_size(size, WHOLE_QUOTA)
+        yield each
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of a value without the values in it."""
+    if type(value) is int:
+        check_bits(value.bit_length())
+    if type(value) is utils.FrozenDict:
+        value = value._d
+    return sys.getsizeof(value, 0)
+
+
+def _children(collection: Any) -> Iterable[Any]:
+    if isinstance(collection, utils.FrozenDict | dict):
+        return itertools.chain(collection.keys(), collection.values())
+    children: Iterable[Any] = collection
+    return children

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a package may use: values, calls, loops, green threads, resources and messages.
+
+Each package here exceeds one limit in the real engine. Its task ends with an error that has the
+package, the class, the line and the limit.
+"""
+
+import json
+import logging
+import pathlib
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from murano.dsl import helpers
+from yaql.language import utils
+
+from loader.engine import task_limits, yaql_quota
+from tests import packages
+from tests.integration import tasks
+
+Run = Callable[..., Any]
+
+_CLASS = """\
+Namespaces:
+  =: {name}
+  std: io.murano
+  sys: io.murano.system
+Name: {name}.Thing
+Methods:
+  go:
+    Usage: Static
+    Scope: Public
+    Body:
+{body}
+  same:
+    Usage: Static
+    Arguments:
+      - value: {{Contract: $}}
+    Body:
+      - Return: $value
+  recurse:
+    Usage: Static
+    Arguments:
+      - count: {{Contract: $.int()}}
+    Body:
+      - If: $count > 0
+        Then:
+          - Return: :Thing.recurse($count - 1)
+      - Return: done
+"""
+# The line of the first statement.
+_LINE = 11
+
+
+@pytest.fixture
+def run(conf: Any, name: str, tmp_path: pathlib.Path) -> Run:
+    """Run statements of MuranoPL as a static action, and return the result."""
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+
+    def run_statements(*statements: str, **resources: bytes) -> Any:
+        content = packages.files(packages.manifest(name, "1.2.0"))
+        body = "\n".join(f"      - {statement}" for statement in statements)
+        content["Classes/Thing.yaml"] = _CLASS.format(name=name, body=body).encode()
+        content |= {f"Resources/{key}.txt": value for key, value in resources.items()}
+        packages.write(tmp_path / name, content)
+        return tasks.call_static(f"{name}.Thing", "go")
+
+    return run_statements
+
+
+def returning(expression: str) -> str:
+    """Return a statement; the expression is quoted for YAML."""
+    return f"Return: !yaql {json.dumps(expression)}"
+
+
+# Each operation doubles the value.
+_COPY = "{op => copy, from => '', path => '/' + str($)}"
+QUOTA = re.escape("YAQL's memory quota allows 524,288 bytes")
+WHOLE = re.escape("YAQL's memory quota allows 4,194,304 bytes")
+DIGITS = "YAQL's memory quota allows 4,300"
+
+
+@pytest.mark.parametrize(
+    ("expression", "limit"),
+    [
+        ("list(1) * 10000000000", QUOTA),
+        ("10000000000 * list(1)", QUOTA),
+        ("list() * 5 + list(1) * 70000", QUOTA),
+        ("'a' * 100000000", QUOTA),
+        ("10000 * ('a' * 100)", QUOTA),
+        ("shiftBitsLeft(1, 40000000000)", DIGITS),
+        ("pow(10, 300000000)", DIGITS),
+        ("pow(-2, 20000)", DIGITS),
+        ("pow(10, 4000) * pow(10, 4000)", DIGITS),
+        ("round(5, -1000000000)", DIGITS),
+        ("(shiftBitsLeft(1, 14283) - 1 + shiftBitsLeft(1, 14283)) + 1", DIGITS),
+        ("format('{0}{0}', 'x' * 300000)", QUOTA),
+        ("concat('x' * 300000, 'x' * 300000)", QUOTA),
+        ("'x' * 300000 + 'x' * 300000", QUOTA),
+        ("range(2000).select('x' * 260000).join('')", QUOTA),
+        ("'x'.join(range(5).select('x' * 260000))", QUOTA),
+        ("list('x', 'x', 'x').join('x' * 300000)", QUOTA),
+        ("('a' * 1000).replace('', 'x' * 40000)", QUOTA),
+        ("('a' * 1000).replace(dict(a => 'x' * 4000))", QUOTA),
+        ("regex('').replace('a' * 1000, 'x' * 40000)", QUOTA),
+        (r"regex('(a+)').replace('a' * 1000, '\\1' * 1000)", QUOTA),
+        ("('a' * 1000).replace(regex('a'), 'x' * 40000)", QUOTA),
+        ("regex('').replaceBy('a' * 1000, 'x' * 40000)", QUOTA),
+        ("('a' * 1000).replaceBy(regex(''), 'x' * 40000)", QUOTA),
+        ("regex('()' * 1000).split('a' * 100000)", QUOTA),
+        ("('a' * 100000).split(regex('()' * 1000))", QUOTA),
+        ("base64encode('x' * 500000)", QUOTA),
+        ("('$' + '{a}' * 1000).bind({a => 'x' * 1000})", QUOTA),
+        ("range(2000).select('x' * 260000 + str($)).toList()", WHOLE),
+        ("range(2000).select(['x' * 260000 + str($)]).orderBy(1)", WHOLE),
+        ("let(x => [1]) -> " + "let(x => [$x, $x]) -> " * 30 + "$x", WHOLE),
+        ("let(x => [1]) -> " + "let(x => $x.zip($x).toList()) -> " * 30 + "hash($x)", WHOLE),
+        ("let(x => {a => 1}) -> " + "let(x => {a => $x, b => $x}) -> " * 25 + "$x.len()", WHOLE),
+        ("let(x => [1]) -> " + "let(x => [$x]) -> " * 120 + "$x", "100 levels"),
+        (f"{{a => 1}}.patch(range(30).select({_COPY}).toList())", WHOLE),
+        ("range(2001).toList()", r"2000 elements, the limit of \[murano\] dsl_iterators_limit"),
+        ("sequence().select($).toList()", "2000 elements"),
+        ("generate(1, true, $ + 1).toList()", "2000 elements"),
+        ("range(0, 1000000000)", "2000 elements"),
+        ("def(f, f()) -> f()", "calls or expressions are nested too deep"),
+        ("int('9' * 5000)", "4300 digits"),
+    ],
+)
+def test_a_value_keeps_to_the_quota(run: Run, name: str, expression: str, limit: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(Exception, match=limit) as caught:
+        run(returning(expression))
+
+    assert time.monotonic() - started < 10
+    assert str(caught.value).startswith(f"{name} 1.2.0: Classes/Thing.yaml:{_LINE}: ")
+
+
+def test_a_doubled_value_is_refused_in_statements(run: Run) -> None:
+    with pytest.raises(Exception, match=WHOLE):
+        run("$x: [1]", *["$x: [$x, $x]"] * 25)
+    with pytest.raises(Exception, match=WHOLE):
+        run("$x: list(1) * 1000", f"$y: [{', '.join(['$x'] * 2500)}]")
+    with pytest.raises(Exception, match="100 levels"):
+        run("$x: 1", "Repeat: 120\n        Do:\n          - $x: [$x]")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("(list(1) * 65000).len()", 65000),
+        ("pow(10, 4299)", 10**4299),
+        ("pow(7, 2, 10)", 9),
+        ("pow(2, -1)", 0.5),
+        ("('x' * 524000).len()", 524_000),
+        (r"'a-b-c'.replace(regex('-(.)'), '+\\1')", "a+b+c"),
+        ("'a-b'.split(regex('(-)'))", ["a", "-", "b"]),
+        ("'a-b-c'.split(regex('-'), 1)", ["a", "b-c"]),
+        ("'abab'.replace(a, c, 1)", "cbab"),
+        ("'ab'.replaceBy(regex(a), 'x')", "xb"),
+        ("round(15, -1)", 20),
+        ("'ab'.replace({a => b, b => c})", "cc"),
+        ("list('$a', '$x{a}').bind({a => 1})", [1, "x1"]),
+        ("{a => 1}.patch({op => copy, from => '/a', path => '/b'})", {"a": 1, "b": 1}),
+        ("{a => 1}.patch({op => remove, path => '/b/c'})", {"a": 1}),
+        ("list(1, null, true).join('-')", "1-null-true"),
+        ("'-'.join(list(1, 2))", "1-2"),
+        ("str(list(1, a))", "(1, 'a')"),
+    ],
+)
+def test_what_fits_is_allowed(run: Run, expression: str, expected: Any) -> None:
+    assert run(returning(expression)) == expected
+
+
+def test_iterators_and_values_are_limited_without_an_engine() -> None:
+    shared = (1,)
+    for _ in range(40):
+        shared = (shared, shared)  # type: ignore[assignment]
+    with pytest.raises(yaql_quota.QuotaExceeded):
+        yaql_quota.whole_size(shared)
+    with pytest.raises(yaql_quota.QuotaExceeded):
+        yaql_quota.whole_size({"a": {1: shared}})
+    # The quota counts what is in a frozen dictionary.
+    large = utils.FrozenDict((n, n) for n in range(50_000))
+    with pytest.raises(yaql_quota.QuotaExceeded):
+        utils.limit_memory_usage(yaql_quota.QUOTA, (1, large))
+    assert helpers.evaluate({1: [2, (3,)]}, None) == {1: (2, (3,))}
+    assert helpers.evaluate((1, {2}), None, freeze=False) == [1, {2}]
+
+
+def test_nested_calls_are_bounded(run: Run, name: str) -> None:
+    assert run("Return: :Thing.recurse(25)") == "done"
+
+    with pytest.raises(Exception, match="calls or expressions are nested too deep: 1700") as caught:
+        run("Return: :Thing.recurse(100000)")
+
+    assert str(caught.value).startswith(f"{name} 1.2.0: Classes/Thing.yaml:")
+    assert run("Return: 1") == 1
+
+
+@pytest.mark.parametrize("loop", ["While: !yaql true", "Repeat: 1000000000000"])
+def test_loops_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    monkeypatch.setattr(task_limits, "MAX_ITERATIONS", 500)
+
+    assert run("$x: 0", "While: $x < 500\n        Do:\n          - $x: $x + 1", "Return: $x") == 500
+    with pytest.raises(Exception, match="a loop has more than 500 iterations"):
+        run(f"{loop}\n        Do:\n          - $x: 1")
+
+
+def test_loops_still_break_and_continue(run: Run) -> None:
+    body = "Do:\n          - $x: $x + 1\n          - If: $x > 5\n            Then: [{Break: }]"
+    for loop in ("While: !yaql true", "Repeat: 100"):
+        assert run("$x: 0", f"{loop}\n        {body}\n          - Continue:", "Return: $x") == 6
+
+
+def test_parallel_sleeps_are_bounded(run: Run, conf: Any) -> None:
+    started = time.monotonic()
+
+    with pytest.raises(Exception, match=r"2000 green threads at a time.*\[engine\] max_green_thr"):
+        run("Return: range(100).pselect(range(1000).pselect(sleep(60)))")
+
+    assert time.monotonic() - started < 30
+    assert run("Return: range(3).pselect(range(3).pselect($ + 1))") == [[1, 2, 3]] * 3
+
+
+def test_a_parallel_block_needs_a_thread(run: Run) -> None:
+    assert run("Parallel:\n          - $x: 1\n          - $y: 2", "Return: 1") == 1
+    with pytest.raises(Exception, match="Limit = -1: at least one green thread"):
+        run("Limit: -1\n        Parallel:\n          - $x: 1")
+
+
+_BOMB = b"a: &a [1,1,1,1,1,1,1,1,1,1]\n" + b"".join(
+    f"{after}: &{after} [{', '.join([f'*{before}'] * 10)}]\n".encode()
+    for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+)
+_READ = "$r: new(sys:Resources)"
+
+
+@pytest.mark.parametrize(
+    ("method", "content", "limit"),
+    [
+        ("yaml", _BOMB, "aliases expand to more than 100000 nodes"),
+        ("yaml", b"[" * 65 + b"]" * 65, "nested deeper than 64 levels"),
+        ("yaml", b"a: !!python/object/apply:os.getcwd []", "tag|constructor"),
+        ("yaml", b"a: " + b"x" * 2**20, "at most 1,048,576 can be read"),
+        ("yaml", b"a: " + b"9" * 5000, "4300 digits"),
+        ("json", b"[" * 100_000, "nested too deep"),
+        ("json", b"[" * 101 + b"]" * 101, "100 levels"),
+        ("json", b"9" * 5000, "4300 digits"),
+        ("json", b'["' + b"x" * 2**20 + b'"]', "at most 1,048,576 can be read"),
+        ("json", b"[" + b"[]," * 80_000 + b"[]]", "memory quota"),
+        ("string", b"x" * 600_000, QUOTA),
+        ("string", b"x" * 2**21, "at most 1,048,576 can be read"),
+    ],
+)
+def test_resources_are_bounded(run: Run, method: str, content: bytes, limit: str) -> None:
+    with pytest.raises(Exception, match=limit):
+        run(_READ, f"Return: $r.{method}('bad.txt')", bad=content)
+
+
+def test_resources_are_read_as_before(run: Run) -> None:
+    content = b"a: &a {b: 2015-01-02, c: [1, 1.5, yes, null]}\nd: {<<: *a, b: 2}\n"
+    inner = {"b": "2015-01-02", "c": [1, 1.5, True, None]}
+
+    assert run(_READ, "Return: $r.yaml('a.txt')", a=content) == {"a": inner, "d": {**inner, "b": 2}}
+    assert run(_READ, "Return: $r.json('a.txt')", a=b'{"a": [1, null]}') == {"a": [1, None]}
+    assert run(_READ, "Return: $r.string('a.txt')", a=b"text") == "text"
+
+
+@pytest.mark.parametrize("path", ["../manifest.yaml", "/etc/passwd", "a/../../manifest.yaml"])
+def test_a_resource_is_in_its_package(run: Run, path: str) -> None:
+    with pytest.raises(Exception, match=r"(?i)not exist|no such|invalid|outside|resource|missing"):
+        run(_READ, f"Return: $r.string('{path}')")
+
+
+_REFUSED = r"\[yaql|\[(Value|Runtime|Attribute)Error|Lexical|Parse"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "$.__class__",
+        "typeinfo(:Thing).__class__",
+        "typeinfo(:Thing).package.loader",
+        "typeinfo(:Thing).version.__class__",
+        "typeinfo(:Thing).version.next_major()",
+        "typeinfo(:Thing).version._cmp_precedence_key",
+        "__import__(os)",
+        "call(__import__, [os], {})",
+        "call('#get_context_data', ['$?type'], {})",
+        "call('#call', [1], {})",
+        "lambda(1)",
+        "'a'.__class__",
+        "config(rabbitmq, password)",
+        "list(1).unpack('?type') -> 1",
+        "list(1).unpack('$?type') -> 1",
+        "call(let, [], {'?type' => 1})",
+        "let('?type' => 1)",
+        "regex('a').pattern",
+        "exec('1')",
+        "$?type",
+    ],
+)
+def test_nothing_of_python_or_of_the_engine_is_reached(run: Run, expression: str) -> None:
+    with pytest.raises(Exception, match=_REFUSED) as caught:
+        run(returning(expression))
+
+    assert "object at 0x" not in str(caught.value)
+
+
+def test_an_error_writes_objects_as_their_classes(run: Run) -> None:
+    with pytest.raises(
+        Exception, match=r'Unknown method "x" for receiver io\.murano\.Environment$'
+    ):
+        run("Return: new(std:Environment, name => one).x()")
+    with pytest.raises(Exception, match=r"Unknown method .* of the type Pattern$"):
+        run("Return: regex('a').x()")
+    with pytest.raises(Exception, match=r"receiver x{200}\.\.\.$"):
+        run("Return: ('x' * 1000).y()")
+
+
+@pytest.fixture
+def limit_messages(conf: Any) -> Any:
+    conf.set_override("max_messages", 20, "engine")
+    yield
+    conf.clear_override("max_messages", "engine")
+
+
+@pytest.mark.usefixtures("limit_messages")
+def test_log_lines_are_bounded(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    long = task_limits.MAX_MESSAGE + 7
+
+    with pytest.raises(
+        Exception, match=r"20 lines of the log and reports.*\[engine\] max_messages"
+    ):
+        run(
+            "$l: logger('a')",
+            r'$l.info("one\n{0} %s", 1)',
+            f"$l.info('x' * {long})",
+            "Repeat: 30\n        Do:\n          - $l.info('again')",
+        )
+
+    written = [r.getMessage() for r in caplog.records if r.name == "applications.a"]
+    assert written[0] == "one\n| 1 %s"
+    assert written[1].endswith("x... (7 more characters)")
+    assert len(written) == 20
+
+
+def test_loggers_are_bounded(run: Run) -> None:
+    with pytest.raises(Exception, match="the task has more than 100 loggers"):
+        run("Return: range(101).select(logger(str($)))")
+    with pytest.raises(Exception, match=r"the name of a logger has .* at most 255"):
+        run("Return: logger('x' * 300)")
+
+
+@pytest.mark.usefixtures("limit_messages")
+def test_reports_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from murano.common import rpc
+    from murano.engine.system import status_reporter
+
+    sent: list[str] = []
+
+    class Notifier:
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+        def info(self, context: Any, event: str, body: dict[str, Any]) -> None:
+            sent.append(body["text"])
+
+    # No broker is there to be reported to.
+    monkeypatch.setattr(rpc, "NOTIFICATION_TRANSPORT", object())
+    monkeypatch.setattr(rpc, "initialized", lambda: True)
+    monkeypatch.setattr(status_reporter.messaging, "Notifier", Notifier)
+
+    with pytest.raises(Exception, match="max_messages"):
+        run(
+            "$e: new(std:Environment, name => one)",
+            "$r: new(sys:StatusReporter, environment => $e)",
+            f"$r.report($e, 'x' * {task_limits.MAX_MESSAGE + 7})",
+            "Repeat: 30\n        Do:\n          - $r.report($e, again)",
+        )
+
+    assert sent[0].endswith("x... (7 more characters)")
+    assert len(sent) == 20
