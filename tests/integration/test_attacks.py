@@ -10,11 +10,11 @@ tests play murano-api.
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import resource
 import socket
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from concurrent import futures
@@ -46,8 +46,8 @@ AGENTS = f"agents-{uuid.uuid4().hex}"
 BLOCKING = 1
 REQUEST = 10
 TASK = 15
-# For a host that other tests use as well.
-_SLACK = 4
+# Of the engine's processor time in seconds, for what an attack does before it is stopped.
+_SLACK = 1.5
 _GIBIBYTE = 1024**3
 # What the address space of the engine may grow to, so that this host survives.
 _ADDRESS_SPACE = 3 * _GIBIBYTE
@@ -115,7 +115,7 @@ class Outcome:
 
     :param error: the message and the details of an error.
     :param answer: all that the attacker sees.
-    :param seconds: how long the honest deployment took.
+    :param seconds: the processor time of the engine until the honest deployment ended.
     """
 
     error: str
@@ -283,63 +283,74 @@ def _publish(url: str, files: Mapping[str, bytes]) -> str:
 
 @pytest.fixture(scope="module")
 def alone(site: Site) -> float:
-    """The seconds that the honest deployment takes alone, once it is loaded."""
-    return [_run_honest(site) for _ in range(2)][-1]
+    """The processor time of the honest deployment alone, once its package is loaded."""
+    return [_run(site).seconds for _ in range(2)][-1]
 
 
 @pytest.mark.parametrize("attack", [pytest.param(each, id=each.slug) for each in attacks.attacks()])
 def test_attack(attack: Attack, site: Site, alone: float) -> None:
     refusal = site.publish(attack)
-    if attack.stopped == "upload":
-        assert re.search(attack.pattern, refusal), refusal
-    else:
-        assert refusal == ""
-    outcome = _run(attack, site)
+    outcome = _run(site, attack)
 
+    _check_honest(outcome.honest)
     assert PLANTED not in outcome.answer
     assert PLANTED not in json.dumps(site.reports)
     assert [report for report in site.reports if _is_forged(report)] == []
     assert not site.trap.is_sprung()
-    if attack.stopped != "without effect" and attack.by != "upload":
-        assert re.search(attack.pattern, " ".join(outcome.error.split())), outcome.error
-        assert attack.package in outcome.error
-        assert re.search(r"line \d+|\.yaml:\d+", outcome.error), outcome.error
-    else:
-        assert outcome.error == ""
-    _check_honest(outcome.honest)
+    match attack.stopped:
+        case "upload":
+            assert re.search(attack.pattern, refusal), refusal
+            _check_error(attack.past_pattern, attack.package, outcome.error)
+        case "task":
+            assert refusal == ""
+            _check_error(attack.pattern, attack.package, outcome.error)
+            # The line of a class.
+            assert re.search(r"\.yaml:\d+", outcome.error), outcome.error
+        case _:
+            assert refusal == ""
+            assert outcome.error == ""
     assert outcome.seconds < alone + attack.holds * BLOCKING + _SLACK
-    assert _peak_memory(site.engine) < _MEMORY
+    assert _memory(site.engine, "VmHWM") < _MEMORY
 
 
-def _run(attack: Attack, site: Site) -> Outcome:
-    """Use the package, with an honest deployment beside it."""
-    honest = _honest()
-    started = time.monotonic()
+def _check_error(pattern: str, package: str, error: str) -> None:
+    assert bool(pattern) == bool(error), error
+    assert re.search(pattern, error), error
+    if error:
+        assert package in error
+
+
+def _run(site: Site, attack: Attack | None = None) -> Outcome:
+    """Use the package of an attack, and deploy the honest one beside it."""
+    honest = _environment(f"{HONEST}.Application", demo.USER, {"secret": f"{PLANTED}-model"})
+    pending = {services.environment_id(honest)}
+    started, seconds = _processor_time(site.engine), 0.0
     with futures.ThreadPoolExecutor() as pool:
-        site.api.start(honest, services.environment_id(honest), "deploy")
-        answered = pool.submit(_answer, attack, site) if attack.by in _CALLS else None
-        pending = {services.environment_id(honest)}
-        if not answered and attack.by != "upload":
+        called = pool.submit(_call, attack, site) if attack and attack.by in _CALLS else None
+        if attack and called is None:
             pending.add(_start(attack, site))
-        results, seconds = {}, 0.0
+        site.api.start(honest, services.environment_id(honest), "deploy")
+        results = {}
         while pending:
             name, result = site.api.next_result()
             pending.discard(name)
             results[name] = result
             if name == services.environment_id(honest):
-                seconds = time.monotonic() - started
-        answer = answered.result() if answered else ("", None)
+                seconds = _processor_time(site.engine) - started
+        error, answer = called.result() if called else ("", None)
     honest_result = results.pop(services.environment_id(honest))
     for result in results.values():
-        error = result["action"]["result"] if result["action"]["isException"] else {}
-        answer = (f"{error.get('message', '')}\n{error.get('details', '')}".strip(), result)
-    return Outcome(answer[0], json.dumps(answer), honest_result, seconds)
+        answer = result
+        if result["action"]["isException"]:
+            error = "{message}\n{details}".format(**result["action"]["result"])
+    error = " ".join(error.split())
+    return Outcome(error, f"{error} {json.dumps(answer)}", honest_result, seconds)
 
 
 _CALLS = ("static action", "schema")
 
 
-def _answer(attack: Attack, site: Site) -> tuple[str, Any]:
+def _call(attack: Attack, site: Site) -> tuple[str, Any]:
     """Call a static action or request schemas; return the error and the answer."""
     try:
         if attack.by == "schema":
@@ -380,17 +391,6 @@ def _environment(class_name: str, user: Any, properties: Any) -> dict[str, Any]:
     }
 
 
-def _honest() -> dict[str, Any]:
-    return _environment(f"{HONEST}.Application", demo.USER, {"secret": f"{PLANTED}-model"})
-
-
-def _run_honest(site: Site) -> float:
-    model = _honest()
-    started = time.monotonic()
-    _check_honest(site.api.run(model, services.environment_id(model), "deploy"))
-    return time.monotonic() - started
-
-
 def _check_honest(result: Any) -> None:
     assert not result["action"]["isException"], result["action"]
     (application,) = result["model"]["Objects"]["applications"]
@@ -404,6 +404,16 @@ def _is_forged(report: Any) -> bool:
     return VICTIM in (report.get("environment_id"), report.get("environment"))
 
 
-def _peak_memory(engine: services.Engine) -> int:
+def _memory(engine: services.Engine, name: str) -> int:
+    """Return the bytes of the engine's memory in the kernel's table of this name."""
     status = pathlib.Path(f"/proc/{engine.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+    found = re.search(rf"{name}:\s+(\d+) kB", status)
+    assert found
+    return int(found[1]) * 1024
+
+
+def _processor_time(engine: services.Engine) -> float:
+    """Return the seconds that the engine has computed so far."""
+    # After the name of the program, which may have spaces.
+    fields = pathlib.Path(f"/proc/{engine.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")

@@ -10,13 +10,14 @@ Each YAML file here has the attacks of a subject. An attack has these keys; the 
 ``tries``
     what a success would be, in a sentence.
 ``by``
-    how the package is used: ``deploy``, ``action``, ``static action``, ``schema``, ``destroy``,
-    ``load`` (of its object in a model) or ``upload`` (nothing else).
+    how the package is used: ``deploy``, ``action``, ``static action``, ``schema``, ``destroy`` or
+    ``load`` (of its object in a model).
 ``stopped``
     ``upload`` (the services refuse the package, and so does the engine if it comes from a
     directory), ``task`` (which ends in an error) or ``without effect``.
 ``message``
-    what the refusal or the error says; ``...`` stands for anything.
+    what the refusal or the error says; ``...`` stands for anything. It may be a list of messages,
+    where the speed of the host decides which comes first.
 ``wall``
     the module that stops it; else the one of the file.
 ``body``
@@ -37,6 +38,9 @@ Each YAML file here has the attacks of a subject. An attack has these keys; the 
 ``past_upload``
     how the package comes to the engine past the service that refuses it: from a ``directory`` of
     the engine, as most, or published ``earlier``, before the operator reserved the name.
+``past_message``
+    what the engine says of it then, by default that it ``was not found``, since such packages are
+    not considered; nothing if the task gets what it would without the package.
 
 In MuranoPL, manifests and models, ``@package@`` stands for the name of the package, ``@victim@``
 for the id of the environment of another tenant, and ``@trap@`` for a port of this host at which
@@ -83,7 +87,6 @@ _METHODS = {
     "load": ".init:\n  Body:\n",
     # Not called.
     "schema": "deploy:\n  Body:\n",
-    "upload": "deploy:\n  Body:\n",
 }
 
 
@@ -100,7 +103,8 @@ class Attack:
     stopped: str
     subject: str
     wall: str
-    message: str = ""
+    message: str | Sequence[str] = ()
+    past_message: str = "was not found"
     body: str = "- $.out: null"
     extends: str = "std:Application"
     properties: str = ""
@@ -139,9 +143,19 @@ class Attack:
         return str(self.manifest.get("Format", "")).startswith("Heat.HOT")
 
     @property
+    def messages(self) -> Sequence[str]:
+        """What the refusal or the error says, one of these."""
+        return [self.message] if isinstance(self.message, str) else self.message
+
+    @property
     def pattern(self) -> str:
-        """The message as a regular expression."""
-        return ".*".join(map(re.escape, " ".join(self.message.split()).split("...")))
+        """The messages as a regular expression."""
+        return "|".join(map(_pattern, self.messages))
+
+    @property
+    def past_pattern(self) -> str:
+        """What the engine says of a package that came past the service, likewise."""
+        return _pattern(self.past_message)
 
     def build(self, places: Mapping[str, str], patch: int = 0) -> dict[str, bytes]:
         """Return the files of the package.
@@ -196,6 +210,10 @@ def _text(text: str | Sequence[Any]) -> str:
     if isinstance(text, str):
         return text
     return "".join(part if isinstance(part, str) else part[0] * part[1] for part in text)
+
+
+def _pattern(message: str) -> str:
+    return ".*".join(map(re.escape, message.split("...")))
 
 
 def _replaced(text: str, places: Mapping[str, str]) -> str:
