@@ -22,7 +22,7 @@ from murano.common import config as murano_config
 from murano.common import engine as murano_engine
 
 from benchmarks import application
-from loader.engine import patches, shutdown
+from loader.engine import patches, shutdown, watchdog
 
 _OURS = "ours"
 _OWNERS = {"loader": _OURS, "glare_murano": _OURS, "murano": "the engine"}
@@ -83,12 +83,14 @@ class _Sampler:
         self.seconds: dict[str, float] = collections.defaultdict(float)
 
     def __enter__(self) -> None:
-        signal.signal(signal.SIGPROF, self._sample)
+        # The watchdog of the engine has the signal otherwise.
+        self._former = signal.signal(signal.SIGPROF, self._sample)
         self._last = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, _INTERVAL, _INTERVAL)
+        self._timer = signal.setitimer(signal.ITIMER_PROF, _INTERVAL, _INTERVAL)
 
     def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_PROF, *self._timer)
+        signal.signal(signal.SIGPROF, self._former)
 
     def _sample(self, number: int, frame: FrameType | None) -> None:
         now = time.process_time()
@@ -112,6 +114,7 @@ def main() -> None:
     if murano_config.CONF.engine.packages_service == "glare":
         patches.install()
         shutdown.freeze_startup()
+        watchdog.Watchdog(murano_config.CONF.engine.blocking_seconds).start()
     deployments = _Deployments(token, {"project_id": project_id, "user_id": user_id})
     print("ready", flush=True)
     for line in sys.stdin:

@@ -215,6 +215,15 @@ def requirements(text: str) -> dict[str, str]:
     return found
 
 
+def classes(text: str) -> list[str]:
+    """Read the property of the names of classes.
+
+    :raises glare_murano.package.GlareMuranoError: if the value has another form.
+    """
+    found: list[str] = strings(text, CLASSES, list)
+    return found
+
+
 def decode(value: str, name: str) -> Any:
     """Read the list or mapping of a property.
 

@@ -14,7 +14,8 @@ rounds would never end. Then the ranges upon a package of the cycle are kept, an
 package may get several versions.
 
 A withdrawn version is chosen only by a pin, or by a range of exactly this version. A
-provided package is an extension plug-in of the engine, and is not in the closure.
+provided package is an extension plug-in of the engine, and is not in the closure; no other
+package of its name is either.
 """
 
 import collections
@@ -226,7 +227,7 @@ def plan(
     :param roots: FQNs and ranges; a package may have several.
     :param pins: FQN -> versions with which an environment was deployed.
     :param headers: further roots, from ``find_headers``.
-    :param provided: FQN -> the versions provided by the engine, preferred to all others.
+    :param provided: FQN -> the versions provided by the engine; no others are chosen.
     :param seconds: the longest time of the planning, including the source's time.
     :raises Unplannable: if the plan exceeds a limit.
     """
@@ -687,7 +688,9 @@ class _Planner:
                 f"the requirements lead to more than {MAX_PACKAGES} packages, among them "
                 f"{max(unknown)}; request fewer"
             )
-        found = self._source.versions(list(unknown))
+        # No package of a catalogue replaces a plug-in, whose code is the operator's.
+        sought = [fqn for fqn in unknown if not self._provided.get(fqn)]
+        found = self._source.versions(sought) if sought else {}
         for fqn, package in unknown.items():
             package.versions = found.get(fqn, ())
             releases = (PackageVersion(fqn, version) for version in package.versions)

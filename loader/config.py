@@ -152,6 +152,31 @@ SERVICE_OPTIONS: options.Options = {
             help="How many lines of the log and reports to Murano's API one task may write. A task "
             "that writes more fails.",
         ),
+        cfg.Opt(
+            "blocking_seconds",
+            type=options.Seconds(min=0.5),
+            default=5,
+            help="How many seconds of processor time a task may compute without letting other "
+            "tasks of its worker run, such as in a loop or a regular expression of a package. "
+            "After that the task is interrupted, and fails with a report. Other tasks wait for at "
+            "most this time.",
+        ),
+        cfg.Opt(
+            "task_seconds",
+            type=options.Seconds(min=1),
+            default=7200,
+            help="The longest time that a deployment, a deletion or an action of an environment "
+            "may take, in seconds. After that it is interrupted, and fails with a report. The "
+            "time is greater than agent_timeout.",
+        ),
+        cfg.Opt(
+            "request_seconds",
+            type=options.Seconds(min=1, max=14),
+            default=9,
+            help="The longest time that a static action or a request for a schema may take, in "
+            "seconds. murano-api waits 15 seconds for an answer; the time is shorter than that "
+            "by at least blocking_seconds, for which another task may delay the answer.",
+        ),
     ],
 }
 

@@ -148,6 +148,19 @@ class NoSuchClass(NotFound):
         )
 
 
+class NameOfPlugin(LoaderError):
+    """A package has the name of an extension plug-in of the engine, or of one of its classes.
+
+    The code of plug-ins belongs to the operator, so no package may be taken for one.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}, which is code of the operator; publish the package under other names and "
+            f"remove this release, or have the operator remove the plug-in from the engine"
+        )
+
+
 class CatalogError(LoaderError):
     """A catalogue cannot be read, refuses a request, or gives an invalid answer."""
 

@@ -107,6 +107,8 @@ class PackageLoader:
         # Replaced as a whole, since other threads read it.
         self._planned = Resolution()
         self._provided: dict[str, set[Version]] = {}
+        # Name of a class -> the plug-in that defines it.
+        self._provided_classes: dict[str, resolver.PackageVersion] = {}
         self._planning = threading.Lock()
 
     def __repr__(self) -> str:
@@ -134,14 +136,20 @@ class PackageLoader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def provide(self, fqn: str, version: Version) -> None:
+    def provide(self, fqn: str, version: Version, classes: Iterable[str] = ()) -> None:
         """Let a package that the engine provides satisfy requirements.
 
-        >>> packages.provide("org-example-mail", Version("1.4.0"))
+        No package of a catalogue with this name is planned or loaded, nor is one loaded that
+        defines one of the classes.
+
+        >>> packages.provide("org-example-mail", Version("1.4.0"), ["org.example.mail.Mail"])
 
         :param fqn: the name of the distribution with the extension plug-in.
+        :param classes: the names of its classes.
         """
         self._provided.setdefault(fqn, set()).add(version)
+        plugin = resolver.PackageVersion(fqn, version)
+        self._provided_classes.update(dict.fromkeys(classes, plugin))
 
     def load_package(
         self, fqn: str, range: str | VersionSpec = "*", required_by: str | None = None
@@ -420,15 +428,24 @@ class PackageLoader:
 
     def _plan_class(self, class_name: str, spec: VersionSpec) -> None:
         subject = f"a package in the range {spec} that defines class {class_name}"
-        for undefined in self._plan_classes(subject, ((class_name, spec),)).undefined:
-            missing = "a package in the range that defines the class"
+        planned = self._plan_classes(subject, ((class_name, spec),))
+        for undefined in planned.undefined:
+            sought = "a package in the range that defines the class"
             raise errors.NoSuchClass(
                 class_name,
                 spec,
                 undefined.available,
                 self.source,
-                resolution.remedy(self._catalogs, missing),
+                resolution.remedy(self._catalogs, sought),
             )
+        unplanned = [external.demand for external in planned.external]
+        unplanned += [unsatisfied.demand for unsatisfied in planned.unsatisfied]
+        for demand in unplanned:
+            if demand.requirer is None and demand.fqn in self._provided:
+                raise errors.NameOfPlugin(
+                    f"class {class_name} is defined by a package in {self.source} that has the "
+                    f"name of the extension plug-in {demand.fqn}"
+                )
         if (class_name, spec) not in self._of_headers:
             raise self._unanswered(f"class {class_name} in the range {spec}")
 
@@ -497,6 +514,7 @@ class PackageLoader:
             if found != release.key:
                 raise errors.CatalogError(f"its archive contains {found}")
             choice.catalog.check(release, lambda: _as_loaded(release, package))
+            self._check_names(package)
         LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
         if release.yanked:
             LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
@@ -506,6 +524,20 @@ class PackageLoader:
         self._record([choice])
         self.pins.use(release.fqn, release.version, bool(release.yanked))
         return package
+
+    def _check_names(self, package: Package) -> None:
+        """Refuse a package that could be taken for an extension plug-in.
+
+        :raises NameOfPlugin: if its name, or the name of one of its classes, is a plug-in's.
+        """
+        name = package.full_name
+        for version in sorted(self._provided.get(name, ())):
+            raise errors.NameOfPlugin(f"it has the name of the extension plug-in {name} {version}")
+        for class_name in sorted(self._provided_classes.keys() & set(package.classes)):
+            plugin = self._provided_classes[class_name]
+            raise errors.NameOfPlugin(
+                f"it defines the class {class_name} of the extension plug-in {plugin}"
+            )
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:

@@ -136,6 +136,11 @@ class Resolution:
         chains = self.chains(self._demands_on(demand, required_by))
         where, spec = names(catalogs), spec or demand.spec
         how = remedy(catalogs, "a version in the range" if pinned is None else f"version {pinned}")
+        if isinstance(missing, resolver.Unsatisfied) and missing.provided:
+            how = (
+                f"install a version of the extension plug-in {demand.fqn} in the range beside the "
+                f"engine, which takes no package of a catalogue for it"
+            )
         if isinstance(missing, resolver.External):
             how = f"install the extension plug-in {demand.fqn} {missing.version} beside the engine"
             missing = resolver.Unsatisfied(demand, (demand,), ())

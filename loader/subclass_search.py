@@ -54,7 +54,9 @@ def search(
         release.key
         for catalog in catalogs
         for release in catalog.releases_defining(class_name)
-        if package in (None, release.fqn) and spec.match(release.version)
+        if package in (None, release.fqn)
+        and release.fqn not in provided
+        and spec.match(release.version)
     }
     bases.update(
         PackageVersion(fqn, version)

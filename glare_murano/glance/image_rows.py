@@ -75,6 +75,19 @@ class ImageRow:
             ) from error
 
     @property
+    def class_definitions(self) -> list[str]:
+        """The names of the package's classes.
+
+        :raises RefusedRequest: if the stored names are not valid.
+        """
+        try:
+            return images.classes(self.properties.get(images.CLASSES, "[]"))
+        except GlareMuranoError as error:
+            raise conflict(
+                f"{self} ({self.id}): {error}; publish another version, from its archive"
+            ) from error
+
+    @property
     def is_published(self) -> bool:
         """Whether the package was published; its image may be deactivated since."""
         return bool(self.properties.get(images.PUBLISHED))

@@ -22,6 +22,7 @@ from taskflow.types import failure
 
 from glare_murano import fields, images
 from glare_murano.glance import image_events, internals, options
+from glare_murano.glance.callers import SETTINGS
 from glare_murano.package import (
     Archive,
     Contents,
@@ -33,7 +34,7 @@ from glare_murano.package import (
 from glare_murano.package.archive_rules import check_size
 from glare_murano.package.errors import listed, quoted
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_settings
+from glare_murano.service import archive_settings, plugin_names
 
 LOG = logging.getLogger(__name__)
 
@@ -208,7 +209,11 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     if contents.warnings:
         LOG.warning("The package of image %s: %s", image.id, listed(contents.warnings))
     values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
-    problems = [*_find_mismatches(contents, image), *fields.find_excess(values)]
+    problems = [
+        *_find_mismatches(contents, image),
+        *plugin_names.find_problems(SETTINGS, str(image.name), values["class_definitions"]),
+        *fields.find_excess(values),
+    ]
     properties = images.properties(contents, sha256)
     problems = problems or [
         *_find_too_many(properties, image),

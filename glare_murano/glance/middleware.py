@@ -81,7 +81,7 @@ class PackageApplication:
         :raises RuntimeError: if an option is not valid, so that the service does not start.
         """
         options.group()
-        SETTINGS.provided()
+        SETTINGS.check()
 
     @classmethod
     def factory(cls, _: Any, **options: str) -> "PackageApplication":

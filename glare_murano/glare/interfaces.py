@@ -2,7 +2,7 @@
 
 """Protocols for Glare's objects, which have no type annotations of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 
@@ -22,6 +22,7 @@ class Artifact(Protocol):
     owner: str
     status: str
     visibility: str
+    class_definitions: Collection[str]
     requirements: Mapping[str, str]
     yanked: str
     archive: Mapping[str, Any] | None

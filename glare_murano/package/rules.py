@@ -160,6 +160,9 @@ class Rule(enum.StrEnum):
     PACKAGE_TYPE_FAILURE = "package-type-failure"
     """The plug-in of the package type failed (in Glare, status 500). Read the server's log, and
     correct or reinstall the plug-in."""
+    PLUGIN_NAME = "plugin-name"
+    """The package has the name of an extension plug-in of the engines (``provided_packages``), or
+    defines a class of one (``provided_classes``). Choose another name."""
     REQUIREMENT_MISSING = "requirement-missing"
     """A package is activated, and a package that it requires is missing. Upload that one first,
     or change the range."""

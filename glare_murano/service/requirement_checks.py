@@ -12,7 +12,7 @@ the same time may both pass.
 import collections
 import functools
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from glare_murano.package import Version, VersionSpec
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.package.rules import Rule
 from glare_murano.resolver import newest_first
+from glare_murano.service import plugin_names
 from glare_murano.service.database import Database, DependentsRecord, PackageRecord
 from glare_murano.service.refusals import RefusedRequest
 from glare_murano.service.settings import Settings
@@ -99,6 +100,10 @@ class Checked(Protocol):
         """``private``, ``public``, or another visibility of the service."""
 
     @property
+    def class_definitions(self) -> Collection[str]:
+        """The names of its classes."""
+
+    @property
     def requirements(self) -> Mapping[str, str]:
         """Its requirements: FQN -> range."""
 
@@ -128,18 +133,24 @@ class RequirementChecks:
         self._overrides = overrides
 
     def check_activation(self, packages: Iterable[Checked]) -> None:
-        """Check the requirements of packages before their activation.
+        """Check the names and the requirements of packages before their activation.
 
-        :raises FailedCheck: for unsatisfied ones, if the check is enforced.
+        :raises FailedCheck: for the names of plug-ins, or for unsatisfied requirements, if the
+            check is enforced.
         """
+        packages = list(packages)
+        self._check_names(packages)
         find = functools.partial(self._unsatisfied, packages, _is_usable, "visible", "upload")
         self._enforce("check_requirements", find)
 
     def check_publication(self, packages: Iterable[Checked]) -> None:
-        """Check the requirements of packages among public packages.
+        """Check the names of packages, and their requirements among public packages.
 
-        :raises FailedCheck: for unsatisfied ones, if the check is enforced.
+        :raises FailedCheck: for the names of plug-ins, or for unsatisfied requirements, if the
+            check is enforced.
         """
+        packages = list(packages)
+        self._check_names(packages)
         find = functools.partial(self._unsatisfied, packages, _is_public, "public", "publish")
         self._enforce("check_public_requirements", find)
 
@@ -178,6 +189,18 @@ class RequirementChecks:
         LOG.warning("%s", warning)
         return warning
 
+    def _check_names(self, packages: Iterable[Checked]) -> None:
+        """Refuse the names of plug-ins, which nobody overrides: engines refuse them, too."""
+        problems = [
+            f"{package.name} {package.version}: {problem}"
+            for package in packages
+            for problem in plugin_names.find_problems(
+                self._settings, package.name, package.class_definitions
+            )
+        ]
+        if problems:
+            raise FailedCheck(Rule.PLUGIN_NAME, problems)
+
     def _enforce(self, option: str, find_problems: Callable[[], Iterable[str]]) -> None:
         """Refuse problems, or log them, as the option says."""
         rule = _CHECKS[option][0]
@@ -199,7 +222,9 @@ class RequirementChecks:
         remedy: str,
     ) -> Iterator[str]:
         """Yield a message for each package with unsatisfied requirements."""
+        # No package of a catalogue replaces a plug-in.
         required = {fqn for package in packages for fqn in self._requirements(package)}
+        required -= self._settings.provided().keys()
         candidates: dict[str, list[PackageRecord]] = collections.defaultdict(list)
         for record in self._database.find_candidates(required):
             candidates[record.name].append(record)

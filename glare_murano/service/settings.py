@@ -11,7 +11,7 @@ from typing import Any
 from oslo_config import cfg
 
 from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
-from glare_murano.package.manifest import check_required_name
+from glare_murano.package.manifest import check_full_name, check_required_name
 
 OPTIONS = [
     cfg.FloatOpt(
@@ -36,7 +36,15 @@ OPTIONS = [
         sample_default=["org-example-mail:1.4.0"],
         help="The extension plug-ins of the engines, each as NAME:VERSION. Packages may require "
         "them, although they are not published. Name a plug-in several times if engines have "
-        "different versions.",
+        "different versions. A package with the name of a plug-in is refused.",
+    ),
+    cfg.ListOpt(
+        "provided_classes",
+        default=[],
+        sample_default=["org.example.mail.Mail"],
+        help="The classes of the extension plug-ins: the names of their entry points in the group "
+        "io.murano.extensions. A package that defines one of them is refused. Engines refuse "
+        "such a package in any case.",
     ),
 ]
 
@@ -69,6 +77,29 @@ class Settings:
         :raises RuntimeError: if the option is not valid.
         """
         return _provided(self.group, tuple(self["provided_packages"]))
+
+    def provided_classes(self) -> frozenset[str]:
+        """Return the names of the classes that engines provide.
+
+        :raises RuntimeError: if the option is not valid.
+        """
+        for name in self["provided_classes"]:
+            try:
+                check_full_name(name)
+            except InvalidName as error:
+                raise RuntimeError(
+                    f"[{self.group}] provided_classes: {name!r} is not the name of a class, such "
+                    f"as org.example.mail.Mail: {error}"
+                ) from error
+        return frozenset(self["provided_classes"])
+
+    def check(self) -> None:
+        """Check the options that packages are compared with.
+
+        :raises RuntimeError: if an option is not valid.
+        """
+        self.provided()
+        self.provided_classes()
 
 
 @functools.lru_cache(maxsize=1)

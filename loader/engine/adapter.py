@@ -102,6 +102,14 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         registered = self._select_registered_class(class_name, spec)
         if registered is not None:
             return registered
+        for plugin in self._defining(class_name):
+            reason = (
+                f"class {class_name} is defined by the extension plug-in {plugin.name} "
+                f"{plugin.version}, which is not in the range {spec}; change the version in the "
+                f"object's header, or install another version of the plug-in beside the engine"
+            )
+            error = errors.LoaderError(reason)
+            raise _engine_error(exceptions.NoPackageForClassFound, error)
         try:
             return self._engine_package(self._loader.load_class_package(class_name, spec))
         except errors.NoSuchClass as error:
@@ -123,11 +131,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             model = pin_moves.apply(moves, pins, model) if moves else model
         else:
             self._replace_missing_pins()
-        headers = [
-            header
-            for header in object_headers(model)
-            if self._select_registered_class(*header) is None
-        ]
+        headers = [header for header in object_headers(model) if not self._defining(header[0])]
         planned = self._loader.plan_objects(headers)
         pin_moves.check(moves, planned, self._loader.catalogs)
         return model
@@ -156,7 +160,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def register_package(self, package: MuranoPackage) -> None:
         """Add a package of extension classes, which comes before packages of the catalogues."""
         self._registered.append(package)
-        self._loader.provide(package.name, package.version)
+        self._loader.provide(package.name, package.version, package.classes)
 
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
         """Replace the pins, given as FQN -> versions."""
@@ -201,6 +205,10 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     def _select_registered_class(self, class_name: str, spec: VersionSpec) -> MuranoPackage | None:
         return self._select_registered(spec, lambda package: class_name in package.classes)
+
+    def _defining(self, class_name: str) -> Collection[MuranoPackage]:
+        """Return the packages of plug-ins that define a class."""
+        return [package for package in self._registered if class_name in package.classes]
 
     def _engine_package(self, package: Package) -> "EnginePackage":
         key = (package.full_name, package.version)

@@ -12,10 +12,13 @@ import contextlib
 import functools
 import os
 import pathlib
+import sys
+import traceback
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Self
 
-from murano.dsl import dsl_exception, exceptions
+from murano.dsl import constants, dsl_exception, exceptions, helpers
 from murano.dsl.principal_objects import stack_trace
 from yaql.language import exceptions as yaql_exceptions
 
@@ -110,9 +113,40 @@ def name_place(error: Exception) -> None:
         error.args = (f"{_place(frames[-1]['location'])}: {error}",)
 
 
+def in_frame(frame: FrameType | None) -> str:
+    """Return the place in a class that a Python frame evaluates, and the class.
+
+    :returns: such as ``org.example.App 1.2.0: Classes/App.yaml:7: class org.example.App:``;
+        an empty string outside of packages.
+    """
+    place = ""
+    while frame is not None:
+        if (context := _context(frame)) is not None:
+            if not place:
+                instruction = helpers.get_current_instruction(context)
+                position = getattr(instruction, "source_file_position", None)
+                place = f"{_place(position)}:" if _is_in_class(position) else ""
+            # An assignment has a context without the class, inside that of its method.
+            if place and (scope := context[constants.CTX_NAMES_SCOPE]):
+                return f"{place} class {scope.name}:"
+        frame = frame.f_back
+    return place
+
+
 def lines(error: Any) -> list[str]:
     """Return the lines of classes in the stack trace of a run-time error, the outermost first."""
     return [stack_trace.format_frame(frame, "  ") for frame in _frames(error)]
+
+
+def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
+    """Return what ``inspect.trace`` returns, for frames without a source as well.
+
+    Python's own modules such as ``<frozen abc>`` have none. A recursion may end in one of them.
+    """
+    return [
+        (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])
+        for frame in traceback.extract_tb(sys.exc_info()[2])
+    ]
 
 
 def path_in_trace(path: str) -> str:
@@ -123,6 +157,15 @@ def path_in_trace(path: str) -> str:
 def _frames(error: Any) -> list[Any]:
     frames = error.stacktrace.object.get_property("frames", None)
     return [frame for frame in frames if _is_in_class(frame["location"])]
+
+
+def _context(frame: FrameType) -> Any:
+    """Return the YAQL context of a function of Murano's language; None of other functions."""
+    if not frame.f_globals.get("__name__", "").startswith("murano.dsl."):
+        return None
+    if "context" not in frame.f_code.co_varnames:
+        return None
+    return frame.f_locals.get("context")
 
 
 def _is_in_class(position: Any) -> bool:

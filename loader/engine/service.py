@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+# How long murano-api waits for the answer of an engine (murano.common.rpc.EngineClient).
+_API_SECONDS = 15
+
 _COMMAND = "murano-glare-engine"
 _DESCRIPTION = (
     "Run Murano's engine with packages in several versions, from Glare, Glance, directories or "
@@ -40,7 +43,7 @@ def main() -> int:
         # First of all: eventlet patches the standard library for the modules after it.
         from murano.cmd import engine
 
-        from loader.engine import patches, shutdown
+        from loader.engine import patches, result_queue, shutdown
     except ModuleNotFoundError as error:
         print(f"{_COMMAND}: {error}; run pip install 'glare-murano[engine]'", file=sys.stderr)
         return 1
@@ -50,7 +53,9 @@ def main() -> int:
     try:
         _parse_arguments(engine.CONF)
         check(engine.CONF)
-    except (InvalidConfiguration, cfg.Error) as error:
+        if not engine.CONF.check:
+            result_queue.check(engine.CONF)
+    except (InvalidConfiguration, result_queue.OtherDeclaration, cfg.Error) as error:
         print(f"{_COMMAND}: {error}", file=sys.stderr)
         return 1
     if not engine.CONF.check:
@@ -78,6 +83,7 @@ def check(conf: "cfg.ConfigOpts") -> None:
         agent_brokers.warn_if_shared(conf)
     except ValueError as error:
         raise InvalidConfiguration(str(error)) from error
+    _check_limits(conf.engine)
     chosen = conf.engine.packages_service
     if chosen == "murano":
         LOG.info("Packages come from Murano's API, by Murano's own loader")
@@ -96,6 +102,23 @@ def check(conf: "cfg.ConfigOpts") -> None:
             LOG.info("Packages come from %s, and are kept in %s", loader.source, cache.folder)
     except GlareMuranoError as error:
         raise InvalidConfiguration(str(error)) from error
+
+
+def _check_limits(limits: "cfg.ConfigOpts") -> None:
+    if limits.task_seconds <= limits.agent_timeout:
+        raise InvalidConfiguration(
+            f"[engine] task_seconds = {limits.task_seconds:g}: a task would be interrupted before "
+            f"agent_timeout ({limits.agent_timeout} seconds) is over; use more seconds"
+        )
+    longest = _API_SECONDS - limits.blocking_seconds
+    if limits.request_seconds > longest:
+        LOG.warning(
+            "[engine] request_seconds = %g: murano-api waits %d seconds for an answer, of which "
+            "another task may take blocking_seconds (%g), so some answers may come too late",
+            limits.request_seconds,
+            _API_SECONDS,
+            limits.blocking_seconds,
+        )
 
 
 def _parse_arguments(conf: "cfg.ConfigOpts") -> None:

@@ -5,14 +5,20 @@
 The launchers of oslo.service get other reactions to signals. Unchanged, they end running tasks
 without a result: a single process at SIGINT or a second SIGTERM, workers at any of these
 signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+
+A package may hold the process when it is stopped. So the handler of the signal itself starts
+the kernel's alarm, which ends the process in any case; everything else is done by green threads,
+after the watchdog has interrupted the package.
 """
 
+import errno
 import gc
 import logging
 import math
 import os
 import signal
 import time
+from types import FrameType
 from typing import Any
 
 import eventlet
@@ -21,7 +27,7 @@ from oslo_concurrency import processutils
 from oslo_config import cfg
 from oslo_service import service
 
-from loader.engine import tasks
+from loader.engine import results, tasks, watchdog
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +37,8 @@ _EXIT_SECONDS = 5
 # A task may wait again while it ends, for example in a Finally block.
 _INTERRUPTION_SECONDS = 3
 _POLL_SECONDS = 0.1
+# The functions of eventlet's hub, and of oslo.service in it, that wait for events.
+_WAITS = ("do_poll", "do_sleep")
 
 
 def serve(conf: cfg.ConfigOpts) -> None:
@@ -66,8 +74,13 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__()
         self._seconds: float = conf.engine.graceful_stop_seconds
-        self._limit = longest_stop(conf)
+        self._watchdog = watchdog.Watchdog(conf.engine.blocking_seconds)
         self._ending: Any = None
+
+    def start(self) -> None:
+        """Take tasks, and watch what they do; a worker calls it after its process began."""
+        self._watchdog.start()
+        super().start()
 
     def stop(self, graceful: bool = False) -> None:
         """Wait for the running tasks; interrupt and report tasks that take too long."""
@@ -83,9 +96,6 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         self._seconds = 0
 
     def _end(self) -> None:
-        # The kernel ends the process, even if a task lets no other green thread run.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(self._limit)
         tasks.running.is_stopping = True
         LOG.info("Stopping: new tasks go to other engines; running tasks may end first")
         started = time.monotonic()
@@ -100,16 +110,45 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         while not ended() and time.monotonic() < interrupted + _REPORT_SECONDS:
             if tasks.running:
                 LOG.warning("Stopping: the running tasks are interrupted, and reported as failed")
-            tasks.running.interrupt()
+            tasks.running.interrupt(tasks.EngineStopped())
             with eventlet.Timeout(_INTERRUPTION_SECONDS, False):
                 while not ended():
                     eventlet.sleep(_POLL_SECONDS)
+        results.sending.report_unsent()
 
     def _leave_queue(self) -> None:
         self.server.stop()
         # Until the connection is closed, the broker sends tasks to this process.
         self.server.listener.cleanup()
         self.server.wait()
+
+
+def start_alarm_with_signals(seconds: int) -> None:
+    """Start the alarm when a signal to stop arrives; the kernel then ends the process in time.
+
+    Python calls a handler between two bytecodes of the main thread, whichever green thread
+    runs. The handlers of oslo.service only create a green thread.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _StartAlarm(seconds, signal.getsignal(number)))
+
+
+class _StartAlarm:
+    """A handler that starts the alarm, and calls another handler."""
+
+    def __init__(self, seconds: int, handle: Any) -> None:
+        self._seconds = seconds
+        self._handle = handle
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        # A second signal does not move the end.
+        if not any(signal.getitimer(signal.ITIMER_REAL)):
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(self._seconds)
+        self._handle(number, frame)
+        # The other handler would do so if Python called it. Otherwise the hub would wait on.
+        if frame is not None and frame.f_code.co_name in _WAITS:
+            raise InterruptedError(errno.EINTR, "a signal to stop arrived")
 
 
 def _hurry(launcher: Any) -> None:
@@ -119,6 +158,10 @@ def _hurry(launcher: Any) -> None:
 
 
 class _OneProcess(service.ServiceLauncher):  # type: ignore[misc]
+    def handle_signal(self) -> None:
+        super().handle_signal()
+        start_alarm_with_signals(longest_stop(self.conf))
+
     def _graceful_shutdown(self, *_: object) -> None:
         self.stop()
 
@@ -150,6 +193,14 @@ class _Workers(service.ProcessLauncher):  # type: ignore[misc]
         self.signal_handler.add_handler("SIGTERM", lambda *_: self.launcher.stop())
         self.signal_handler.add_handler("SIGINT", lambda *_: _hurry(self.launcher))
         self.signal_handler.add_handler("SIGHUP", self._reload_worker)
+        start_alarm_with_signals(longest_stop(self.conf))
+
+    def _on_alarm_exit(self, *_: object) -> None:
+        # Of the parent. A worker in a function that no signal interrupts has no alarm.
+        LOG.warning("Stopping: the workers that do not end are killed")
+        for pid in self.children:
+            os.kill(pid, signal.SIGKILL)
+        os._exit(1)
 
     def _reload_worker(self, *_: object) -> None:
         raise service.SignalExit(signal.SIGHUP)

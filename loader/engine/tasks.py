@@ -1,21 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The running tasks of this process, and their interruption.
+"""The running tasks of this process, their limits and their interruption.
 
-A task is a deployment, a deletion, an action or a static action, with all its green threads.
-``shutdown`` decides when tasks are interrupted; ``patches`` registers them here.
+A task is a deployment, a deletion, an action, a static action or a request for a schema, with
+all its green threads. ``shutdown`` and ``watchdog`` decide when tasks are interrupted;
+``patches`` registers them here.
+
+An interrupted task may run code of packages again: ``Finally`` blocks, ``.destroy``. So
+interruptions repeat, with shorter and shorter pauses. The first reason is reported.
 """
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
+import dataclasses
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import eventlet
 import greenlet
 
+from glare_murano.package import GlareMuranoError
+
+LOG = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+# From the first interruption of a task to the second. Each further pause is half as long, so
+# that a request ends within 4 seconds.
+_FIRST_PAUSE = 2.0
+_SHORTEST_PAUSE = 0.1
+# For an interrupted task to save its model.
+_SAVING_SECONDS = 10.0
+# For the other green threads of a task to end after the first one.
+_ENDING_SECONDS = 10.0
+
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
-    """A waiting task is interrupted; no ``Catch`` of a package stops the interruption."""
+    """A task is interrupted; no ``Catch`` of a package stops the interruption."""
 
 
 class EngineStopped(Exception):
@@ -28,40 +50,205 @@ class EngineStopped(Exception):
         )
 
 
+class LimitExceeded(GlareMuranoError):
+    """A task has exceeded a limit; the message names the place in a package, and the option.
+
+    A place ends with a colon, and is empty outside of packages.
+    """
+
+    @classmethod
+    def of_blocking(cls, place: str, seconds: float) -> Self:
+        """Return the error of a task that has held the process."""
+        return cls(
+            f"{place} the task computed for more than {seconds:g} seconds and let no other task "
+            f"run ([engine] blocking_seconds), so it was interrupted here".lstrip()
+        )
+
+    @classmethod
+    def of_time(cls, place: str, limit: "TimeLimit") -> Self:
+        """Return the error of a task that has taken too long."""
+        return cls(
+            f"{place} the {limit.kind} took more than {limit.seconds:g} seconds ([engine] "
+            f"{limit.option}), so it was interrupted here".lstrip()
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeLimit:
+    """The longest time that a kind of task may take.
+
+    :param kind: such as "deployment", for messages.
+    :param option: the name of the option in the group ``engine``.
+    """
+
+    kind: str
+    seconds: float
+    option: str
+
+
+class Task:
+    """A running task.
+
+    :ivar reason: why it was interrupted first; None before.
+    :ivar interruptions: how many times it was interrupted.
+    :ivar deadline: when it is interrupted next, in seconds of ``time.monotonic``; infinite
+        while no code of packages runs.
+    """
+
+    def __init__(self, limit: TimeLimit) -> None:
+        self.limit = limit
+        self.reason: Exception | None = None
+        self.interruptions = 0
+        self.deadline = math.inf
+        self._pause = _FIRST_PAUSE
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the task runs code of packages, which may be interrupted anywhere."""
+        return self.deadline != math.inf
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the deadline is over."""
+        return time.monotonic() > self.deadline
+
+    def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
+        """Run code of packages until the deadline.
+
+        :raises Exception: the reason, if the task was interrupted.
+        """
+        self.deadline = time.monotonic() + self.limit.seconds
+        try:
+            result = function(*args)
+        except (Interrupted, Exception) as error:
+            if self.reason is None:
+                raise
+            raise self.reason from error
+        finally:
+            self.deadline = math.inf
+        if self.reason is not None:
+            raise self.reason
+        return result
+
+    def extend_for_saving(self) -> None:
+        """Let an interrupted task save its model."""
+        if self.reason is not None and self.is_limited:
+            self._pause = _FIRST_PAUSE
+            self.deadline = time.monotonic() + _SAVING_SECONDS
+
+    def note(self, reason: Exception) -> Interrupted:
+        """Return the exception that interrupts the task, after the reason is noted."""
+        if self.reason is None:
+            LOG.warning("A %s is interrupted: %s", self.limit.kind, reason)
+            self.reason = reason
+        self.interruptions += 1
+        if self.is_limited:
+            self.deadline = time.monotonic() + self._pause
+            self._pause = max(self._pause / 2, _SHORTEST_PAUSE)
+        return Interrupted()
+
+
 class RunningTasks:
     """The green threads of all tasks.
+
+    The methods take functions instead of being context managers: ``watchdog`` never raises
+    while a function of this module is the innermost one, so each green thread that is added
+    is removed as well.
 
     :ivar is_stopping: whether the process is stopping, and returns new tasks to the queue.
     """
 
     def __init__(self) -> None:
         self.is_stopping = False
-        self._threads: set[Any] = set()
+        self._tasks: dict[Any, Task] = {}
 
     def __bool__(self) -> bool:
         """Return whether any task runs."""
-        return bool(self._threads)
+        return bool(self._tasks)
 
-    @contextlib.contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Run a task, or a part of it, in the current green thread.
+    @property
+    def current(self) -> Task | None:
+        """The task of the current green thread."""
+        return self._tasks.get(eventlet.getcurrent())
 
-        :raises Interrupted: if the tasks are interrupted.
+    def run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
+        """Run a task in the current green thread, and end its other green threads after it.
+
+        :raises Exception: the reason, if the task was interrupted.
         """
-        thread = eventlet.getcurrent()
-        self._threads.add(thread)
         try:
-            yield
+            return self._run(task, function, *args)
+        except Interrupted as error:
+            if task.reason is None:
+                raise
+            raise task.reason from error
         finally:
-            self._threads.discard(thread)
+            self._end(task)
 
-    def interrupt(self) -> None:
-        """Raise ``Interrupted`` in all green threads, at their current waits.
+    def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
+        """Run code of packages for the current task, until its deadline.
+
+        :raises Exception: the reason, if the task was interrupted.
+        """
+        return self._tasks[eventlet.getcurrent()].run_limited(function, *args)
+
+    def run_part(
+        self, task: Task, interruptions: int, function: Callable[..., _Result], *args: Any
+    ) -> _Result:
+        """Run a part of a task in the current green thread.
+
+        :param interruptions: the task's interruptions when the green thread was created.
+        :raises Interrupted: if the task is interrupted, or was before the part began.
+        """
+        if task.interruptions != interruptions:
+            raise Interrupted
+        return self._run(task, function, *args)
+
+    def interrupt(self, reason: Exception) -> None:
+        """Interrupt all tasks at their current waits.
 
         A task may wait again while ending, and can then be interrupted again.
         """
-        for thread in list(self._threads):
+        for task in set(self._tasks.values()):
+            self._interrupt(task, reason)
+
+    def interrupt_expired(self, place: Callable[[Any], str]) -> None:
+        """Interrupt the tasks whose deadlines are over.
+
+        :param place: describes the place of a Python frame, for the message.
+        """
+        for task in set(self._tasks.values()):
+            if task.is_expired:
+                # The first green thread waits for those that it has created.
+                places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
+                found = next(filter(None, places), "")
+                self._interrupt(task, LimitExceeded.of_time(found, task.limit))
+
+    def _run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
+        thread = eventlet.getcurrent()
+        self._tasks[thread] = task
+        try:
+            return function(*args)
+        finally:
+            del self._tasks[thread]
+
+    def _threads(self, task: Task) -> list[Any]:
+        return [thread for thread, owner in self._tasks.items() if owner is task]
+
+    def _interrupt(self, task: Task, reason: Exception) -> None:
+        task.note(reason)
+        for thread in self._threads(task):
             eventlet.kill(thread, Interrupted())
+
+    def _end(self, task: Task) -> None:
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while threads := self._threads(task):
+            if time.monotonic() > deadline:
+                LOG.error("%d green threads of a %s do not end", len(threads), task.limit.kind)
+                return
+            for thread in threads:
+                eventlet.kill(thread, Interrupted())
+            eventlet.sleep(_SHORTEST_PAUSE)
 
 
 # Of this process.

@@ -104,6 +104,18 @@ def _stopped(glare: Client, name: str, folder: pathlib.Path) -> None:
     raise tasks.EngineStopped
 
 
+_PLACE = "org.test.wiki 1.0.0: Classes/Wiki.yaml:7: class org.test.wiki.Wiki:"
+
+
+def _blocking(glare: Client, name: str, folder: pathlib.Path) -> None:
+    raise tasks.LimitExceeded.of_blocking(_PLACE, 5)
+
+
+def _too_long(glare: Client, name: str, folder: pathlib.Path) -> None:
+    limit = tasks.TimeLimit("task", 7200, "task_seconds")
+    raise tasks.LimitExceeded.of_time(_PLACE, limit)
+
+
 # In the order of the page.
 FAILURES: tuple[Callable[[Client, str, pathlib.Path], None], ...] = (
     _missing,
@@ -117,6 +129,8 @@ FAILURES: tuple[Callable[[Client, str, pathlib.Path], None], ...] = (
     _locked_package,
     _damaged,
     _stopped,
+    _blocking,
+    _too_long,
 )
 
 

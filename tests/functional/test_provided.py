@@ -6,19 +6,24 @@ import pathlib
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import requests
 
 import loader
 from glare_murano.glare.api import middleware
-from glare_murano.package import Version
+from glare_murano.package import Version, VersionSpec
+from glare_murano.resolver import Demand
+from glare_murano.wire import Answer, Query
+from loader import errors
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.glare import GlareCatalog
 from tests import packages, processes
 from tests.functional.client import Client, message
 
 PLUGIN = "org-example-mail"
+MAIL = "org.example.mail.Mail"
 SetOption = Callable[[str, object], None]
 
 
@@ -150,6 +155,166 @@ def test_a_lock_file_marks_the_requirement_as_external(
         loader.Lock.create(catalog, {wiki: "1"})
     assert loader.Lock.create(catalog, {wiki: "1"}, {PLUGIN: ["1.4"]}) == lock
     assert lock.update(catalog) == lock
+
+
+def _mail_package(fqn: str, version: str = "1.0.0") -> bytes:
+    """A package that defines the class of the plug-in."""
+    content = packages.files(packages.manifest(fqn, version, Classes={MAIL: "Mail.yaml"}))
+    return packages.zipped({**content, "Classes/Mail.yaml": f"Name: {MAIL}\n".encode()})
+
+
+def test_a_package_with_the_name_of_a_plugin_is_refused(
+    glare: Client, admin: Client, name: str, set_option: SetOption
+) -> None:
+    early = glare.create(name, "2.0.0").json()["id"]
+    assert glare.upload(early, packages.package(name, "2.0.0")).status_code == 200
+    set_option("provided_packages", [f"{name}:1.4.0"])
+
+    late = glare.create(name, "2.1.0").json()["id"]
+    refused = glare.upload(late, packages.package(name, "2.1.0"))
+    assert refused.status_code == 400
+    expected = (
+        f"FullName: {name} is the name of an extension plug-in (1.4.0, in the option "
+        f"provided_packages), whose code belongs to the operator of the engines; choose another "
+        f"name [plugin-name]"
+    )
+    assert expected in message(refused)
+
+    # What was uploaded before the option was set is not activated either.
+    for answer in (
+        glare.set(early, "status", "active"),
+        glare.publish_all([early], "private"),
+        admin.publish_all([early], "public"),
+    ):
+        assert answer.status_code == 409
+        assert f"{name} 2.0.0: {expected}" in message(answer)
+
+
+def test_a_package_with_a_class_of_a_plugin_is_refused(
+    glare: Client, admin: Client, name: str, set_option: SetOption
+) -> None:
+    active = glare.create(name, "1.0.0").json()["id"]
+    assert glare.upload(active, _mail_package(name)).status_code == 200
+    assert glare.set(active, "status", "active").status_code == 200
+    set_option("provided_classes", [MAIL])
+
+    artifact_id = glare.create(name, "1.1.0").json()["id"]
+    refused = glare.upload(artifact_id, _mail_package(name, "1.1.0"))
+    assert refused.status_code == 400
+    expected = f"Classes: class {MAIL} is defined by an extension plug-in"
+    assert expected in message(refused)
+
+    # Even for an administrator, who may override the checks of requirements.
+    overriding = Client(admin.url, admin.token)
+    overriding.headers["X-Murano-Override-Checks"] = "true"
+    answer = overriding.set(active, "visibility", "public")
+    assert answer.status_code == 409
+    assert f"{name} 1.0.0: {expected}" in message(answer)
+    assert "[plugin-name]" in message(answer)
+
+
+def test_a_package_does_not_satisfy_a_requirement_on_a_plugin_of_its_name(
+    glare: Client, name: str, set_option: SetOption
+) -> None:
+    assert _activate(glare, name).status_code == 200
+    requiring = {"Require": {name: ">=1"}}
+    artifact_id = glare.create(f"{name}.app", "1.0.0").json()["id"]
+    data = packages.package(f"{name}.app", **requiring)
+    assert glare.upload(artifact_id, data).status_code == 200
+    set_option("provided_packages", [f"{name}:0.9.0"])
+
+    answer = glare.set(artifact_id, "status", "active")
+
+    assert answer.status_code == 409
+    assert f"{name} in the range >=1 (provided by engines: 0.9.0)" in message(answer)
+    assert [
+        m["available"] for m in glare.resolve(requirements={name: "1"}).json()["unsatisfied"]
+    ] == [[]]
+
+
+class Directory:
+    """A directory of packages, and loaders of an engine with a plug-in."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        core = packages.files(packages.manifest("io.murano", "0.1.0"))
+        packages.write(folder / "in" / "core", core)
+
+    def write(self, data: bytes) -> None:
+        (self._folder / "in" / f"{len(list(self._folder.rglob('*')))}.zip").write_bytes(data)
+
+    def loader(self, plugin: str, catalog: type[DirectoryCatalog] = DirectoryCatalog) -> Any:
+        packages_ = loader.PackageLoader(catalog(self._folder / "in"), self._folder / "cache")
+        packages_.provide(plugin, Version("1.4.0"), [MAIL])
+        return packages_
+
+
+@pytest.fixture
+def directory(tmp_path: pathlib.Path) -> Directory:
+    return Directory(tmp_path)
+
+
+def test_no_package_of_a_catalogue_is_planned_in_place_of_a_plugin(directory: Directory) -> None:
+    directory.write(packages.package("org.mail", "2.0.0"))
+    directory.write(packages.package("org.app", Require={"org.mail": ">=2"}))
+    packages_ = directory.loader("org.mail")
+
+    with pytest.raises(
+        loader.NoSuchPackage,
+        match=r"required by org.app 1.0.0, .*\(available: none; provided by engines: 1\.4\.0\); "
+        r"install a version of the extension plug-in org\.mail in the range beside the engine",
+    ):
+        packages_.load_all("org.app")
+    with pytest.raises(
+        errors.NameOfPlugin,
+        match=r"class org\.mail\.Thing is defined by a package in the directory .* that has the "
+        r"name of the extension plug-in org\.mail, which is code of the operator",
+    ):
+        packages_.load_class_package("org.mail.Thing")
+
+
+def test_a_package_with_a_class_of_a_plugin_is_not_loaded(directory: Directory) -> None:
+    directory.write(_mail_package("org.app"))
+    packages_ = directory.loader(PLUGIN)
+
+    for load in (
+        lambda: packages_.load_package("org.app"),
+        lambda: packages_.load_class_package(MAIL),
+    ):
+        with pytest.raises(
+            errors.NameOfPlugin,
+            match=rf"org\.app 1\.0\.0 of .* cannot be loaded: it defines the class {MAIL} of the "
+            rf"extension plug-in {PLUGIN} 1\.4\.0, which is code of the operator",
+        ):
+            load()
+    packages_.pins.compact()
+    assert packages_.pins.dump() == {}
+
+
+def test_an_answer_with_the_name_of_a_plugin_is_refused(directory: Directory) -> None:
+    class Careless(DirectoryCatalog):
+        """A service that does not read which packages the engine provides."""
+
+        def resolve(self, query: Query) -> Answer:
+            (release,) = self.known(["org.mail"])
+            return Answer(((release, (Demand("org.mail", VersionSpec.of("2"), None),)),), (), ())
+
+    directory.write(packages.package("org.mail", "2.0.0"))
+
+    with pytest.raises(
+        errors.NameOfPlugin, match=r"it has the name of the extension plug-in org\.mail 1\.4\.0"
+    ):
+        directory.loader("org.mail", Careless).load_package("org.mail", "2")
+
+
+@pytest.mark.parametrize("text", ["Mail!", "", "org..Mail"])
+def test_an_invalid_name_of_a_class_is_named(set_option: SetOption, text: str) -> None:
+    set_option("provided_classes", [text])
+
+    with pytest.raises(
+        RuntimeError, match=f"provided_classes: {text!r} is not the name of a class"
+    ):
+        middleware.MuranoFilter(None)
 
 
 @pytest.mark.parametrize("text", ["org-example-mail", "org-example-mail:", "a b:1", "mail:x"])

@@ -8,8 +8,10 @@ cloud has a virtual host and a database there, which go away with it.
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 import uuid
@@ -86,6 +88,7 @@ class Cloud:
 
     :param operator: an administrator's client of murano-api.
     :param packages_cache: the directory that all engines share.
+    :param queue: the transport URL of RabbitMQ.
     :param stock_api: runs a second murano-api, without the filter of this project, and yields
         its URL.
     """
@@ -94,6 +97,8 @@ class Cloud:
     project: Project
     other_project: Project
     packages_cache: pathlib.Path
+    queue: str
+    api: "Api"
     engines: "Engines"
     identity: keystone.Keystone
     stock_api: Callable[[], contextlib.AbstractContextManager[str]]
@@ -140,6 +145,35 @@ class Cloud:
     def tasks(self) -> list[int]:
         """Return the number of tasks that each engine has begun."""
         return [log.read_text().count("Starting processing task") for log in self.engines.logs]
+
+
+class Api:
+    """The murano-api of a cloud."""
+
+    def __init__(
+        self, stack: contextlib.ExitStack, command: Sequence[Any], port: int, output: pathlib.Path
+    ) -> None:
+        self._stack = stack
+        self._command = command
+        self._port = port
+        self._output = output
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the service, and wait until it accepts connections."""
+        listening = processes.listening(self._command, self._port, self._output)
+        self._running = self._stack.enter_context(listening)
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill the service, and start it again later."""
+        assert self._running is not None
+        os.killpg(self._running.pid, signal.SIGKILL)
+        self._running.wait(_STOP_SECONDS)
+        try:
+            yield
+        finally:
+            self.start()
 
 
 class Engines:
@@ -376,14 +410,25 @@ def running(folder: pathlib.Path) -> Iterator[Cloud]:
                 yield f"http://127.0.0.1:{port}"
 
         subprocess.run([*command("murano-db-manage"), "upgrade"], check=True)
-        api = processes.listening(command("murano-api"), port, folder / "murano-api.out")
-        stack.enter_context(api)
+        api = Api(stack, command("murano-api"), port, folder / "murano-api.out")
+        api.start()
         engines = Engines(stack, folder, command("murano-glare-engine"), transport_url)
         engines.start()
         projects = (_project(identity.session(name)) for name in _PROJECTS)
         operator = _murano(identity.session())
         published = folder / "published"
-        yield Cloud(operator, *projects, cache, engines, identity, stock_api, admin, published)
+        yield Cloud(
+            operator,
+            *projects,
+            cache,
+            transport_url,
+            api,
+            engines,
+            identity,
+            stock_api,
+            admin,
+            published,
+        )
 
 
 def _project(session: ksa_session.Session) -> Project:

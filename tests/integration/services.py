@@ -118,6 +118,7 @@ graceful_stop_seconds = {graceful_stop_seconds}
 packages_cache = {folder}/packages-cache
 packages_service = {packages_service}
 use_trusts = false
+{limits}
 
 [glare]
 url = {glare_url}
@@ -139,6 +140,7 @@ def murano_engine(
     options: str = "",
     environment: Mapping[str, str] | None = None,
     directory: pathlib.Path = ROOT,
+    **limits: float,
 ) -> Iterator[Engine]:
     """Run ``murano-glare-engine`` as an operator does, until it waits for tasks.
 
@@ -146,6 +148,7 @@ def murano_engine(
     :param options: what the configuration has after these options.
     :param environment: variables beside those of the tests.
     :param directory: where it runs.
+    :param limits: other options of the group ``engine``.
     """
     configuration = folder / "murano.conf"
     configuration.write_text(
@@ -157,6 +160,7 @@ def murano_engine(
             workers=workers,
             graceful_stop_seconds=graceful_stop_seconds,
             tasks=tasks,
+            limits="\n".join(f"{option} = {value}" for option, value in limits.items()),
         )
         + options
     )
@@ -197,8 +201,16 @@ def take_message(transport_url: str, name: str) -> Any:
             return None
 
 
+def delete_queue(transport_url: str, name: str) -> None:
+    """Delete a queue, as a restart of RabbitMQ deletes one that is not durable."""
+    with _connection(transport_url) as connection:
+        connection.default_channel.queue_delete(name)
+
+
 def _connection(transport_url: str) -> kombu.Connection:
-    return kombu.Connection(transport_url.replace("rabbit://", "amqp://"))
+    # Without the options of oslo.messaging.
+    url, _, _ = transport_url.partition("?")
+    return kombu.Connection(url.replace("rabbit://", "amqp://"))
 
 
 class _Results:
@@ -292,10 +304,14 @@ class MuranoApi:
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
 
-    def schemas(self, class_name: str, user: Mapping[str, str] = demo.USER) -> Any:
-        """Have the engine describe the newest version of a class and of its model builders."""
+    def schema(self, class_name: str, user: Mapping[str, str] = demo.USER) -> Any:
+        """Request the schema of a class."""
+        credentials = {"token": user["token"], "project_id": user["project_id"]}
         with self._answering():
-            return self._client.call(dict(user), "generate_schema", class_name=class_name)
+            return self._client.call(
+                credentials, "generate_schema", class_name=class_name, method_names=[],
+                class_version=None, package_name=None,
+            )  # fmt: skip
 
     @contextlib.contextmanager
     def _answering(self) -> Iterator[None]:

@@ -354,7 +354,7 @@ def _call(attack: Attack, site: Site) -> tuple[str, Any]:
     """Call a static action or request schemas; return the error and the answer."""
     try:
         if attack.by == "schema":
-            return "", site.api.schemas(attack.class_name, MALLORY)
+            return "", site.api.schema(attack.class_name, MALLORY)
         return "", site.api.call_static_action(attack.class_name, "", "attack", MALLORY)
     except AssertionError:
         raise

@@ -31,6 +31,7 @@ from loader.environments.environment_pins import EnvironmentPins
 from tests import packages, processes
 from tests.functional.openstack_command import OpenStack
 from tests.integration import cloud, publish
+from tests.integration.services import delete_queue
 
 # Seconds for a test with its fixtures: the first one starts all services.
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
@@ -927,6 +928,33 @@ def test_no_environment_stays_in_deploying_when_the_engines_stop(
     services.engines.start()
     environment.abandon()
     assert environment.status() == "deleted"
+
+
+@pytest.mark.parametrize("are_engines_stopped", [False, True])
+def test_a_result_without_a_queue_reaches_murano_api_once_it_is_back(
+    services: cloud.Cloud, name: str, are_engines_stopped: bool
+) -> None:
+    code = _SLOW.format(name).replace("sleep(600)", "sleep(12)")
+    services.publish(name, "1.0.0", {f"{name}.Application": code})
+    environment = cloud.Environment(services.project)
+    environment.start(application(f"{name}.Application", name="app"))
+    begun(environment)
+
+    with services.api.away():
+        # As RabbitMQ does when it restarts.
+        delete_queue(services.queue, "results")
+        if are_engines_stopped:
+            services.engines.stop(signal.SIGTERM)
+            services.engines.start()
+        else:
+            logs = services.engines.logs[-2:]
+            processes.wait_until(
+                lambda: any("is kept and sent again" in log.read_text() for log in logs),
+                "the result",
+            )
+
+    assert environment.wait() == ("deploy failure" if are_engines_stopped else "ready")
+    environment.abandon()
 
 
 def test_the_environment_of_a_killed_engine_stays_in_deploying_until_it_is_abandoned(

@@ -18,7 +18,7 @@ from oslo_service import service as oslo_service
 from examples import demo
 from loader import config
 from loader.catalogs import options as catalog_options
-from loader.engine import service, shutdown
+from loader.engine import result_queue, service, shutdown
 from tests import processes
 from tests.integration import tasks
 
@@ -60,6 +60,8 @@ def options(conf: Any) -> Iterator[Any]:
         ("catalogs", "package_loader"),
         ("lock_file", "package_loader"),
         ("packages_cache", "engine"),
+        ("agent_timeout", "engine"),
+        ("request_seconds", "engine"),
         ("enabled_plugins", "murano"),
     ):
         conf.clear_override(option, group)
@@ -155,6 +157,21 @@ def test_a_negative_time_to_stop_is_refused(tmp_path: pathlib.Path) -> None:
         _ = conf.engine.graceful_stop_seconds
 
 
+def test_a_task_has_more_time_than_an_agent(options: Any, caplog: Any) -> None:
+    service.check(options)
+    assert "request_seconds" not in caplog.text
+    options.set_override("agent_timeout", 7200, "engine")
+    with pytest.raises(service.InvalidConfiguration, match=r"task_seconds = 7200: .* agent_ti"):
+        service.check(options)
+
+
+def test_a_late_answer_of_requests_is_a_warning(options: Any, caplog: Any) -> None:
+    options.set_override("request_seconds", 12, "engine")
+    service.check(options)
+
+    assert "[engine] request_seconds = 12: murano-api waits 15 seconds" in caplog.text
+
+
 def test_systemd_waits_for_the_longest_stop() -> None:
     unit = configparser.ConfigParser()
     unit.read(_UNIT)
@@ -221,6 +238,38 @@ def test_murano_s_own_loader_stays_selectable(
         service.check(options)
 
     assert "Packages come from Murano's API" in caplog.text
+
+
+def test_an_engine_without_rabbitmq_starts_and_says_what_it_does_not_know(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "murano.conf").write_text(_CONFIGURATION.format(cache=tmp_path, workers=4))
+    command = [sys.executable, "-W", "ignore", "-m", "loader.engine.service"]
+    command += ["--config-file", tmp_path / "murano.conf"]
+    output = tmp_path / "engine.out"
+
+    with processes.running(command, output) as process:
+        processes.wait_until(
+            lambda: (
+                "Whether RabbitMQ keeps results for murano-api is not known" in (output.read_text())
+            ),
+            "the warning",
+        )
+        processes.wait_until(lambda: "retrying in 3.0 seconds" in output.read_text(), "the service")
+        assert process.poll() is None
+
+
+def test_another_driver_than_that_of_rabbitmq_is_a_warning(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configuration = tmp_path / "murano.conf"
+    configuration.write_text("[DEFAULT]\ntransport_url = fake://\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(configuration)])
+
+    result_queue.check(conf)
+
+    assert "transport_url: only RabbitMQ reports a message that reaches no queue" in caplog.text
 
 
 def test_a_task_without_a_loader_reports_the_reason(options: Any) -> None:

@@ -3,6 +3,7 @@
 """Plug-ins in the real engine: package types and extensions written for Murano."""
 
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -134,6 +135,12 @@ Methods:
 """
 
 
+_OF_PLUGIN = (
+    r"org\.test\.trap 1\.0\.0 of .* cannot be loaded: it defines the class org\.test\.ext\.Adder "
+    r"of the extension plug-in org\.test\.ext 1\.4\.2, which is code of the operator; publish"
+)
+
+
 @pytest.fixture
 def folder(conf: Any, tmp_path: pathlib.Path) -> pathlib.Path:
     """A directory whose packages the engine loads."""
@@ -209,6 +216,45 @@ def test_an_extension_is_a_package_with_the_distributions_name_and_version(
     assert tasks.call_static("org.test.user.Thing", "sum") == 42
     with pytest.raises(dsl_exception.MuranoPlException, match=r"provided by engines: 1\.4\.2"):
         tasks.call_static("org.test.old.Thing", "sum")
+
+
+def test_no_package_is_taken_for_an_extension(
+    site: Site, folder: pathlib.Path, extensions: adapter.PluginLoader
+) -> None:
+    point = {"org.test.ext.Adder": "adder_plugin:Adder"}
+    site.install("org.test.ext", "1.4.2", {NAMESPACE: point}, {"adder_plugin": EXTENSION})
+    # A package that has the name of the plug-in, in another version.
+    content = packages.files(packages.manifest("org.test.ext", "2.0.0"))
+    packages.write(folder / "name", content)
+    # One that defines its class, and has another class as well.
+    files = {"org.test.ext.Adder": "Adder.yaml", "org.test.trap.Thing": "Thing.yaml"}
+    content = packages.files(packages.manifest("org.test.trap", Classes=files))
+    content["Classes/Adder.yaml"] = b"Name: org.test.ext.Adder\n"
+    content["Classes/Thing.yaml"] = USER.format(name="org.test.trap").encode()
+    packages.write(folder / "class", content)
+    # A package that requires the one or the other.
+    for name, required in (("user", {"org.test.ext": ">=2"}), ("other", {"org.test.trap": "1"})):
+        content = packages.files(packages.manifest(f"org.test.{name}", Require=required))
+        content["Classes/Thing.yaml"] = USER.format(name=f"org.test.{name}").encode()
+        packages.write(folder / name, content)
+
+    refusals = {
+        ("org.test.user.Thing", "1"): r"provided by engines: 1\.4\.2\); install a version of the "
+        r"extension plug-in org\.test\.ext in the range",
+        ("org.test.other.Thing", "1"): _OF_PLUGIN,
+        ("org.test.trap.Thing", "1"): _OF_PLUGIN,
+        ("org.test.ext.Thing", "2"): r"class org\.test\.ext\.Thing is defined by a package in the "
+        r"directory .* that has the name of the extension plug-in org\.test\.ext",
+        ("org.test.ext.Adder", "2"): r"class org\.test\.ext\.Adder is defined by the extension "
+        r"plug-in org\.test\.ext 1\.4\.2, which is not in the range",
+    }
+    for (class_name, version), expected in refusals.items():
+        with pytest.raises(Exception, match=expected):
+            tasks.call_static(class_name, "sum", version)
+    # A refused package is not pinned.
+    result = tasks.run({"type": "org.test.trap.Thing", "classVersion": "1"})
+    assert re.search(_OF_PLUGIN, result["action"]["result"]["message"])
+    assert "org.test.trap" not in result["model"]["SystemData"]["Packages"]
 
 
 def test_static_methods_in_python_are_static_methods_of_the_class(

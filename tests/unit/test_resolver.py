@@ -456,19 +456,28 @@ class TestRandomGraphs:
         assert taken(packages, roots, pins) == taken(shuffled(packages), shuffled(roots), pins)
 
 
-def test_a_package_of_the_engine_satisfies_ranges_before_any_catalogue():
+def test_only_a_package_of_the_engine_satisfies_ranges_upon_its_name():
     packages = {
         "app": {"1.0.0": {"plug-in": "1", "lib": "*"}},
         "lib": {"1.0.0": {"plug-in": ">=2"}, "0.9.0": {"missing": "1"}},
         "plug-in": {"1.9.0": {"missing": "1"}, "2.0.0": {}},
     }
 
-    found, _ = planned(packages, {"app": "*"}, provided={"plug-in": ["1.2.0", "1.4.0"]})
+    provided = {"plug-in": ["1.2.0", "1.4.0"]}
+    found, _ = planned(packages, {"app": "*"}, provided=provided)
 
-    assert list(map(str, found.releases)) == ["app 1.0.0", "lib 1.0.0", "plug-in 2.0.0"]
+    assert list(map(str, found.releases)) == ["app 1.0.0", "lib 1.0.0"]
     (external,) = found.external
     assert (str(external.demand), str(external.demand.requirer)) == ("plug-in 1", "app 1.0.0")
     assert str(external.version) == "1.4.0"
+    (missing,) = found.unsatisfied
+    assert (str(missing.demand), missing.available) == ("plug-in >=2", ())
+    assert list(map(str, missing.provided)) == ["1.4.0", "1.2.0"]
+
+    # Not even by a pin.
+    pins = {"plug-in": ["2.0.0"]}
+    found, _ = planned(packages, {"app": "*"}, pins, provided=provided)
+    assert list(map(str, found.releases)) == ["app 1.0.0", "lib 1.0.0"]
 
     found, _ = planned(packages, {"plug-in": ">=3"}, provided={"plug-in": ["1.4.0"]})
     (missing,) = found.unsatisfied

@@ -48,7 +48,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         :raises RuntimeError: if an option is not valid, so that the service does not start.
         """
         super().__init__(application, conf)
-        policies.SETTINGS.provided()
+        policies.SETTINGS.check()
         upload_locks.install()
 
     @dec.wsgify  # type: ignore[untyped-decorator]

@@ -42,6 +42,7 @@ def install() -> None:
     version_ranges.take_newest_without_version()
     models.plan_whole_models()
     task_execution.interrupt_tasks()
+    task_execution.save_models_of_interrupted_tasks()
     models.keep_pins_in_models()
     task_execution.report_every_failure()
     task_execution.return_new_tasks()

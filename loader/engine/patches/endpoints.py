@@ -2,6 +2,7 @@
 
 """Answer requests for schemas and static actions with the right status."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from yaql.language import utils
 from glare_murano.package import GlareMuranoError, VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name, check_required_name
+from loader.engine import tasks
+from loader.engine.patches import task_execution
 
 
 def refuse_invalid_requests() -> None:
@@ -22,6 +25,9 @@ def refuse_invalid_requests() -> None:
     ``ValueError`` and ``LookupError`` of Python for schemas, and ``ContractViolationException``
     for static actions. Murano 16 answers a name or a version that is not valid with 500, for a
     static action with 503, and an unknown method with an empty schema.
+
+    A schema whose contracts exceed a limit is answered with 400, as murano-api answers other
+    errors of a package, and such a static action with 503, as it answers other failed ones.
     """
     generate_schema = engine.SchemaEndpoint.generate_schema
     call_static_action = engine.StaticActionEndpoint.call_static_action
@@ -32,10 +38,13 @@ def refuse_invalid_requests() -> None:
             _check(class_name, kwargs.get("class_version"), kwargs.get("package_name"))
         except GlareMuranoError as error:
             raise ValueError(str(error)) from error
+        generated = functools.partial(generate_schema, class_name=class_name, **kwargs)
         try:
-            return generate_schema(context, *args, class_name=class_name, **kwargs)
+            return task_execution.run_request("request for a schema", generated, context, *args)
         except exceptions.NoMethodFound as error:
             raise LookupError(f"class {class_name}: {error}") from error
+        except tasks.LimitExceeded as error:
+            raise ValueError(str(error)) from error
 
     def call(context: Any, task: Mapping[str, Any]) -> Any:
         action = task["action"]
@@ -43,15 +52,7 @@ def refuse_invalid_requests() -> None:
             _check(action["class_name"], action["class_version"], action["pkg_name"])
         except GlareMuranoError as error:
             raise exceptions.ContractViolationException(str(error)) from error
-        for key, kind in (("method", str), ("args", Mapping)):
-            if not isinstance(action[key], kind):
-                found = type(action[key]).__name__
-                raise exceptions.ContractViolationException(f"{key} is of the wrong type {found}")
-        for name in action["args"]:
-            if not utils.is_keyword(name):
-                raise exceptions.ContractViolationException(
-                    f"{quoted(name)} is not a valid name of an argument"
-                )
+        _check_call(action)
         return call_static_action(context, task)
 
     engine.SchemaEndpoint.generate_schema = staticmethod(generate)
@@ -68,3 +69,19 @@ def _check(class_name: str, class_version: str | None, package_name: str | None)
     VersionSpec.of(class_version)
     if package_name is not None:
         check_required_name(package_name)
+
+
+def _check_call(action: Mapping[str, Any]) -> None:
+    """Check the types of a static action's parts, and the names of its arguments.
+
+    :raises ContractViolationException: for which murano-api answers 400.
+    """
+    for key, kind in (("method", str), ("args", Mapping)):
+        if not isinstance(action[key], kind):
+            found = type(action[key]).__name__
+            raise exceptions.ContractViolationException(f"{key} is of the wrong type {found}")
+    for name in action["args"]:
+        if not utils.is_keyword(name):
+            raise exceptions.ContractViolationException(
+                f"{quoted(name)} is not a valid name of an argument"
+            )

@@ -2,62 +2,131 @@
 
 """Interrupt tasks, and report the result of each to Murano's API."""
 
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
 
 from murano.common import engine, rpc
-from murano.dsl import executor, helpers, serializer
+from murano.dsl import executor, helpers, object_store, serializer
+from murano.engine import execution_session
 
-from loader.engine import tasks
+from glare_murano.package import GlareMuranoError
+from loader import config
+from loader.catalogs import options
+from loader.engine import results, tasks
 
 LOG = logging.getLogger(__name__)
 
 
-def interrupt_tasks() -> None:
-    """Let a stopping engine interrupt tasks, which then fail with their models and pins.
+class ModelNotSaved(GlareMuranoError):
+    """The objects of a task could not be written as a model."""
 
-    Murano 16 ends a task with the process, and its result is never sent. An interrupted task
-    saves its objects and pins, as after any error; all its green threads are interrupted.
-    Murano destroys the loaded objects of an execution that ends early. The objects of an
-    interrupted task are not destroyed: ``.destroy`` would delete their deployed resources.
+    def __init__(self) -> None:
+        super().__init__(
+            "the objects of the environment could not be saved, so it keeps the model that the "
+            "task began with; the engine's log has the reason"
+        )
+
+
+def interrupt_tasks() -> None:
+    """Let tasks be interrupted, which then fail with their models and pins.
+
+    Murano 16 ends a task with the process, and its result is never sent. No task of Murano 16
+    has a limit. An interrupted task saves its objects and pins, as after any error; all its
+    green threads are interrupted.
     """
-    run = engine.TaskExecutor._execute
-    leave = executor.MuranoDslExecutor.__exit__
+    options.register(engine.CONF, config.SERVICE_OPTIONS)
+    execute, run = engine.TaskExecutor.execute, engine.TaskExecutor._execute
+    execute_static = engine.StaticActionExecutor.execute
     parallel_select = helpers.parallel_select
 
-    def interruptible(execute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def execute_or_fail(task_executor: Any) -> Any:
-            try:
-                with tasks.running.interruptible():
-                    return execute(task_executor)
-            except tasks.Interrupted as error:
-                raise tasks.EngineStopped from error
+    def execute_task(executor: Any) -> Any:
+        task = tasks.Task(_time_limit("task", "task_seconds"))
+        return tasks.running.run(task, execute, executor)
 
-        return execute_or_fail
-
-    def run_or_fail(task_executor: Any, package_loader: Any) -> Any:
+    def run_or_fail(executor: Any, packages: Any) -> Any:
         try:
-            return run(task_executor, package_loader)
-        except tasks.Interrupted:
-            return task_executor.exception_result(tasks.EngineStopped(), None, "<stop>")
+            return tasks.running.run_limited(run, executor, packages)
+        except (tasks.EngineStopped, tasks.LimitExceeded) as error:
+            return executor.exception_result(error, None, "<interruption>")
 
-    def leave_undestroyed(dsl_executor: Any, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not tasks.Interrupted:
-            leave(dsl_executor, kind, error, trace)
+    def execute_static_action(executor: Any) -> Any:
+        return run_request("static action", execute_static, executor)
 
     def select(collection: Any, function: Callable[[Any], Any], *limit: int) -> Any:
-        def interruptible_function(element: Any) -> Any:
-            with tasks.running.interruptible():
-                return function(element)
+        task = tasks.running.current
+        if task is None:
+            return parallel_select(collection, function, *limit)
+        part = functools.partial(tasks.running.run_part, task, task.interruptions, function)
+        return parallel_select(collection, part, *limit)
 
-        return parallel_select(collection, interruptible_function, *limit)
-
-    engine.TaskExecutor.execute = interruptible(engine.TaskExecutor.execute)
+    engine.TaskExecutor.execute = execute_task
     engine.TaskExecutor._execute = run_or_fail
-    engine.StaticActionExecutor.execute = interruptible(engine.StaticActionExecutor.execute)
-    executor.MuranoDslExecutor.__exit__ = leave_undestroyed
+    engine.StaticActionExecutor.execute = execute_static_action
     helpers.parallel_select = select
+
+
+def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Run a request whose answer murano-api waits for.
+
+    :raises EngineStopped: if the engine stops.
+    :raises LimitExceeded: if the request exceeds a limit.
+    """
+    task = tasks.Task(_time_limit(kind, "request_seconds"))
+    return tasks.running.run(task, tasks.running.run_limited, function, *args)
+
+
+def _time_limit(kind: str, option: str) -> tasks.TimeLimit:
+    return tasks.TimeLimit(kind, engine.CONF.engine[option], option)
+
+
+def save_models_of_interrupted_tasks() -> None:
+    """Save the model of an interrupted task, whatever its packages do meanwhile.
+
+    Murano 16 destroys the loaded objects of an execution that ends early. The objects of an
+    interrupted task are not destroyed: ``.destroy`` would delete their deployed resources.
+    Objects that the model does not contain any more are destroyed before it is saved, as in
+    any task, but an interruption of their ``.destroy`` is not the end of saving. Without a
+    saved model, the task keeps the model that it came with; Murano 16 would lose the model.
+    """
+    leave, finalize = executor.MuranoDslExecutor.__exit__, executor.MuranoDslExecutor.finalize
+    prepare = object_store.ObjectStore.prepare_finalize
+    on_session_finish = execution_session.ExecutionSession.on_session_finish
+
+    def leave_undestroyed(dsl_executor: Any, kind: Any, error: Any, trace: Any) -> None:
+        if kind not in (tasks.Interrupted, ModelNotSaved):
+            leave(dsl_executor, kind, error, trace)
+
+    def save(dsl_executor: Any, root: Any = None) -> Any:
+        if task := tasks.running.current:
+            task.extend_for_saving()
+        model = finalize(dsl_executor, root)
+        if root and model is None:
+            raise ModelNotSaved
+        return model
+
+    def prepare_anyway(store: Any, used: Any) -> None:
+        _go_on("the destruction of unused objects", prepare, store, used)
+
+    def register_hook(session: Any, hook: Callable[[], Any]) -> None:
+        on_session_finish(session, functools.partial(_go_on, "a hook of the task", hook))
+
+    executor.MuranoDslExecutor.__exit__ = leave_undestroyed
+    executor.MuranoDslExecutor.finalize = save
+    object_store.ObjectStore.prepare_finalize = prepare_anyway
+    execution_session.ExecutionSession.on_session_finish = register_hook
+
+
+def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
+    """Call a function before a model is saved, which goes on after an interruption.
+
+    The task fails all the same: it keeps the reason of its interruption.
+    """
+    try:
+        function(*args)
+    except tasks.Interrupted:
+        LOG.warning("An interruption ended %s", what)
 
 
 def return_new_tasks() -> None:
@@ -99,14 +168,15 @@ def report_every_failure() -> None:
 
 
 def keep_results() -> None:
-    """Keep the result of a task in the queue until Murano's API takes it.
+    """Keep the result of a task until Murano's API takes it.
 
     Murano 16 waits 15 seconds for an answer, after which the message expires. If its API
     is down for longer, as while a host is restarted, the environment stays in ``deploying``.
+    RabbitMQ drops a message without a queue, which its API declares only at its start.
     """
 
     def process_result(client: Any, result: Any, environment_id: str) -> None:
-        client._client.cast({}, "process_result", result=result, environment_id=environment_id)
+        results.sending.send(client._client, result, environment_id)
 
     rpc.ApiClient.process_result = process_result
 

@@ -50,6 +50,8 @@ sqlite_synchronous = False
 default_backend = files
 
 [murano_packages]
+provided_packages = org.test.plugin:1.4.0
+provided_classes = org.test.plugin.Mail
 import_timeout = {import_timeout}
 
 [import_filtering_opts]

@@ -18,6 +18,10 @@ pytestmark = pytest.mark.usefixtures("core_library")
 
 Clients = Callable[..., ImageClient]
 
+# As the configuration of the tests' Glance has them.
+PLUGIN = "org.test.plugin"
+MAIL = "org.test.plugin.Mail"
+
 OVERRIDE = {"X-Murano-Override-Checks": "true"}
 
 
@@ -90,6 +94,27 @@ def test_all_problems_are_named_and_nothing_is_changed(
         "names it in the option provided_packages [requirement-missing]",
     ]
     assert form.PUBLISHED not in images.show(good)
+
+
+def test_the_names_of_a_plugin_are_refused(
+    images: ImageClient, image_admin: ImageClient, glance: service.Glance, package_name: str
+) -> None:
+    named = images.publish_draft(PLUGIN, "2.0.0", packages.package(PLUGIN, "2.0.0"))
+    assert f"FullName: {PLUGIN} is the name of an extension plug-in" in named[form.REFUSAL]
+    content = packages.files(packages.manifest(package_name, Classes={MAIL: "Mail.yaml"}))
+    content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
+    defining = images.publish_draft(package_name, "1.0.0", packages.zipped(content))
+    assert f"class {MAIL} is defined by an extension plug-in" in defining[form.REFUSAL]
+
+    # Published before the option was set.
+    content |= packages.files(packages.manifest(package_name, "1.1.0", Classes={MAIL: "Mail.yaml"}))
+    content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
+    old = stored.package(packages.zipped(content), images.project)
+    stored.store(glance, [old])
+    refused = image_admin.publications(old.id, visibility="public")
+    assert refused.status_code == 409, refused.text
+    assert f"{package_name} 1.1.0: Classes: class {MAIL}" in refused.text
+    assert "[plugin-name]" in refused.text
 
 
 def test_policies_decide_who_publishes(

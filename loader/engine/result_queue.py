@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The queue of RabbitMQ from which murano-api takes the results of tasks.
+
+murano-api declares the queue when it starts, by the options of its own configuration, and the
+engine declares the exchange. RabbitMQ refuses a second declaration that differs from the first;
+oslo.messaging then makes do with what there is, for example with a queue that is lost when
+RabbitMQ restarts.
+"""
+
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import oslo_messaging
+from amqp import exceptions as amqp_exceptions
+from kombu import entity
+from kombu import exceptions as kombu_exceptions
+from oslo_config import cfg
+from oslo_messaging._drivers import common, impl_rabbit
+
+LOG = logging.getLogger(__name__)
+
+# As murano.common.server.ApiService names them.
+_EXCHANGE = "murano"
+_QUEUE = "results"
+_GROUP = "[oslo_messaging_rabbit]"
+# Argument of a declaration -> the options that set it.
+_OPTIONS = {
+    "durable": "amqp_durable_queues (or rabbit_quorum_queue, which includes it)",
+    "auto_delete": "amqp_auto_delete",
+    "x-ha-policy": "rabbit_ha_queues",
+    "x-queue-type": "rabbit_quorum_queue",
+    "x-delivery-limit": "rabbit_quorum_delivery_limit",
+    "x-max-in-memory-length": "rabbit_quorum_max_memory_length",
+    "x-max-in-memory-bytes": "rabbit_quorum_max_memory_bytes",
+}
+# RabbitMQ's words for a declaration that differs from the existing one.
+_DIFFERENCE = re.compile(
+    r"inequivalent arg '(?P<argument>[^']*)' for (?P<kind>exchange|queue) '(?P<name>[^']*)' "
+    r"in vhost '(?P<vhost>[^']*)': received (?P<configured>.*) but current is (?P<existing>.*)"
+)
+
+# What can fail between an engine and RabbitMQ.
+FAILURES = (
+    amqp_exceptions.AMQPError,
+    kombu_exceptions.KombuError,
+    oslo_messaging.MessagingException,
+    OSError,
+)
+
+
+class OtherDeclaration(Exception):
+    """The exchange or the queue exists, and was declared with other options than the engine's."""
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Check that exchange and queue, if they exist, are declared by the engine's options.
+
+    What results need and do not have is logged. RabbitMQ may be down: that is a warning.
+
+    :raises OtherDeclaration: if they were declared with other options.
+    """
+    try:
+        with _connection(conf) as connection:
+            if connection is None:
+                LOG.warning(
+                    "transport_url: only RabbitMQ reports a message that reaches no queue; by "
+                    "this driver, a result is lost if murano-api is not connected"
+                )
+                return
+            _check(connection)
+    except FAILURES as error:
+        LOG.warning("Whether RabbitMQ keeps results for murano-api is not known: %s", error)
+
+
+def declare(conf: cfg.ConfigOpts) -> None:
+    """Declare exchange and queue as murano-api does with the engine's options.
+
+    :raises OtherDeclaration: if they exist, and were declared with other options.
+    """
+    with _connection(conf) as connection, _naming_options():
+        if connection is not None:
+            connection.declaration.declare(channel=connection.connection.channel())
+
+
+class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
+    """A connection of oslo.messaging, which composes a declaration and does not send it.
+
+    :ivar declaration: the queue, with its exchange.
+    """
+
+    declaration: Any
+
+    def declare_consumer(self, consumer: Any) -> None:
+        self.declaration = entity.Queue(  # type: ignore[no-untyped-call]
+            consumer.queue_name,
+            consumer.exchange,
+            consumer.routing_key,
+            durable=consumer.durable,
+            auto_delete=consumer.queue_auto_delete,
+            queue_arguments=consumer.queue_arguments,
+        )
+
+
+@contextlib.contextmanager
+def _connection(conf: cfg.ConfigOpts) -> Iterator[_Connection | None]:
+    """Connect to RabbitMQ, at the second attempt at the latest; None for another driver."""
+    transport = oslo_messaging.get_rpc_transport(conf)
+    driver = transport._driver
+    if not isinstance(driver, impl_rabbit.RabbitDriver):
+        transport.cleanup()
+        yield None
+        return
+    connection = _Connection(driver.conf, driver._url, common.PURPOSE_LISTEN, retry=1)
+    try:
+        connection.declare_topic_consumer(_EXCHANGE, _QUEUE)
+        yield connection
+    finally:
+        connection.close()
+        transport.cleanup()
+
+
+def _check(connection: _Connection) -> None:
+    queue = connection.declaration
+    has_exchange = _is_declared(connection, queue.exchange.declare)
+    if not (has_exchange and _is_declared(connection, queue.queue_declare)):
+        LOG.info("murano-api has not declared its queue %s; results wait until it does", _QUEUE)
+    if not queue.durable:
+        LOG.warning(
+            "%s amqp_durable_queues = false: when RabbitMQ restarts, the tasks and results that "
+            "wait in it are lost; set the option to true for murano-api and the engines",
+            _GROUP,
+        )
+
+
+def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
+    """Return whether an exchange or a queue exists, and check its declaration.
+
+    :raises OtherDeclaration: if it was declared with other options.
+    """
+    try:
+        # RabbitMQ compares nothing then.
+        declare(passive=True, channel=connection.connection.channel())
+    except amqp_exceptions.NotFound:
+        return False
+    with _naming_options():
+        declare(channel=connection.connection.channel())
+    return True
+
+
+@contextlib.contextmanager
+def _naming_options() -> Iterator[None]:
+    """Name the option of a declaration that RabbitMQ refuses."""
+    try:
+        yield
+    except amqp_exceptions.PreconditionFailed as error:
+        found = _DIFFERENCE.search(str(error))
+        if found is None:
+            raise
+        argument, kind, name, vhost, configured, existing = found.groups()
+        option = _OPTIONS.get(argument, "")
+        raise OtherDeclaration(
+            f"{_GROUP} {option or argument}: the {kind} {name} in RabbitMQ's virtual host {vhost} "
+            f"was declared with {argument} = {existing}, by murano-api or an earlier "
+            f"configuration, and this configuration has {configured}; set the same for murano-api "
+            f"and the engines, stop all of them, delete the exchange {_EXCHANGE} and the queues "
+            f"tasks and {_QUEUE}, and start again"
+        ) from error

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Send the results of tasks to murano-api, and keep each until its queue has it."""
+
+import itertools
+import logging
+from typing import Any
+
+import eventlet
+import oslo_messaging
+from murano.common import config as murano_config
+
+from loader.engine import result_queue, tasks
+
+LOG = logging.getLogger(__name__)
+CONF = murano_config.CONF
+
+# Seconds between attempts.
+_FIRST_WAITS = (0.5, 1, 2)
+_WAIT = 5
+_NOT_TAKEN = (oslo_messaging.MessageUndeliverable, oslo_messaging.MessageDeliveryFailure)
+
+
+class Sending:
+    """The results that no queue has yet."""
+
+    def __init__(self) -> None:
+        self._unsent: list[str] = []
+
+    def send(self, client: oslo_messaging.RPCClient, result: Any, environment_id: str) -> None:
+        """Send a result, and return when a queue has it.
+
+        RabbitMQ returns a message that reaches no queue, and confirms any other. Without
+        RabbitMQ, oslo.messaging itself waits until it is back. When the engine stops, a result
+        without a queue gets one, in which it waits for murano-api.
+
+        :param client: the client of murano-api.
+        """
+        options = oslo_messaging.TransportOptions(at_least_once=True)
+        cast = client.prepare(transport_options=options).cast
+        self._unsent.append(environment_id)
+        try:
+            for wait in itertools.chain(_FIRST_WAITS, itertools.repeat(_WAIT)):
+                try:
+                    cast({}, "process_result", result=result, environment_id=environment_id)
+                except _NOT_TAKEN as error:
+                    _wait_for_queue(environment_id, error, wait)
+                else:
+                    return
+        finally:
+            self._unsent.remove(environment_id)
+
+    def report_unsent(self) -> None:
+        """Log the results that are lost when the process ends now."""
+        for environment_id in self._unsent:
+            LOG.error(
+                "The result for environment %s is lost: RabbitMQ did not take it before the "
+                "engine stopped. The environment stays in deploying or deleting until it is "
+                "abandoned (DELETE /v1/environments/%s?abandon=true)",
+                environment_id,
+                environment_id,
+            )
+
+
+def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> None:
+    """Wait until the next attempt; make the queue if the engine stops.
+
+    While the engine runs, the result is safer in its memory than in a queue that RabbitMQ loses
+    when it restarts.
+    """
+    reason: object = error
+    if isinstance(error, oslo_messaging.MessageUndeliverable):
+        reason = f"murano-api has no queue ({error.exception})"
+    LOG.warning(
+        "The result for environment %s is kept and sent again in %g seconds: %s",
+        environment_id,
+        seconds,
+        reason,
+    )
+    if tasks.running.is_stopping:
+        try:
+            result_queue.declare(CONF)
+        except (result_queue.OtherDeclaration, *result_queue.FAILURES) as failure:
+            LOG.warning("No queue can be made for results: %s", failure)
+        else:
+            return
+    eventlet.sleep(seconds)
+
+
+# Of this process.
+sending = Sending()

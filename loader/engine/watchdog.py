@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Interrupt tasks that hold the process, or that exceed their time.
+
+The green threads of a process share one thread. A package that computes in a loop holds all
+other tasks up, so what it may compute without a switch to another green thread is limited.
+
+The kernel counts the processor time of the process (``ITIMER_PROF``) and sends SIGPROF
+after each tenth of a second. So an idle process is not woken up, and a busy host makes no
+package fail. ``ITIMER_VIRTUAL`` would not count the kernel's share, such as that of writes to
+a log, and its signals could come several times later. Python runs the handler between two
+bytecodes of the main thread, and also within regular expressions and powers.
+
+greenlet counts the switches, since no hook of eventlet sees all of them; a deployment of 20
+packages has 64. If there was no switch for the limit, the handler raises ``Interrupted`` where
+the package computes.
+
+Some functions of Python written in C look for no signals, such as the repetition of strings
+or the product of two integers. They are interrupted after they return. What limits their
+arguments limits their time.
+
+A green thread looks for tasks that wait longer than their time.
+"""
+
+import atexit
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+import eventlet
+import greenlet
+
+from loader.engine import error_places, tasks
+
+# Between two signals, in seconds of processor time.
+_TICK = 0.1
+# Between two looks for tasks that wait, in seconds.
+_POLL_SECONDS = 0.25
+# Modules in which an exception at any bytecode could leave a lock or a timer of all tasks.
+_UNSAFE = {
+    "_thread", "amqp", "eventlet", "kombu", "logging", "oslo_log", "oslo_messaging", "threading"
+}  # fmt: skip
+_UNSAFE_PARTS = {__name__, tasks.__name__}
+# Modules that evaluate packages.
+_EVALUATING = {"murano", "yaql"}
+
+
+class Watchdog:
+    """The watchdog of this process; its signals and its trace are of the main thread.
+
+    >>> Watchdog(5).start()
+
+    :param seconds: how long a task may compute without a switch, in processor time.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._switches = 0
+        # The switches so far and the task, at the signal before.
+        self._seen: tuple[int, tasks.Task | None] = (0, None)
+        self._since = 0.0
+        self._waits: Any = None
+
+    def start(self) -> None:
+        """Begin to watch; a process that is forked starts a watchdog of its own."""
+        greenlet.settrace(self._count)
+        signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, _TICK, _TICK)
+        # Later, Python restores the default handler, which ends the process.
+        atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
+        self._waits = eventlet.spawn(self._interrupt_waits)
+
+    def stop(self) -> None:
+        """End the watch."""
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+        greenlet.settrace(None)
+        self._waits.kill()
+
+    def _count(self, *_: object) -> None:
+        self._switches += 1
+
+    def _look(self, _number: int, frame: FrameType | None) -> None:
+        """Interrupt the current task if it holds the process or its deadline is over."""
+        task = tasks.running.current
+        now = time.thread_time()
+        if self._seen != (self._switches, task):
+            self._seen, self._since = (self._switches, task), now
+        if task is None or not task.is_limited:
+            return
+        held = now - self._since
+        # Nothing stays in one of these modules; if so, liveness is worth more than a lock.
+        if _is_unsafe(frame) and held < 2 * self._seconds:
+            return
+        if held > self._seconds:
+            # The interruption may be swallowed, as in a finalizer. Then it repeats.
+            self._since = now
+            place = error_places.in_frame(frame)
+            raise task.note(tasks.LimitExceeded.of_blocking(place, self._seconds))
+        if task.is_expired:
+            raise task.note(tasks.LimitExceeded.of_time(error_places.in_frame(frame), task.limit))
+
+    def _interrupt_waits(self) -> None:
+        while True:
+            eventlet.sleep(_POLL_SECONDS)
+            tasks.running.interrupt_expired(error_places.in_frame)
+
+
+def _is_unsafe(frame: FrameType | None) -> bool:
+    """Return whether code between a frame and the evaluation of a package must not be ended."""
+    if frame is not None and frame.f_globals.get("__name__") in _UNSAFE_PARTS:
+        return True
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        root = module.partition(".")[0]
+        if root in _EVALUATING or module == tasks.__name__:
+            return False
+        if root in _UNSAFE:
+            return True
+        frame = frame.f_back
+    return False
