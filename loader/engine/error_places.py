@@ -24,6 +24,7 @@ from yaql.language import exceptions as yaql_exceptions
 
 from glare_murano.package import GlareMuranoError
 from loader.engine import class_faults
+from loader.engine.yaql_quota import LimitExceeded
 from loader.formats.base import Package
 
 # Errors of a contract itself, whatever the value is.
@@ -35,6 +36,8 @@ _CONTRACT_ERRORS = (
     # An unknown prefix of a namespace.
     KeyError,
 )
+# Errors of functions that a contract or a default calls, for the value at hand.
+_CALL_ERRORS = (LimitExceeded, ValueError, yaql_exceptions.ResolutionError)
 
 
 class InvalidClass(GlareMuranoError):
@@ -84,15 +87,17 @@ def explaining(package: Package, name: str) -> Iterator[None]:
 def place_in_contract(function: Callable[..., Any], position: int) -> Callable[..., Any]:
     """Return a function of contracts, whose errors name the place of the contract.
 
-    :param position: the position of the contract in the function's arguments.
+    :param position: the position of the contract, or of its expression, in the function's
+        arguments.
     """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except (*_CONTRACT_ERRORS, yaql_exceptions.ResolutionError) as error:
-            at: Any = getattr(args[position], "source_file_position", None)
+        except (*_CONTRACT_ERRORS, *_CALL_ERRORS) as error:
+            expression = getattr(args[position], "spec", args[position])
+            at: Any = getattr(expression, "source_file_position", None)
             if not _is_in_class(at) or (isinstance(error, KeyError) and "prefix" not in str(error)):
                 raise
             message = f"{_place(at)}: Contract: {class_faults.reason(error)}"

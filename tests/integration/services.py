@@ -201,6 +201,12 @@ def take_message(transport_url: str, name: str) -> Any:
             return None
 
 
+def queues(transport_url: str) -> set[str]:
+    """Return the names of all queues."""
+    virtual_host = transport_url.rpartition("/")[2]
+    return set(prerequisites.rabbitmqctl("list_queues", "-p", virtual_host, "name").split())
+
+
 def delete_queue(transport_url: str, name: str) -> None:
     """Delete a queue, as a restart of RabbitMQ deletes one that is not durable."""
     with _connection(transport_url) as connection:
@@ -259,9 +265,7 @@ class MuranoApi:
         task = {"id": environment_id(model), "action": action, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)
 
-    def start_deletion(
-        self, name: str, model: Any, user: Mapping[str, str] = demo.USER
-    ) -> None:
+    def start_deletion(self, name: str, model: Any, user: Mapping[str, str] = demo.USER) -> None:
         """Have the engine delete an environment with all objects in a model."""
         task = {"id": name, "action": None, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)

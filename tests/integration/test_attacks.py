@@ -129,6 +129,7 @@ class Site:
     """The services that run.
 
     :param places: what stands for the places in attacks.
+    :param folder: has the engine's directories: ``cwd``, ``engine`` and ``tmp``.
     """
 
     glare_url: str
@@ -137,6 +138,7 @@ class Site:
     api: services.MuranoApi
     trap: "Trap"
     places: dict[str, str]
+    folder: pathlib.Path
     _reports: list[Any] = dataclasses.field(default_factory=list)
 
     def publish(self, attack: Attack) -> str:
@@ -195,7 +197,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         queue = stack.enter_context(services.message_queue())
         engine = stack.enter_context(_engine(folder, queue, url))
         api = stack.enter_context(services.MuranoApi(queue, engine))
-        yield Site(url, queue, engine, api, trap, places)
+        yield Site(url, queue, engine, api, trap, places, folder)
 
 
 def _write_packages(folder: pathlib.Path, places: dict[str, str]) -> None:
@@ -311,6 +313,47 @@ def test_attack(attack: Attack, site: Site, alone: float) -> None:
             assert outcome.error == ""
     assert outcome.seconds < alone + attack.holds * BLOCKING + _SLACK
     assert _memory(site.engine, "VmHWM") < _MEMORY
+
+
+def test_what_a_package_reads_is_seen(site: Site) -> None:
+    """Read what every package may, so that the checks of all attacks are known to see it."""
+    region = "$.find(std:Environment).regionConfigs.get('')"
+    attack = Attack(
+        name="control",
+        tries="Nothing.",
+        by="deploy",
+        stopped="without effect",
+        subject="control",
+        wall="",
+        body=f"- $.out: {region}.agentRabbitMq.password\n"
+        "- $.find(std:Environment).reporter.report($this, $.out)\n",
+    )
+    assert site.publish(attack) == ""
+    outcome = _run(site, attack)
+
+    assert outcome.error == ""
+    assert AGENTS in outcome.answer
+    assert AGENTS in json.dumps(site.reports)
+    assert _is_forged({**site.reports[-1], "environment_id": VICTIM})
+    socket.create_connection(("127.0.0.1", site.trap.port)).close()
+    assert site.trap.is_sprung()
+
+
+def test_nothing_is_left(site: Site, alone: float) -> None:
+    """Run after all attacks: the engine answers, and has what it had before them."""
+    assert _run(site).seconds < alone + _SLACK
+    assert [*pathlib.Path(f"/proc/{site.engine.pid}/task").glob("*/children")]
+    for children in pathlib.Path(f"/proc/{site.engine.pid}/task").glob("*/children"):
+        assert children.read_text() == ""
+    for name in ("cwd", "tmp"):
+        assert [*(site.folder / name).iterdir()] == []
+    written = {path.name for path in (site.folder / "engine").iterdir()}
+    assert written == {"engine.out", "murano.conf", "murano-engine.log", "packages-cache"}
+    # Of the services, and of the calls that await an answer.
+    usual = re.compile(r"name|murano\.info|(tasks|results)(\..*|_fanout_.*)?|reply_.*")
+    assert [name for name in services.queues(site.queue) if not usual.fullmatch(name)] == []
+    assert "do not end" not in site.engine.log
+    assert _memory(site.engine, "VmRSS") < _MEMORY / 2
 
 
 def _check_error(pattern: str, package: str, error: str) -> None:

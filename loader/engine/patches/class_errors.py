@@ -63,6 +63,8 @@ def name_places_of_errors() -> None:
     )
     contract = contracts.Contract
     contract._map = error_places.place_in_contract(contract._map, 2)
+    # Evaluates defaults.
+    contract.transform = error_places.place_in_contract(contract.transform, 0)
     contract.generate_expression_schema = staticmethod(
         error_places.place_in_contract(contract.generate_expression_schema, 0)
     )
