@@ -91,8 +91,8 @@ def postgresql() -> "sqlalchemy.engine.Engine":
     return _database("PostgreSQL", _POSTGRESQL, "postgresql")
 
 
-def rabbitmqctl(*arguments: str) -> None:
-    """Run a command of RabbitMQ."""
+def rabbitmqctl(*arguments: str) -> str:
+    """Run a command of RabbitMQ, and return its output."""
     command = [program("rabbitmqctl", "rabbitmq-server"), "--quiet", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
@@ -101,6 +101,7 @@ def rabbitmqctl(*arguments: str) -> None:
             f"'{' '.join(command)}' failed: start rabbitmq-server, and run the tests as root "
             f"({error[:200]})"
         )
+    return done.stdout
 
 
 def rabbitmq() -> None:

@@ -28,16 +28,20 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = START_S
 
 @contextlib.contextmanager
 def running(
-    command: Sequence[Any], output: pathlib.Path, environment: Mapping[str, str] | None = None
+    command: Sequence[Any],
+    output: pathlib.Path,
+    environment: Mapping[str, str] | None = None,
+    directory: pathlib.Path = ROOT,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command, and leave nothing of it behind.
 
     :param environment: what to add to that of the tests.
+    :param directory: where it runs.
     """
     with output.open("wb") as stream:
         process = subprocess.Popen(
             [str(part) for part in command],
-            cwd=ROOT,
+            cwd=directory,
             env={**os.environ, **(environment or {})},
             stdout=stream,
             stderr=subprocess.STDOUT,

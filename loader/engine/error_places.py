@@ -12,6 +12,8 @@ import contextlib
 import functools
 import os
 import pathlib
+import sys
+import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self
@@ -22,6 +24,7 @@ from yaql.language import exceptions as yaql_exceptions
 
 from glare_murano.package import GlareMuranoError
 from loader.engine import class_faults
+from loader.engine.yaql_quota import LimitExceeded
 from loader.formats.base import Package
 
 # Errors of a contract itself, whatever the value is.
@@ -33,6 +36,8 @@ _CONTRACT_ERRORS = (
     # An unknown prefix of a namespace.
     KeyError,
 )
+# Errors of functions that a contract or a default calls, for the value at hand.
+_CALL_ERRORS = (LimitExceeded, ValueError, yaql_exceptions.ResolutionError)
 
 
 class InvalidClass(GlareMuranoError):
@@ -82,15 +87,17 @@ def explaining(package: Package, name: str) -> Iterator[None]:
 def place_in_contract(function: Callable[..., Any], position: int) -> Callable[..., Any]:
     """Return a function of contracts, whose errors name the place of the contract.
 
-    :param position: the position of the contract in the function's arguments.
+    :param position: the position of the contract, or of its expression, in the function's
+        arguments.
     """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except (*_CONTRACT_ERRORS, yaql_exceptions.ResolutionError) as error:
-            at: Any = getattr(args[position], "source_file_position", None)
+        except (*_CONTRACT_ERRORS, *_CALL_ERRORS) as error:
+            expression = getattr(args[position], "spec", args[position])
+            at: Any = getattr(expression, "source_file_position", None)
             if not _is_in_class(at) or (isinstance(error, KeyError) and "prefix" not in str(error)):
                 raise
             message = f"{_place(at)}: Contract: {class_faults.reason(error)}"
@@ -134,6 +141,17 @@ def in_frame(frame: FrameType | None) -> str:
 def lines(error: Any) -> list[str]:
     """Return the lines of classes in the stack trace of a run-time error, the outermost first."""
     return [stack_trace.format_frame(frame, "  ") for frame in _frames(error)]
+
+
+def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
+    """Return what ``inspect.trace`` returns, for frames without a source as well.
+
+    Python's own modules such as ``<frozen abc>`` have none. A recursion may end in one of them.
+    """
+    return [
+        (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])
+        for frame in traceback.extract_tb(sys.exc_info()[2])
+    ]
 
 
 def path_in_trace(path: str) -> str:

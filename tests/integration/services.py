@@ -13,7 +13,7 @@ import queue
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import kombu
@@ -25,7 +25,7 @@ from oslo_config import cfg
 from examples import demo
 from tests import prerequisites
 from tests.integration import publish
-from tests.processes import running, wait_until
+from tests.processes import ROOT, running, wait_until
 
 _RABBIT = "127.0.0.1:5672"
 _RABBIT_USER = "guest"
@@ -69,6 +69,11 @@ class Engine:
         self.packages_cache = folder / "packages-cache"
         self._process = process
         self._files = [folder / "murano-engine.log", folder / "engine.out"]
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
 
     @property
     def log(self) -> str:
@@ -132,11 +137,17 @@ def murano_engine(
     workers: int = 1,
     graceful_stop_seconds: int = 60,
     tasks: int = 64,
+    options: str = "",
+    environment: Mapping[str, str] | None = None,
+    directory: pathlib.Path = ROOT,
     **limits: float,
 ) -> Iterator[Engine]:
     """Run ``murano-glare-engine`` as an operator does, until it waits for tasks.
 
     :param tasks: how many tasks a worker runs at once.
+    :param options: what the configuration has after these options.
+    :param environment: variables beside those of the tests.
+    :param directory: where it runs.
     :param limits: other options of the group ``engine``.
     """
     configuration = folder / "murano.conf"
@@ -151,9 +162,11 @@ def murano_engine(
             tasks=tasks,
             limits="\n".join(f"{option} = {value}" for option, value in limits.items()),
         )
+        + options
     )
     command = pathlib.Path(sys.executable).with_name("murano-glare-engine")
-    with running([command, "--config-file", configuration], folder / "engine.out") as process:
+    arguments = [command, "--config-file", configuration]
+    with running(arguments, folder / "engine.out", environment, directory) as process:
         engine = Engine(process, folder)
 
         def ready() -> bool:
@@ -180,9 +193,18 @@ def messages(transport_url: str, name: str) -> int:
 
 
 def take_message(transport_url: str, name: str) -> Any:
-    """Take a message out of a queue; None if there is none."""
+    """Take a message out of a queue; None if there is none, or no such queue."""
     with _connection(transport_url) as connection:
-        return connection.default_channel.basic_get(name, no_ack=True)
+        try:
+            return connection.default_channel.basic_get(name, no_ack=True)
+        except connection.channel_errors:
+            return None
+
+
+def queues(transport_url: str) -> set[str]:
+    """Return the names of all queues."""
+    virtual_host = transport_url.rpartition("/")[2]
+    return set(prerequisites.rabbitmqctl("list_queues", "-p", virtual_host, "name").split())
 
 
 def delete_queue(transport_url: str, name: str) -> None:
@@ -235,15 +257,17 @@ class MuranoApi:
         self._server.wait()
         self._rpc.cleanup()
 
-    def start(self, model: Any, object_id: str, method: str) -> None:
+    def start(
+        self, model: Any, object_id: str, method: str, user: Mapping[str, str] = demo.USER
+    ) -> None:
         """Have the engine run a method of an object in a model."""
         action = {"object_id": object_id, "method": method, "args": {}}
-        task = {"id": environment_id(model), "action": action, "model": model, **demo.USER}
+        task = {"id": environment_id(model), "action": action, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)
 
-    def start_deletion(self, name: str, model: Any) -> None:
+    def start_deletion(self, name: str, model: Any, user: Mapping[str, str] = demo.USER) -> None:
         """Have the engine delete an environment with all objects in a model."""
-        task = {"id": name, "action": None, "model": model, **demo.USER}
+        task = {"id": name, "action": None, "model": model, **user}
         self._client.cast({}, "handle_task", task=task)
 
     def result(self, model: Any) -> Any:
@@ -252,8 +276,12 @@ class MuranoApi:
 
     def results(self, number: int) -> dict[str, Any]:
         """Wait for the next results, and return them by environment."""
+        return dict(self.next_result() for _ in range(number))
+
+    def next_result(self) -> tuple[str, Any]:
+        """Wait for the next result, and return it after the id of its environment."""
         with self._answering():
-            return dict(self._results.queue.get(timeout=_ANSWER_SECONDS) for _ in range(number))
+            return self._results.queue.get(timeout=_ANSWER_SECONDS)
 
     def run(self, model: Any, object_id: str, method: str) -> Any:
         """Have the engine run a method of an object in a model, and wait for the result."""
@@ -261,7 +289,12 @@ class MuranoApi:
         return self.result(model)
 
     def call_static_action(
-        self, class_name: str, class_version: str, method: str, **arguments: Any
+        self,
+        class_name: str,
+        class_version: str,
+        method: str,
+        user: Mapping[str, str] = demo.USER,
+        **arguments: Any,
     ) -> Any:
         """Have the engine run a static method."""
         action = {
@@ -271,13 +304,13 @@ class MuranoApi:
             "method": method,
             "args": arguments,
         }
-        task = {"id": uuid.uuid4().hex, "action": action, **demo.USER}
+        task = {"id": uuid.uuid4().hex, "action": action, **user}
         with self._answering():
             return self._client.call({}, "call_static_action", task=task)
 
-    def schema(self, class_name: str) -> Any:
+    def schema(self, class_name: str, user: Mapping[str, str] = demo.USER) -> Any:
         """Request the schema of a class."""
-        credentials = {"token": demo.USER_TOKEN, "project_id": demo.PROJECT}
+        credentials = {"token": user["token"], "project_id": user["project_id"]}
         with self._answering():
             return self._client.call(
                 credentials, "generate_schema", class_name=class_name, method_names=[],

@@ -54,13 +54,17 @@ def name_places_of_errors() -> None:
 
     Murano 16 names a path of the package cache, and only in the details, which its API does
     not report. An ``os`` in the module of stack traces leaves the names of class files as
-    they are.
+    they are. An ``inspect`` there returns frames without a source as well, with which Murano
+    fails.
     """
+    stack_trace.inspect = types.SimpleNamespace(trace=error_places.native_frames)
     stack_trace.os = types.SimpleNamespace(
         path=types.SimpleNamespace(abspath=error_places.path_in_trace)
     )
     contract = contracts.Contract
     contract._map = error_places.place_in_contract(contract._map, 2)
+    # Evaluates defaults.
+    contract.transform = error_places.place_in_contract(contract.transform, 0)
     contract.generate_expression_schema = staticmethod(
         error_places.place_in_contract(contract.generate_expression_schema, 0)
     )
