@@ -8,7 +8,6 @@ Murano's own options keep their names and meanings; the others are in the group
 
 import collections
 import contextlib
-import functools
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -18,8 +17,11 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg, types
 
 from glare_murano import resolver
-from glare_murano.eligibility import NO_RESERVED_NAMES
-from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
+from glare_murano.package.reserved_names import (
+    InvalidReservedNames,
+    ReservedNames,
+    read_reserved_names,
+)
 from loader import errors, fetcher, subclass_search
 from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
@@ -254,14 +256,10 @@ def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
     :raises LoaderError: if the file is not valid.
     """
     options.register(conf, OPTIONS)
-    path = conf[options.GROUP].reserved_names_file
     try:
-        return NO_RESERVED_NAMES if path is None else _read_reserved_names(path)
+        return read_reserved_names(conf[options.GROUP].reserved_names_file)
     except InvalidReservedNames as error:
         raise errors.LoaderError(f"[package_loader] reserved_names_file: {error}") from error
-
-
-_read_reserved_names = functools.cache(ReservedNames.load)
 
 
 def _public_lock(path: str) -> Lock:

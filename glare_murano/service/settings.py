@@ -12,7 +12,11 @@ from oslo_config import cfg
 
 from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
 from glare_murano.package.manifest import check_full_name, check_required_name
-from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
+from glare_murano.package.reserved_names import (
+    InvalidReservedNames,
+    ReservedNames,
+    read_reserved_names,
+)
 
 OPTIONS = [
     cfg.FloatOpt(
@@ -106,7 +110,10 @@ class Settings:
 
         :raises RuntimeError: if the file is not valid.
         """
-        return _reserved_names(self.group, self["reserved_names_file"])
+        try:
+            return read_reserved_names(self["reserved_names_file"])
+        except InvalidReservedNames as error:
+            raise RuntimeError(f"[{self.group}] reserved_names_file: {error}") from error
 
     def check(self) -> None:
         """Check the options whose values are not checked by oslo.config; called at the start.
@@ -132,14 +139,3 @@ def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Ver
                 f"a version, such as org-example-mail:1.4.0: {error}"
             ) from error
     return dict(found)
-
-
-# Each service has one group, and reads its file once.
-@functools.lru_cache(maxsize=4)
-def _reserved_names(group: str, path: str | None) -> ReservedNames:
-    if path is None:
-        return ReservedNames()
-    try:
-        return ReservedNames.load(path)
-    except InvalidReservedNames as error:
-        raise RuntimeError(f"[{group}] reserved_names_file: {error}") from error
