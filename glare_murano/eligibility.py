@@ -23,7 +23,8 @@ PUBLIC = "public"
 
 _NOT_PUBLIC = f"of the core library {CORE_LIBRARY}, only public releases are used"
 _BEHIND_PUBLIC = (
-    "it is not public, and a public package has its name, which comes first (private_overrides)"
+    "it is not public, and a public package has its name; only that one is used, since "
+    "private_overrides is false"
 )
 
 

@@ -397,12 +397,8 @@ class PackageLoader:
         >>> packages.is_core_library(packages.load_package("io.murano"))
         True
         """
-        if package.full_name != CORE_LIBRARY:
-            return False
         is_loaded = self._loaded.get(CORE_LIBRARY, {}).get(package.version) is package
-        choice = self._planned.choices.get(CORE_LIBRARY, {}).get(package.version)
-        is_chosen = choice is not None and not self._eligibility.find_objection(choice.release)
-        return is_loaded and is_chosen
+        return is_loaded and not self._eligibility.find_objection(self.release(package))
 
     @property
     def catalogs(self) -> Sequence[Catalog]:

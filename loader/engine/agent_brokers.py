@@ -40,13 +40,15 @@ class AgentBroker:
     def of(cls, settings: Any) -> Self:
         """Read settings, such as ``agentRabbitMq`` of ``regionConfigs``, with Murano's defaults.
 
-        :raises ValueError: if they name no host and port.
+        :raises ValueError: if they have no host, or no valid port.
         """
         if not isinstance(settings, Mapping):
-            raise ValueError(f"agentRabbitMq is of the wrong type {type(settings).__name__}")
+            raise ValueError(
+                f"agentRabbitMq is of the wrong type {type(settings).__name__}; use a dictionary"
+            )
         host, port = settings.get("host"), settings.get("port") or _PORT
         if not isinstance(host, str) or not isinstance(port, int | str) or not host:
-            raise ValueError("agentRabbitMq names no host and port")
+            raise ValueError("agentRabbitMq has no host or no valid port; set both")
         return cls(
             Destination(host.lower(), int(port)),
             str(settings.get("login")),
