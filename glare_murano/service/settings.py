@@ -55,8 +55,9 @@ OPTIONS = [
         "reserved_names_file",
         sample_default="/etc/murano/reserved-names.yaml",
         help="A YAML file with prefixes of package names, each with the ids of the projects that "
-        "may publish under it. Others can neither publish under these names, nor are their "
-        "earlier packages chosen. The file is read at the start. Engines should have the same.",
+        "may publish under it. Packages of other projects under these names are refused, and those "
+        "published earlier are not chosen. The file is read at the start. Give engines the same "
+        "file.",
     ),
 ]
 
