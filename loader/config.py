@@ -125,8 +125,8 @@ SERVICE_OPTIONS: options.Options = {
             "decrypt_data",
             default=False,
             help="Whether packages may call decryptData, which reads a secret of Barbican. The "
-            "token of the task is used, so a package gets what its user may read. A secret that the "
-            "service account of a dashboard has stored needs an ACL for that user.",
+            "token of the task is used, so a package gets what its user may read. A secret that "
+            "the service account of a dashboard has stored needs an ACL for that user.",
         ),
         cfg.ListOpt(
             "reachable_endpoints",
