@@ -10,6 +10,7 @@ import json
 import logging
 import pathlib
 import re
+import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -72,6 +73,11 @@ def run(conf: Any, name: str, tmp_path: pathlib.Path) -> Run:
     return run_statements
 
 
+def _peak() -> int:
+    """Return the most memory that this process had, in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def returning(expression: str) -> str:
     """Return a statement; the expression is quoted for YAML."""
     return f"Return: !yaql {json.dumps(expression)}"
@@ -131,11 +137,13 @@ DIGITS = "YAQL's memory quota allows 4,300"
     ],
 )
 def test_a_value_keeps_to_the_quota(run: Run, name: str, expression: str, limit: str) -> None:
-    started = time.monotonic()
+    started, before = time.monotonic(), _peak()
     with pytest.raises(Exception, match=limit) as caught:
         run(returning(expression))
 
     assert time.monotonic() - started < 10
+    # The value was not made before it was refused.
+    assert _peak() - before < 200 * 1024
     assert str(caught.value).startswith(f"{name} 1.2.0: Classes/Thing.yaml:{_LINE}: ")
 
 
