@@ -369,6 +369,7 @@ def test_loggers_are_bounded(run: Run) -> None:
 @pytest.mark.usefixtures("limit_messages")
 def test_reports_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from murano.common import rpc
+    from murano.engine import execution_session
     from murano.engine.system import status_reporter
 
     sent: list[str] = []
@@ -384,6 +385,9 @@ def test_reports_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc, "NOTIFICATION_TRANSPORT", object())
     monkeypatch.setattr(rpc, "initialized", lambda: True)
     monkeypatch.setattr(status_reporter.messaging, "Notifier", Notifier)
+    # A static action has no environment to report to.
+    session = execution_session.ExecutionSession
+    monkeypatch.setattr(session, "environment_id", "environment", raising=False)
 
     with pytest.raises(Exception, match="max_messages"):
         run(
