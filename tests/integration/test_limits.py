@@ -367,9 +367,8 @@ def test_loggers_are_bounded(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("limit_messages")
-def test_reports_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_bounded(run: Run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from murano.common import rpc
-    from murano.engine import execution_session
     from murano.engine.system import status_reporter
 
     sent: list[str] = []
@@ -385,17 +384,19 @@ def test_reports_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc, "NOTIFICATION_TRANSPORT", object())
     monkeypatch.setattr(rpc, "initialized", lambda: True)
     monkeypatch.setattr(status_reporter.messaging, "Notifier", Notifier)
-    # A static action has no environment to report to.
-    session = execution_session.ExecutionSession
-    monkeypatch.setattr(session, "environment_id", "environment", raising=False)
 
-    with pytest.raises(Exception, match="max_messages"):
-        run(
-            "$e: new(std:Environment, name => one)",
-            "$r: new(sys:StatusReporter, environment => $e)",
-            f"$r.report($e, 'x' * {task_limits.MAX_MESSAGE + 7})",
-            "Repeat: 30\n        Do:\n          - $r.report($e, again)",
-        )
+    run(
+        "$e: new(std:Environment, name => one)",
+        "$r: new(sys:StatusReporter, environment => $e)",
+        f"$r.report($e, 'x' * {task_limits.MAX_MESSAGE + 7})",
+        "Repeat: 30\n        Do:\n          - $r.report($e, again)",
+    )
+    assert sent == [], "a static action has no environment to report to"
+    action = tasks.action("object", "go")
+    result = tasks.run({"type": f"{name}.Thing", "classVersion": "*"}, action=action)
+
+    assert "max_messages" in result["action"]["result"]["message"]
 
     assert sent[0].endswith("x... (7 more characters)")
-    assert len(sent) == 20
+    # The last one is the engine's own, about the failure.
+    assert sent[1:-1] == ["again"] * 19
