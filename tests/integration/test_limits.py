@@ -137,11 +137,11 @@ DIGITS = "YAQL's memory quota allows 4,300"
     ],
 )
 def test_a_value_keeps_to_the_quota(run: Run, name: str, expression: str, limit: str) -> None:
-    started, before = time.monotonic(), _peak()
+    started, before = time.process_time(), _peak()
     with pytest.raises(Exception, match=limit) as caught:
         run(returning(expression))
 
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     # The value was not made before it was refused.
     assert _peak() - before < 200 * 1024
     assert str(caught.value).startswith(f"{name} 1.2.0: Classes/Thing.yaml:{_LINE}: ")
