@@ -62,6 +62,8 @@ agent_timeout = 5
 blocking_seconds = {blocking}
 class_configs = {configs}
 load_packages_from = {directory}
+max_green_threads = 200
+max_messages = 500
 request_seconds = {request}
 task_seconds = {task}
 
@@ -150,7 +152,7 @@ class Site:
     @property
     def reports(self) -> list[Any]:
         """What the engine has reported to murano-api so far."""
-        while (message := services.take_message(self.queue, "murano.info")) is not None:
+        for message in services.take_messages(self.queue, "murano.info"):
             body = json.loads(json.loads(message.body)["oslo.message"])
             self._reports.append(body["payload"])
         return self._reports
