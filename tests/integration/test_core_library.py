@@ -14,7 +14,7 @@ from murano.common import engine
 from examples import demo
 from glare_murano.package.reserved_names import ReservedNames
 from loader import DirectoryCatalog, GlareCatalog, NoSuchPackage, PackageLoader
-from loader.engine import adapter
+from loader.engine import adapter, extensions
 from tests import packages
 from tests.integration import publish, tasks
 
@@ -230,6 +230,9 @@ def test_another_package_of_that_name_gets_neither(
         functions, _ = manager.create_package_context(core).get_functions("config")
         assert len(functions) == 2
         assert manager.create_package_context(other) is None
+        plugin = extensions.ExtensionPackage("io.murano", core.version, {}, {})
+        extension = adapter.EngineExtension(loader, plugin)
+        assert manager.create_package_context(extension) is None
 
 
 def test_a_core_library_of_a_project_that_owns_the_name_is_one(

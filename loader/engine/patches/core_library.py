@@ -5,10 +5,8 @@
 from typing import Any
 
 from murano.common import engine
-from murano.dsl import helpers
-from murano.engine.system import yaql_functions
 
-from loader.engine.adapter import EnginePackage
+from loader.engine.adapter import EngineExtension, EnginePackage
 
 
 def give_config_to_core_library() -> None:
@@ -16,14 +14,16 @@ def give_config_to_core_library() -> None:
 
     Murano 16 gives it to any package whose name is ``io.murano``, such as a private one of a
     tenant or an extension plug-in of this name. The function returns every option, passwords
-    included.
+    included. Packages of Murano's own loader are left to Murano's rule.
     """
-    create = engine.context_manager.ContextManager.create_package_context
+    give_by_name = engine.ContextManager.create_package_context
+    give_nothing = engine.context_manager.ContextManager.create_package_context
 
     def create_package_context(manager: Any, package: Any) -> Any:
-        context = create(manager, package)
-        if isinstance(package, EnginePackage) and package.is_core_library:
-            return helpers.link_contexts(context, yaql_functions.get_restricted_context())
-        return context
+        if isinstance(package, EngineExtension):
+            return give_nothing(manager, package)
+        if isinstance(package, EnginePackage) and not package.is_core_library:
+            return give_nothing(manager, package)
+        return give_by_name(manager, package)
 
     engine.ContextManager.create_package_context = create_package_context
