@@ -8,7 +8,7 @@ Servers and the loader apply these rules before they plan, so both give the same
 - A release of the core library has to be public, unless its name is reserved.
 - If the query says so, a private release is left out wherever a public one has its name.
 
-What an engine's directory holds belongs to the operator, and satisfies every rule.
+A release in a directory of an engine belongs to the operator, and satisfies every rule.
 """
 
 import dataclasses
@@ -16,16 +16,15 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from glare_murano.package.manifest import CORE_LIBRARY
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.resolver import PackageVersion
 
 PUBLIC = "public"
-# Without the operator's file.
-NO_RESERVED_NAMES = ReservedNames()
 
 _NOT_PUBLIC = f"of the core library {CORE_LIBRARY}, only public releases are used"
 _BEHIND_PUBLIC = (
-    "it is not public, and a public package has its name, which comes first (private_overrides)"
+    "it is not public, and a public package has its name; only that one is used, since "
+    "private_overrides is false"
 )
 
 
@@ -84,7 +83,7 @@ class Eligibility:
     def find_objection(self, offer: Offer) -> str:
         """Return why a release must not be used under its name; empty if it may be used."""
         fqn = offer.key.fqn
-        reservation = None if _is_operators(offer) else self.reserved.find(fqn)
+        reservation = None if is_from_operator(offer) else self.reserved.find(fqn)
         if reservation is not None:
             is_owner = offer.owner in reservation.projects
             return "" if is_owner else f"its name is under {reservation}"
@@ -92,7 +91,7 @@ class Eligibility:
 
     def allows_class(self, class_name: str, offer: Offer) -> bool:
         """Return whether a release may define a class: class names count like package names."""
-        return _is_operators(offer) or self.reserved.allows(class_name, offer.owner)
+        return is_from_operator(offer) or self.reserved.allows(class_name, offer.owner)
 
     def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
         """Return the releases that may be chosen, in the same order, and the others.
@@ -113,11 +112,11 @@ class Eligibility:
         return selected, excluded
 
 
-def _is_operators(offer: Offer) -> bool:
+def is_from_operator(offer: Offer) -> bool:
     """Return whether a release is from a directory, or from a lock file of public releases."""
     return offer.owner is None and offer.visibility is None
 
 
 def _is_public(offer: Offer) -> bool:
     # Neither shared nor community.
-    return offer.visibility == PUBLIC or _is_operators(offer)
+    return offer.visibility == PUBLIC or is_from_operator(offer)

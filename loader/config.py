@@ -8,7 +8,6 @@ Murano's own options keep their names and meanings; the others are in the group
 
 import collections
 import contextlib
-import functools
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -18,8 +17,11 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg, types
 
 from glare_murano import resolver
-from glare_murano.eligibility import NO_RESERVED_NAMES
-from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
+from glare_murano.package.reserved_names import (
+    InvalidReservedNames,
+    ReservedNames,
+    read_reserved_names,
+)
 from loader import errors, fetcher, subclass_search
 from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
@@ -103,14 +105,14 @@ OPTIONS: options.Options = {
             sample_default="/etc/murano/reserved-names.yaml",
             help="A YAML file with prefixes of package names, each with the ids of the projects "
             "that may publish under it. Packages of other projects under these names are not used. "
-            "The file is read at the start. Glare or Glance should have the same.",
+            "The file is read at the start. Give Glare or Glance the same file.",
         ),
         cfg.BoolOpt(
             "private_overrides",
             default=True,
-            help="Whether private packages, which are those that are not public, are used where a "
-            "public package has their name. If not, a project cannot replace a public package by "
-            "one of its own, not even by a pin.",
+            help="Whether packages that are not public are used where a public package has their "
+            "name. If not, a project cannot replace a public package by one of its own, not even "
+            "by a pin.",
         ),
     ],
     **options.CACHE,
@@ -123,16 +125,16 @@ SERVICE_OPTIONS: options.Options = {
             "decrypt_data",
             default=False,
             help="Whether packages may call decryptData, which reads a secret of Barbican. The "
-            "token of the task is used, so a package gets what its user may read. What the "
-            "service account of a dashboard has stored needs an ACL for that user.",
+            "token of the task is used, so a package gets what its user may read. A secret that "
+            "the service account of a dashboard has stored needs an ACL for that user.",
         ),
         cfg.ListOpt(
             "reachable_endpoints",
             default=[],
             item_type=types.String(regex=re.compile(r"\S+:\d{1,5}")),
-            help="Where packages may make the engine connect to, as HOST:PORT, beside the "
-            "endpoints in Keystone's catalogue, those that this configuration names, and the "
-            "RabbitMQ of the agents. Names are compared as they are written.",
+            help="Hosts with ports, as HOST:PORT, that packages may make the engine connect to, "
+            "beside the endpoints in Keystone's catalogue, those that this configuration names, "
+            "and the RabbitMQ of the agents. Names are compared as they are written.",
         ),
         cfg.Opt(
             "graceful_stop_seconds",
@@ -165,7 +167,7 @@ SERVICE_OPTIONS: options.Options = {
             help="How many seconds of processor time a task may compute without letting other "
             "tasks of its worker run, such as in a loop or a regular expression of a package. "
             "After that the task is interrupted, and fails with a report. Other tasks wait for at "
-            "most this time.",
+            "most this time in a row.",
         ),
         cfg.Opt(
             "task_seconds",
@@ -173,15 +175,15 @@ SERVICE_OPTIONS: options.Options = {
             default=7200,
             help="The longest time that a deployment, a deletion or an action of an environment "
             "may take, in seconds. After that it is interrupted, and fails with a report. The "
-            "time is greater than agent_timeout.",
+            "time must be greater than agent_timeout.",
         ),
         cfg.Opt(
             "request_seconds",
             type=options.Seconds(min=1, max=14),
             default=9,
             help="The longest time that a static action or a request for a schema may take, in "
-            "seconds. murano-api waits 15 seconds for an answer; the time is shorter than that "
-            "by at least blocking_seconds, for which another task may delay the answer.",
+            "seconds. murano-api waits 15 seconds for an answer. Choose a time that is shorter by "
+            "at least blocking_seconds, since another task may delay the answer so long.",
         ),
     ],
 }
@@ -254,14 +256,10 @@ def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
     :raises LoaderError: if the file is not valid.
     """
     options.register(conf, OPTIONS)
-    path = conf[options.GROUP].reserved_names_file
     try:
-        return NO_RESERVED_NAMES if path is None else _read_reserved_names(path)
+        return read_reserved_names(conf[options.GROUP].reserved_names_file)
     except InvalidReservedNames as error:
         raise errors.LoaderError(f"[package_loader] reserved_names_file: {error}") from error
-
-
-_read_reserved_names = functools.cache(ReservedNames.load)
 
 
 def _public_lock(path: str) -> Lock:

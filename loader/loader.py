@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from glare_murano import resolver
-from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility
+from glare_murano.eligibility import Eligibility
 from glare_murano.package import InvalidPackage, InvalidRange, Unplannable, Version, VersionSpec
 from glare_murano.package.errors import shown
 from glare_murano.package.manifest import (
@@ -26,7 +26,7 @@ from glare_murano.package.manifest import (
     check_full_name,
     check_required_name,
 )
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.wire import Query, Release
 from loader import errors, resolution, subclass_search
 from loader.cache import cache_directory
@@ -397,12 +397,8 @@ class PackageLoader:
         >>> packages.is_core_library(packages.load_package("io.murano"))
         True
         """
-        if package.full_name != CORE_LIBRARY:
-            return False
         is_loaded = self._loaded.get(CORE_LIBRARY, {}).get(package.version) is package
-        choice = self._planned.choices.get(CORE_LIBRARY, {}).get(package.version)
-        is_chosen = choice is not None and not self._eligibility.find_objection(choice.release)
-        return is_loaded and is_chosen
+        return is_loaded and not self._eligibility.find_objection(self.release(package))
 
     @property
     def catalogs(self) -> Sequence[Catalog]:

@@ -17,8 +17,7 @@ import pathlib
 from collections.abc import Iterable
 
 from glare_murano import resolver, wire
-from glare_murano.eligibility import NO_RESERVED_NAMES
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.wire import Query, Release
 from loader import errors, fs
 from loader.cache.cache_directory import RESOLVED

@@ -20,9 +20,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from glare_murano import resolver
-from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility, Excluded
+from glare_murano.eligibility import Eligibility, Excluded
 from glare_murano.package import Version, VersionSpec
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.resolver import Reason, Undefined, Why
 from glare_murano.wire import Answer, Query, Release
 from loader import errors
@@ -313,7 +313,7 @@ def resolve(
 
 
 def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
-    """Return whether a service has chosen as this loader would, whose file may be another one."""
+    """Return whether this loader, too, may use what a service has chosen by its own file."""
     for release, _ in answer.releases:
         if objection := rules.find_objection(release):
             LOG.warning(

@@ -5,13 +5,9 @@
 # First of all: other modules of Murano read its options when they are imported.
 from murano.common import config as murano_config
 
-from loader import config
-from loader.catalogs import options
 from loader.engine import patches
 
+patches.install()
 # What an operator sets to allow what the tests do.
-options.register(murano_config.CONF, config.SERVICE_OPTIONS)
 murano_config.CONF.set_default("decrypt_data", True, "engine")
 murano_config.CONF.set_default("reachable_endpoints", ["test_host:123"], "engine")
-
-patches.install()

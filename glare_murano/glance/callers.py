@@ -119,11 +119,13 @@ class Caller:
 
         :raises RefusedRequest: naming the prefix and its owners.
         """
-        reserved = SETTINGS.reserved_names()
-        name_checks.check_name(
-            reserved, row.name, row.owner, lambda: self.may(row, "publicize_image")
+        name_checks.check(
+            SETTINGS.reserved_names(),
+            row.name,
+            row.class_definitions,
+            row.owner,
+            lambda: self.may(row, "publicize_image"),
         )
-        name_checks.check_classes(reserved, row.name, row.classes, row.owner)
 
     def check_policy(self, row: ImageRow, action: str) -> None:
         """Check a policy for a package.

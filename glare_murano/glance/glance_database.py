@@ -255,7 +255,7 @@ def _version(text: str) -> Version | None:
 # How to read a property.
 _READ: dict[str, Callable[[str], Any]] = {
     images.REQUIREMENTS: images.requirements,
-    images.CLASSES: lambda text: images.strings(text, images.CLASSES, list),
+    images.CLASSES: images.classes,
     images.INHERITS: lambda text: images.strings(text, images.INHERITS, dict),
 }
 

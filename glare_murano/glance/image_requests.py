@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter to check requirements when Glance's own API changes a package, and to notify of it.
+"""The filter that checks changes of packages by Glance's own API, and sends their notifications.
 
 The filter stands behind ``context`` in Glance's pipeline. The checked requests import, delete,
 deactivate, reactivate, rename, give away or publicize a package, or withdraw a package from the
-public.
-Requests for other images, and requests refused by Glance anyway, pass unchanged. A change of an
-image's id is refused: Glance would write over another image.
+public. Requests for other images, and requests refused by Glance anyway, pass unchanged. A change
+of an image's id is refused: Glance would write over another image.
 """
 
 import dataclasses

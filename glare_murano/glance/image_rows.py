@@ -73,20 +73,6 @@ class ImageRow:
             raise self._unreadable(error) from error
 
     @property
-    def classes(self) -> list[str]:
-        """The names of the defined classes.
-
-        :raises RefusedRequest: if the stored names are not valid.
-        """
-        try:
-            names: list[str] = images.strings(
-                self.properties.get(images.CLASSES, "[]"), images.CLASSES, list
-            )
-        except GlareMuranoError as error:
-            raise self._unreadable(error) from error
-        return names
-
-    @property
     def class_definitions(self) -> list[str]:
         """The names of the package's classes.
 
@@ -95,9 +81,7 @@ class ImageRow:
         try:
             return images.classes(self.properties.get(images.CLASSES, "[]"))
         except GlareMuranoError as error:
-            raise conflict(
-                f"{self} ({self.id}): {error}; publish another version, from its archive"
-            ) from error
+            raise self._unreadable(error) from error
 
     @property
     def is_published(self) -> bool:

@@ -34,7 +34,7 @@ from glare_murano.package import (
 from glare_murano.package.archive_rules import check_size
 from glare_murano.package.errors import listed, quoted
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_settings, name_checks, plugin_names
+from glare_murano.service import archive_settings, name_checks
 
 LOG = logging.getLogger(__name__)
 
@@ -211,8 +211,7 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
     problems = [
         *_find_mismatches(contents, image),
-        *plugin_names.find_problems(SETTINGS, str(image.name), values["class_definitions"]),
-        *name_checks.find_problems(SETTINGS.reserved_names(), contents, image.owner),
+        *name_checks.find_problems(SETTINGS, contents, image.owner),
         *fields.find_excess(values),
     ]
     properties = images.properties(contents, sha256)

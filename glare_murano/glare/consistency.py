@@ -20,16 +20,17 @@ from glare_murano.glare.policies import SETTINGS
 from glare_murano.package import Contents, InvalidManifest, Problem
 from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
-from glare_murano.service import plugin_names
+from glare_murano.service import name_checks
 
 # Fields that an artifact has from its creation -> keys of the manifest.
 _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: Contents) -> None:
-    """Check an uploaded package against the present fields of the artifact, and the plug-ins.
+    """Check an uploaded package against the present fields of the artifact, and its names.
 
-    :raises InvalidManifest: with a problem for each contradiction and each name of a plug-in.
+    :raises InvalidManifest: with a problem for each contradiction and each name that belongs to
+        others.
     """
     manifest = contents.manifest
     values: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
@@ -46,8 +47,7 @@ def check_upload(af: Artifact, contents: Contents) -> None:
         for field, value in values.items()
         if getattr(af, field) and _comparable(getattr(af, field)) != _comparable(value)
     ]
-    names = [definition.name for definition in contents.classes]
-    problems += plugin_names.find_problems(SETTINGS, manifest.full_name, names)
+    problems += name_checks.find_problems(SETTINGS, contents, af.owner)
     if problems:
         raise InvalidManifest(problems)
 

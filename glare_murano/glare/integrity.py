@@ -31,12 +31,14 @@ def check_names(context: RequestContext, af: Artifact) -> None:
 
     :raises glare.common.exception.Forbidden: naming the prefix and its owners.
     """
-    reserved = SETTINGS.reserved_names()
     try:
-        name_checks.check_name(
-            reserved, af.name, af.owner, lambda: policies.may_publish(context, af.to_dict())
+        name_checks.check(
+            SETTINGS.reserved_names(),
+            af.name,
+            af.class_definitions or (),
+            af.owner,
+            lambda: policies.may_publish(context, af.to_dict()),
         )
-        name_checks.check_classes(reserved, af.name, af.class_definitions or (), af.owner)
     except RefusedRequest as refusal:
         metrics.REFUSED.labels(Rule.NAME_RESERVED).inc()
         raise exception.Forbidden(str(refusal)) from refusal

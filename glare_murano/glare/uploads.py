@@ -22,20 +22,14 @@ from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import blobs, consistency, leases, metrics, policies
+from glare_murano.glare import blobs, consistency, leases, metrics
 from glare_murano.glare.db import queries, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
-from glare_murano.package import (
-    Archive,
-    Contents,
-    InvalidManifest,
-    InvalidPackage,
-    read_contents,
-)
+from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
 from glare_murano.package.archive_rules import Limits
 from glare_murano.package.errors import listed
 from glare_murano.package.rules import Rule
-from glare_murano.service import archive_settings, name_checks
+from glare_murano.service import archive_settings
 
 LOG = logging.getLogger(__name__)
 
@@ -121,9 +115,6 @@ class Upload:
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
                 consistency.check_upload(artifact, contents)
-                reserved = policies.SETTINGS.reserved_names()
-                if problems := list(name_checks.find_problems(reserved, contents, artifact.owner)):
-                    raise InvalidManifest(problems)
                 check_values(context, contents)
         except InvalidPackage as error:
             rules = {problem.rule for problem in error.problems}

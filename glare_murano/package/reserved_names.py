@@ -11,10 +11,11 @@ The file is YAML: a prefix of names, and the ids of the projects that may publis
 A prefix covers the name itself and every name below it: ``org.example`` and ``org.example.`` both
 cover ``org.example`` and ``org.example.db``, but not ``org.examples``. The longest prefix counts.
 No project may publish under a prefix without projects: such names come from directories of the
-engines. Glare, Glance and the engine read the same file; who enforces it is in their modules.
+engines. Glare, Glance and the engine read the same file, and each enforces it.
 """
 
 import dataclasses
+import functools
 import pathlib
 import types
 from collections.abc import Iterator, Mapping
@@ -116,6 +117,20 @@ class ReservedNames:
         """Return whether a project may publish under a name; anybody may if it is not reserved."""
         reservation = self.find(fqn)
         return reservation is None or project_id in reservation.projects
+
+
+# Without the operator's file.
+NO_RESERVED_NAMES = ReservedNames()
+
+
+@functools.cache
+def read_reserved_names(path: str | None) -> ReservedNames:
+    """Read the operator's file, once in each process.
+
+    :param path: None if no names are reserved.
+    :raises InvalidReservedNames: if the file is missing, unreadable or not valid.
+    """
+    return NO_RESERVED_NAMES if path is None else ReservedNames.load(path)
 
 
 def _prefixes(fqn: str) -> Iterator[str]:

@@ -16,58 +16,47 @@ from glare_murano.package.errors import listed
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.package.rules import Rule
+from glare_murano.service import plugin_names
 from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.settings import Settings
 
-_REMEDY = "choose a name outside of the prefix, or publish as one of its owners"
 
-
-def check_name(
-    reserved: ReservedNames, fqn: str, project_id: str | None, may_publicize: Callable[[], bool]
+def check(
+    reserved: ReservedNames,
+    fqn: str,
+    class_names: Iterable[str],
+    project_id: str | None,
+    may_publicize: Callable[[], bool],
 ) -> None:
-    """Check that a project may publish a package under its name.
+    """Check that a project may publish a package under its name, and with its classes.
 
     :param project_id: the owner of the package.
     :param may_publicize: returns whether the caller may publish the package for every project.
-    :raises RefusedRequest: if the name belongs to other projects, or to the operator.
+    :raises RefusedRequest: if a name belongs to other projects, or to the operator.
     """
-    reservation = reserved.find(fqn)
-    if reservation is not None:
-        if project_id not in reservation.projects:
-            raise _forbidden(
-                f"project {project_id} may not publish {fqn}, which is under {reservation}; "
-                f"{_REMEDY} [{Rule.NAME_RESERVED}]"
-            )
-    elif fqn == CORE_LIBRARY and not may_publicize():
+    if objection := _objection(reserved, "publish", fqn, project_id):
+        raise _forbidden(f"{objection} [{Rule.NAME_RESERVED}]")
+    if fqn == CORE_LIBRARY and reserved.find(fqn) is None and not may_publicize():
         raise _forbidden(
             f"{CORE_LIBRARY} is Murano's core library, which only those may publish who may "
             f"publish it for every project; choose another name [{Rule.NAME_RESERVED}]"
         )
-
-
-def check_classes(
-    reserved: ReservedNames, fqn: str, class_names: Iterable[str], project_id: str | None
-) -> None:
-    """Check that a project may publish a package with its classes.
-
-    :raises RefusedRequest: if classes are under prefixes of other projects.
-    """
     if problems := list(_find_classes(reserved, class_names, project_id)):
         raise _forbidden(f"{fqn}: {listed(problems)}")
 
 
 def find_problems(
-    reserved: ReservedNames, contents: Contents, project_id: str | None
+    settings: Settings, contents: Contents, project_id: str | None
 ) -> Iterator[Problem]:
-    """Find the names in an archive that a project may not publish.
+    """Find the names in an archive that a project may not publish, and those of plug-ins.
 
-    The core library's name is checked by ``check_name``, for the caller.
+    The core library's name is checked by ``check``, for the caller.
     """
-    fqn = contents.manifest.full_name
-    reservation = reserved.find(fqn)
-    if reservation is not None and project_id not in reservation.projects:
-        message = f"project {project_id} may not publish {fqn}, which is under {reservation}"
-        yield Problem(Rule.NAME_RESERVED, "FullName", f"{message}; {_REMEDY}")
-    class_names = (definition.name for definition in contents.classes)
+    reserved, fqn = settings.reserved_names(), contents.manifest.full_name
+    class_names = [definition.name for definition in contents.classes]
+    yield from plugin_names.find_problems(settings, fqn, class_names)
+    if objection := _objection(reserved, "publish", fqn, project_id):
+        yield Problem(Rule.NAME_RESERVED, "FullName", objection)
     yield from _find_classes(reserved, class_names, project_id)
 
 
@@ -75,10 +64,18 @@ def _find_classes(
     reserved: ReservedNames, class_names: Iterable[str], project_id: str | None
 ) -> Iterator[Problem]:
     for name in sorted(class_names):
-        reservation = reserved.find(name)
-        if reservation is not None and project_id not in reservation.projects:
-            message = f"project {project_id} may not define {name}, which is under {reservation}"
-            yield Problem(Rule.NAME_RESERVED, "Classes", f"{message}; {_REMEDY}")
+        if objection := _objection(reserved, "define", name, project_id):
+            yield Problem(Rule.NAME_RESERVED, "Classes", objection)
+
+
+def _objection(reserved: ReservedNames, verb: str, name: str, project_id: str | None) -> str:
+    """Return why a project may not use a name; empty if it may."""
+    if reserved.allows(name, project_id):
+        return ""
+    return (
+        f"project {project_id} may not {verb} {name}, which is under {reserved.find(name)}; choose "
+        f"a name outside of the prefix, or publish as one of its owners"
+    )
 
 
 def _forbidden(message: str) -> RefusedRequest:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The content of notifications, as far as both services share it: who did what.
+"""The content that notifications of both services share: who did what.
 
 A notification has the id of its request, which an audit record of Keystone's filter has as well.
 """

@@ -7,7 +7,7 @@ plug-in, or defines one of its classes, could be taken for the plug-in by packag
 it, and by whoever reviews them.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from glare_murano.package.errors import Problem
 from glare_murano.package.rules import Rule
@@ -30,13 +30,9 @@ def find_problems(settings: Settings, fqn: str, classes: Iterable[str]) -> Itera
             f"provided_packages), {_OWNER}; choose another name"
         )
         yield Problem(Rule.PLUGIN_NAME, "FullName", message)
-    for name in _taken(settings, classes):
+    for name in sorted(settings.provided_classes().intersection(classes)):
         message = (
             f"class {name} is defined by an extension plug-in (in the option provided_classes), "
             f"{_OWNER}; rename the class"
         )
         yield Problem(Rule.PLUGIN_NAME, "Classes", message)
-
-
-def _taken(settings: Settings, classes: Iterable[str]) -> Collection[str]:
-    return sorted(settings.provided_classes().intersection(classes))

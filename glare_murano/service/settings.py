@@ -12,7 +12,11 @@ from oslo_config import cfg
 
 from glare_murano.package import InvalidName, InvalidVersion, Version, parse_version
 from glare_murano.package.manifest import check_full_name, check_required_name
-from glare_murano.package.reserved_names import InvalidReservedNames, ReservedNames
+from glare_murano.package.reserved_names import (
+    InvalidReservedNames,
+    ReservedNames,
+    read_reserved_names,
+)
 
 OPTIONS = [
     cfg.FloatOpt(
@@ -51,8 +55,9 @@ OPTIONS = [
         "reserved_names_file",
         sample_default="/etc/murano/reserved-names.yaml",
         help="A YAML file with prefixes of package names, each with the ids of the projects that "
-        "may publish under it. Others can neither publish under these names, nor are their "
-        "earlier packages chosen. The file is read at the start. Engines should have the same.",
+        "may publish under it. Packages of other projects under these names are refused, and those "
+        "published earlier are not chosen. The file is read at the start. Give engines the same "
+        "file.",
     ),
 ]
 
@@ -106,7 +111,10 @@ class Settings:
 
         :raises RuntimeError: if the file is not valid.
         """
-        return _reserved_names(self.group, self["reserved_names_file"])
+        try:
+            return read_reserved_names(self["reserved_names_file"])
+        except InvalidReservedNames as error:
+            raise RuntimeError(f"[{self.group}] reserved_names_file: {error}") from error
 
     def check(self) -> None:
         """Check the options whose values are not checked by oslo.config; called at the start.
@@ -132,14 +140,3 @@ def _provided(group: str, texts: Collection[str]) -> Mapping[str, Collection[Ver
                 f"a version, such as org-example-mail:1.4.0: {error}"
             ) from error
     return dict(found)
-
-
-# Each service has one group, and reads its file once.
-@functools.lru_cache(maxsize=4)
-def _reserved_names(group: str, path: str | None) -> ReservedNames:
-    if path is None:
-        return ReservedNames()
-    try:
-        return ReservedNames.load(path)
-    except InvalidReservedNames as error:
-        raise RuntimeError(f"[{group}] reserved_names_file: {error}") from error

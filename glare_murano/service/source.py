@@ -14,10 +14,10 @@ from typing import Literal, TypeVar
 
 import cachetools
 
-from glare_murano.eligibility import NO_RESERVED_NAMES, Eligibility, Excluded
+from glare_murano.eligibility import Eligibility, Excluded
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version, VersionSpec
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.package.reserved_names import NO_RESERVED_NAMES, ReservedNames
 from glare_murano.resolver import PackageVersion, Requirements, newest_first
 from glare_murano.service.database import Database, PackageMetadata, PackageRecord
 from glare_murano.wire import Query, Release

@@ -268,7 +268,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
 
     def get_class_config(self, name: str) -> Any:
         """Return the operator's values of a class; none for a package that must not read them."""
-        if class_configs.answers(name, self._release, config.reserved_names(CONF)):
+        if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
             return super().get_class_config(name)
         # The package does not learn whether there is a file.
         for path in class_configs.find(CONF.engine.class_configs, name):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The RabbitMQ of the agents: which ones the operator names, and which one a package gets.
+"""The RabbitMQ of the agents: those that the operator names, and the one that a package gets.
 
 In MuranoPL, ``getConfig`` of a region returns the host and the credentials, and packages can
 define regions of their own. So a connection is made with the operator's settings only.
@@ -16,7 +16,7 @@ import oslo_messaging
 from oslo_config import cfg
 
 from loader.engine import class_configs
-from loader.engine.destinations import Destination, ForbiddenDestination, named
+from loader.engine.destinations import Destination, ForbiddenDestination, reachable_endpoints
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class AgentBroker:
     login: str
     password: str = dataclasses.field(repr=False)
     virtual_host: str
-    # What a package returns for these does not count.
+    # A package cannot choose these.
     ssl: bool = dataclasses.field(default=False, compare=False)
     insecure: bool = dataclasses.field(default=False, compare=False)
 
@@ -40,13 +40,15 @@ class AgentBroker:
     def of(cls, settings: Any) -> Self:
         """Read settings, such as ``agentRabbitMq`` of ``regionConfigs``, with Murano's defaults.
 
-        :raises ValueError: if they name no host and port.
+        :raises ValueError: if they have no host, or no valid port.
         """
         if not isinstance(settings, Mapping):
-            raise ValueError(f"agentRabbitMq is of the wrong type {type(settings).__name__}")
+            raise ValueError(
+                f"agentRabbitMq is of the wrong type {type(settings).__name__}; use a dictionary"
+            )
         host, port = settings.get("host"), settings.get("port") or _PORT
         if not isinstance(host, str) or not isinstance(port, int | str) or not host:
-            raise ValueError("agentRabbitMq names no host and port")
+            raise ValueError("agentRabbitMq has no host or no valid port; set both")
         return cls(
             Destination(host.lower(), int(port)),
             str(settings.get("login")),
@@ -97,7 +99,7 @@ def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
     for broker in of_operator(conf):
         if broker == given:
             return broker
-    if given.destination in named(conf):
+    if given.destination in reachable_endpoints(conf):
         return given
     raise ForbiddenDestination(
         given.destination,

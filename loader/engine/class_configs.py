@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's files with the values of ``Usage: Config`` properties, and who gets the values.
+"""The operator's files with values of ``Usage: Config`` properties, and which packages get them.
 
 The files are in the directory ``[engine] class_configs``, and are called ``CLASS-VERSION.yaml``
 or ``.json``. They are found by the name of a class alone, which every package can choose.
@@ -14,13 +14,12 @@ from typing import Any
 
 import yaml
 
+from glare_murano import eligibility
 from glare_murano.package.reserved_names import ReservedNames
 from glare_murano.wire import Release
 
-_PUBLIC = "public"
 
-
-def answers(class_name: str, release: Release, reserved: ReservedNames) -> bool:
+def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool:
     """Return whether a class gets the values of the operator's files.
 
     The package has to be public, or from the operator's directory or lock file. If the name of
@@ -28,12 +27,12 @@ def answers(class_name: str, release: Release, reserved: ReservedNames) -> bool:
 
     :param release: of the package that declares the class.
     """
-    if release.owner is None and release.visibility is None:
+    if eligibility.is_from_operator(release):
         return True
     reservation = reserved.find(class_name)
     if reservation is not None:
         return release.owner in reservation.projects
-    return release.visibility == _PUBLIC
+    return release.visibility == eligibility.PUBLIC
 
 
 def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
@@ -46,7 +45,7 @@ def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
-    """Read a file as Murano does: what is not a dictionary has no values.
+    """Read a file as Murano does: a document other than a dictionary gives no values.
 
     :raises ValueError: if the file is unreadable or not valid.
     """

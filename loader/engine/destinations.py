@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where packages can make the engine connect to: host and port, compared at the connection.
+"""The hosts and ports that packages can make the engine connect to.
 
-Names are compared as they are written, before they are resolved.
+They are compared when a connection is made. Host names are compared as they are written, before
+DNS resolves them.
 """
 
 import dataclasses
@@ -15,9 +16,6 @@ from keystoneauth1 import plugin
 from oslo_config import cfg
 from requests import adapters
 
-from loader import config
-from loader.catalogs import options
-
 _PORTS = {"http": 80, "https": 443}
 # Options that name an endpoint in place of the catalogue's.
 _URLS = (
@@ -29,7 +27,7 @@ _URLS = (
 
 
 class ForbiddenDestination(Exception):
-    """A package wants a connection that the operator has not allowed."""
+    """A package needs a connection that the operator has not allowed."""
 
     def __init__(self, destination: "Destination | str", allowed: str) -> None:
         """Make the error.
@@ -96,8 +94,8 @@ class CheckedAdapter(adapters.BaseAdapter):
         self._inner.close()
 
 
-def check(session: requests.Session, allowed: Callable[[], Collection[Destination]]) -> None:
-    """Let a session of requests connect to some destinations only."""
+def restrict(session: requests.Session, allowed: Callable[[], Collection[Destination]]) -> None:
+    """Let a session of requests connect to the allowed destinations only."""
     for prefix, inner in list(session.adapters.items()):
         session.mount(prefix, CheckedAdapter(inner, allowed))
 
@@ -107,7 +105,7 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
 
     :param auth: the credentials; before the first token, only Keystone is known.
     """
-    found = named(conf)
+    found = reachable_endpoints(conf)
     for group, option in _URLS:
         if url := getattr(getattr(conf, group, None), option, None):
             found.add(Destination.of_url(url))
@@ -117,11 +115,9 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
     return found
 
 
-def named(conf: cfg.ConfigOpts) -> set[Destination]:
+def reachable_endpoints(conf: cfg.ConfigOpts) -> set[Destination]:
     """Return the destinations that the operator names for packages."""
-    options.register(conf, config.SERVICE_OPTIONS)
-    written = conf.engine.reachable_endpoints
-    return {Destination.of_url(f"//{text}") for text in written}
+    return {Destination.of_url(f"//{text}") for text in conf.engine.reachable_endpoints}
 
 
 def _of_catalogue(token: Any) -> Iterator[Destination]:

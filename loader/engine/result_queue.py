@@ -3,9 +3,8 @@
 """The queue of RabbitMQ from which murano-api takes the results of tasks.
 
 murano-api declares the queue when it starts, by the options of its own configuration, and the
-engine declares the exchange. RabbitMQ refuses a second declaration that differs from the first;
-oslo.messaging then makes do with what there is, for example with a queue that is lost when
-RabbitMQ restarts.
+engine declares the exchange. RabbitMQ refuses a second declaration that differs from the first.
+oslo.messaging then uses the existing queue, even one that is lost when RabbitMQ restarts.
 """
 
 import contextlib
@@ -59,7 +58,8 @@ class OtherDeclaration(Exception):
 def check(conf: cfg.ConfigOpts) -> None:
     """Check that exchange and queue, if they exist, are declared by the engine's options.
 
-    What results need and do not have is logged. RabbitMQ may be down: that is a warning.
+    A missing queue, and one that is not durable, is logged. If RabbitMQ is down, a warning is
+    logged, since the declarations cannot be compared.
 
     :raises OtherDeclaration: if they were declared with other options.
     """

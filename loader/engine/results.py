@@ -21,8 +21,8 @@ _WAIT = 5
 _NOT_TAKEN = (oslo_messaging.MessageUndeliverable, oslo_messaging.MessageDeliveryFailure)
 
 
-class Sending:
-    """The results that no queue has yet."""
+class ResultSender:
+    """Sends results, and keeps each until a queue has it."""
 
     def __init__(self) -> None:
         self._unsent: list[str] = []
@@ -31,8 +31,8 @@ class Sending:
         """Send a result, and return when a queue has it.
 
         RabbitMQ returns a message that reaches no queue, and confirms any other. Without
-        RabbitMQ, oslo.messaging itself waits until it is back. When the engine stops, a result
-        without a queue gets one, in which it waits for murano-api.
+        RabbitMQ, oslo.messaging itself waits until it is back. When the engine stops, it declares
+        the queue, in which the result waits for murano-api.
 
         :param client: the client of murano-api.
         """
@@ -63,7 +63,7 @@ class Sending:
 
 
 def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> None:
-    """Wait until the next attempt; make the queue if the engine stops.
+    """Wait until the next attempt; declare the queue if the engine stops.
 
     While the engine runs, the result is safer in its memory than in a queue that RabbitMQ loses
     when it restarts.
@@ -88,4 +88,4 @@ def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> No
 
 
 # Of this process.
-sending = Sending()
+sender = ResultSender()

@@ -79,7 +79,7 @@ def check(conf: "cfg.ConfigOpts") -> None:
     options.register(conf, config.SERVICE_OPTIONS)
     LOG.info("After SIGTERM, the engine ends within %d seconds", shutdown.longest_stop(conf))
     try:
-        destinations.named(conf)
+        destinations.reachable_endpoints(conf)
         agent_brokers.warn_if_shared(conf)
     except ValueError as error:
         raise InvalidConfiguration(str(error)) from error

@@ -114,7 +114,7 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
             with eventlet.Timeout(_INTERRUPTION_SECONDS, False):
                 while not ended():
                     eventlet.sleep(_POLL_SECONDS)
-        results.sending.report_unsent()
+        results.sender.report_unsent()
 
     def _leave_queue(self) -> None:
         self.server.stop()

@@ -14,9 +14,6 @@ from murano.common import auth_utils
 from murano.dsl import helpers
 from oslo_config import cfg
 
-from loader import config
-from loader.catalogs import options
-
 
 class SecretsDisabled(Exception):
     """The operator lets no package read secrets; the message says what has to change."""
@@ -33,12 +30,11 @@ class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
 
 
 def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
-    """Check that packages may read secrets, and the id of one.
+    """Check that packages may read secrets, and that an id is valid.
 
     :raises SecretsDisabled: if they may not.
     :raises ValueError: if the id is not valid.
     """
-    options.register(conf, config.SERVICE_OPTIONS)
     if not conf.engine.decrypt_data:
         raise SecretsDisabled(
             "decryptData is disabled on this engine; the operator can enable it with "

@@ -50,15 +50,15 @@ class EngineStopped(Exception):
         )
 
 
-class LimitExceeded(GlareMuranoError):
-    """A task has exceeded a limit; the message names the place in a package, and the option.
+class TimeLimitExceeded(GlareMuranoError):
+    """A task has exceeded a limit of time; the message names the place, and the option.
 
-    A place ends with a colon, and is empty outside of packages.
+    A place is in a package, and ends with a colon. It is empty outside of packages.
     """
 
     @classmethod
     def of_blocking(cls, place: str, seconds: float) -> Self:
-        """Return the error of a task that has held the process."""
+        """Return the error of a task that has blocked the process."""
         return cls(
             f"{place} the task computed for more than {seconds:g} seconds and let no other task "
             f"run ([engine] blocking_seconds), so it was interrupted here".lstrip()
@@ -103,7 +103,7 @@ class Task:
         self._pause = _FIRST_PAUSE
 
     @property
-    def is_limited(self) -> bool:
+    def is_interruptible(self) -> bool:
         """Whether the task runs code of packages, which may be interrupted anywhere."""
         return self.deadline != math.inf
 
@@ -132,17 +132,17 @@ class Task:
 
     def extend_for_saving(self) -> None:
         """Let an interrupted task save its model."""
-        if self.reason is not None and self.is_limited:
+        if self.reason is not None and self.is_interruptible:
             self._pause = _FIRST_PAUSE
             self.deadline = time.monotonic() + _SAVING_SECONDS
 
-    def note(self, reason: Exception) -> Interrupted:
-        """Return the exception that interrupts the task, after the reason is noted."""
+    def record_interruption(self, reason: Exception) -> Interrupted:
+        """Record why the task is interrupted, and return the exception that interrupts it."""
         if self.reason is None:
             LOG.warning("A %s is interrupted: %s", self.limit.kind, reason)
             self.reason = reason
         self.interruptions += 1
-        if self.is_limited:
+        if self.is_interruptible:
             self.deadline = time.monotonic() + self._pause
             self._pause = max(self._pause / 2, _SHORTEST_PAUSE)
         return Interrupted()
@@ -222,7 +222,7 @@ class RunningTasks:
                 # The first green thread waits for those that it has created.
                 places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
                 found = next(filter(None, places), "")
-                self._interrupt(task, LimitExceeded.of_time(found, task.limit))
+                self._interrupt(task, TimeLimitExceeded.of_time(found, task.limit))
 
     def _run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
         thread = eventlet.getcurrent()
@@ -236,7 +236,7 @@ class RunningTasks:
         return [thread for thread, owner in self._tasks.items() if owner is task]
 
     def _interrupt(self, task: Task, reason: Exception) -> None:
-        task.note(reason)
+        task.record_interruption(reason)
         for thread in self._threads(task):
             eventlet.kill(thread, Interrupted())
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Interrupt tasks that hold the process, or that exceed their time.
+"""Interrupt tasks that block the process, or that exceed their time.
 
-The green threads of a process share one thread. A package that computes in a loop holds all
-other tasks up, so what it may compute without a switch to another green thread is limited.
+The green threads of a process share one thread. A package that computes in a loop blocks all
+other tasks. So the time that a package may compute without a switch to another green thread is
+limited.
 
 The kernel counts the processor time of the process (``ITIMER_PROF``) and sends SIGPROF
 after each tenth of a second. So an idle process is not woken up, and a busy host makes no
@@ -19,7 +20,7 @@ Some functions of Python written in C look for no signals, such as the repetitio
 or the product of two integers. They are interrupted after they return. What limits their
 arguments limits their time.
 
-A green thread looks for tasks that wait longer than their time.
+A green thread looks for waiting tasks that exceed their time.
 """
 
 import atexit
@@ -82,24 +83,29 @@ class Watchdog:
         self._switches += 1
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
-        """Interrupt the current task if it holds the process or its deadline is over."""
+        """Interrupt the current task if it blocks the process, or its deadline is over."""
         task = tasks.running.current
         now = time.thread_time()
         if self._seen != (self._switches, task):
             self._seen, self._since = (self._switches, task), now
-        if task is None or not task.is_limited:
+        if task is None or not task.is_interruptible:
             return
         held = now - self._since
-        # Nothing stays in one of these modules; if so, liveness is worth more than a lock.
+        # Code should not stay in these modules for long. If it does, a damaged lock is better than
+        # a process that is blocked for ever.
         if _is_unsafe(frame) and held < 2 * self._seconds:
             return
         if held > self._seconds:
             # The interruption may be swallowed, as in a finalizer. Then it repeats.
             self._since = now
             place = error_places.in_frame(frame)
-            raise task.note(tasks.LimitExceeded.of_blocking(place, self._seconds))
+            raise task.record_interruption(
+                tasks.TimeLimitExceeded.of_blocking(place, self._seconds)
+            )
         if task.is_expired:
-            raise task.note(tasks.LimitExceeded.of_time(error_places.in_frame(frame), task.limit))
+            raise task.record_interruption(
+                tasks.TimeLimitExceeded.of_time(error_places.in_frame(frame), task.limit)
+            )
 
     def _interrupt_waits(self) -> None:
         while True:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions of YAQL and of Murano that keep to the quota before they compute.
+"""Functions of YAQL and of Murano that check the quota before they compute.
 
 YAQL 3 compares the result of a function with its quota after it was made. These are the functions
 whose result, or a value on the way to it, can be much larger than their arguments, or takes
@@ -152,19 +152,19 @@ def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
     return [*parts, text[end:]]
 
 
-def _bound_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
+def _limit_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
     """Return a function that replaces the matches by what a package's expression returns."""
 
     def replace_by(*args: Any) -> str:
         # YAQL's own function publishes the match to the expression.
         bounded = list(args)
-        bounded[pattern_position] = _BoundPattern(args[pattern_position])
+        bounded[pattern_position] = _LimitedPattern(args[pattern_position])
         return function(*bounded)
 
     return replace_by
 
 
-class _BoundPattern:
+class _LimitedPattern:
     """A regular expression whose substitution keeps to the quota."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
@@ -248,8 +248,8 @@ REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
     strings.str_: _write,
     regex.replace: _substitute,
     regex.replace_string: lambda text, pattern, *rest: _substitute(pattern, text, *rest),
-    regex.replace_by: _bound_callback(regex.replace_by, 1),
-    regex.replace_by_string: _bound_callback(regex.replace_by_string, 2),
+    regex.replace_by: _limit_callback(regex.replace_by, 1),
+    regex.replace_by_string: _limit_callback(regex.replace_by_string, 2),
     regex.split: _split,
     regex.split_string: lambda text, pattern, most: _split(pattern, text, most),
     system.unpack: _unpack,

@@ -68,7 +68,7 @@ def check_size(size: float, quota: int = QUOTA) -> None:
 
 
 def check_bits(bits: int) -> None:
-    """Refuse an integer of so many bits.
+    """Refuse an integer with too many bits.
 
     :raises QuotaExceeded: if it has more digits than Python can write.
     """

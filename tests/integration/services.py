@@ -23,7 +23,7 @@ from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 
 from examples import demo
-from tests import prerequisites
+from tests import packages, prerequisites
 from tests.integration import publish
 from tests.processes import ROOT, running, wait_until
 
@@ -48,6 +48,22 @@ def publish_everything(url: str, *others: pathlib.Path) -> dict[str, Any]:
     ]
     artifacts = publish.publish(glare, folders, public=True)
     return {f"{artifact['name']} {artifact['version']}": artifact for artifact in artifacts}
+
+
+@contextlib.contextmanager
+def glare_with(folder: pathlib.Path, name: str, classes: Mapping[str, str]) -> Iterator[str]:
+    """Run the development server with ``publish_everything`` and a package; give its URL.
+
+    :param classes: the code of the package's classes, by the last part of their names.
+    """
+    manifest = packages.manifest(
+        name, Classes={f"{name}.{each}": f"{each}.yaml" for each in classes}
+    )
+    content = packages.files(manifest)
+    content |= {f"Classes/{each}.yaml": code.encode() for each, code in classes.items()}
+    with demo.DevelopmentServer(folder) as url:
+        publish_everything(url, packages.write(folder / "package", content))
+        yield url
 
 
 @contextlib.contextmanager

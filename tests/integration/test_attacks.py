@@ -9,6 +9,7 @@ tests play murano-api.
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
@@ -312,6 +313,12 @@ def test_attack(attack: Attack, site: Site, alone: float) -> None:
     assert _memory(site.engine, "VmHWM") < _MEMORY
 
 
+def test_each_attack_names_an_existing_module() -> None:
+    named = {attack.module for attack in attacks.attacks()}
+
+    assert [name for name in named if importlib.util.find_spec(name) is None] == []
+
+
 def test_what_a_package_reads_is_seen(site: Site) -> None:
     """Read what every package may, so that the checks of all attacks are known to see it."""
     region = "$.find(std:Environment).regionConfigs.get('')"
@@ -321,7 +328,7 @@ def test_what_a_package_reads_is_seen(site: Site) -> None:
         by="deploy",
         stopped="without effect",
         subject="control",
-        wall="",
+        module="",
         body=f"- $.out: {region}.agentRabbitMq.password\n"
         "- $.find(std:Environment).reporter.report($this, $.out)\n",
     )

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from examples import demo
-from tests import packages
 from tests.integration import services
 from tests.processes import wait_until
 
@@ -77,12 +76,7 @@ Methods:
 @pytest.fixture(scope="module")
 def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("glare")
-    content = packages.files(
-        packages.manifest(SLOW, Classes={f"{SLOW}.Application": "Application.yaml"})
-    )
-    content["Classes/Application.yaml"] = _APPLICATION.encode()
-    with demo.DevelopmentServer(folder) as url:
-        services.publish_everything(url, packages.write(folder / "slow", content))
+    with services.glare_with(folder, SLOW, {"Application": _APPLICATION}) as url:
         yield url
 
 

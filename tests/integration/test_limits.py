@@ -19,7 +19,7 @@ import pytest
 from murano.dsl import helpers
 from yaql.language import utils
 
-from loader.engine import task_limits, yaql_quota
+from loader.engine import task_usage, yaql_quota
 from tests import packages
 from tests.integration import tasks
 
@@ -211,7 +211,7 @@ def test_nested_calls_are_bounded(run: Run, name: str) -> None:
 
 @pytest.mark.parametrize("loop", ["While: !yaql true", "Repeat: 1000000000000"])
 def test_loops_are_bounded(run: Run, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
-    monkeypatch.setattr(task_limits, "MAX_ITERATIONS", 500)
+    monkeypatch.setattr(task_usage, "MAX_ITERATIONS", 500)
 
     assert run("$x: 0", "While: $x < 500\n        Do:\n          - $x: $x + 1", "Return: $x") == 500
     with pytest.raises(Exception, match="a loop has more than 500 iterations"):
@@ -341,7 +341,7 @@ def limit_messages(conf: Any) -> Any:
 @pytest.mark.usefixtures("limit_messages")
 def test_log_lines_are_bounded(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    long = task_limits.MAX_MESSAGE + 7
+    long = task_usage.MAX_MESSAGE + 7
 
     with pytest.raises(
         Exception, match=r"20 lines of the log and reports.*\[engine\] max_messages"
@@ -388,7 +388,7 @@ def test_reports_are_bounded(run: Run, name: str, monkeypatch: pytest.MonkeyPatc
     run(
         "$e: new(std:Environment, name => one)",
         "$r: new(sys:StatusReporter, environment => $e)",
-        f"$r.report($e, 'x' * {task_limits.MAX_MESSAGE + 7})",
+        f"$r.report($e, 'x' * {task_usage.MAX_MESSAGE + 7})",
         "Repeat: 30\n        Do:\n          - $r.report($e, again)",
     )
     assert sent == [], "a static action has no environment to report to"

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from examples import demo
-from tests import packages
 from tests.integration import services
 from tests.integration.broker import Broker
 from tests.processes import wait_until
@@ -52,12 +51,7 @@ Methods:
 @pytest.fixture(scope="module")
 def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("glare")
-    content = packages.files(
-        packages.manifest(NAME, Classes={f"{NAME}.Application": "Application.yaml"})
-    )
-    content["Classes/Application.yaml"] = _APPLICATION.encode()
-    with demo.DevelopmentServer(folder) as url:
-        services.publish_everything(url, packages.write(folder / "slow", content))
+    with services.glare_with(folder, NAME, {"Application": _APPLICATION}) as url:
         yield url
 
 

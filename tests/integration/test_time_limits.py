@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from examples import demo
-from tests import packages
 from tests.integration import services
 from tests.processes import wait_until
 
@@ -119,26 +118,21 @@ Methods:
 }
 
 
-def _class(name: str, rest: str) -> bytes:
+def _class(name: str, rest: str) -> str:
     head = (
         f"Namespaces:\n  =: {NAME}\n  std: io.murano\nName: {name}\nExtends: std:Application\n"
         f"Properties:\n  name:\n    Contract: $.string()\n"
         f"  stage:\n    Contract: $.string()\n    Usage: Out\n"
     )
-    return (head + rest).encode()
+    return head + rest
 
 
 @pytest.fixture(scope="module")
 def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("glare")
     classes = {name: _deploying(body) for name, body in (_BODIES | _WAITS).items()} | _OTHERS
-    content = packages.files(
-        packages.manifest(NAME, Classes={f"{NAME}.{name}": f"{name}.yaml" for name in classes})
-    )
-    for name, rest in classes.items():
-        content[f"Classes/{name}.yaml"] = _class(name, rest)
-    with demo.DevelopmentServer(folder) as url:
-        services.publish_everything(url, packages.write(folder / "greedy", content))
+    code = {name: _class(name, rest) for name, rest in classes.items()}
+    with services.glare_with(folder, NAME, code) as url:
         yield url
 
 

@@ -6,6 +6,10 @@ Murano has no option for any of them. A module has the changes to one part of Mu
 classes put in place are in ``adapter``.
 """
 
+from oslo_config import cfg
+
+from loader import config
+from loader.catalogs import options
 from loader.engine.patches import (
     class_errors,
     connections,
@@ -18,17 +22,18 @@ from loader.engine.patches import (
     schema_conditions,
     schema_generator,
     system_classes,
-    task_bounds,
     task_execution,
+    task_limits,
     version_ranges,
     yaql_limits,
 )
 
 
 def install() -> None:
-    """Apply every patch to this process; to be called before the first task."""
+    """Register the options, and apply every patch; to be called before the first task."""
+    options.register(cfg.CONF, config.SERVICE_OPTIONS)
     yaql_limits.provide_format()
-    yaql_limits.hold_quota()
+    yaql_limits.enforce_quota()
     loader_choice.choose_package_loader()
     loader_choice.replace_plugin_loader()
     language.read_text_resources()
@@ -59,16 +64,15 @@ def install() -> None:
     schema_conditions.keep_conditions()
     schema_conditions.keep_null_of_optional_checks()
     endpoints.refuse_invalid_requests()
-    task_bounds.register_limits()
-    task_bounds.limit_recursion()
-    task_bounds.limit_iterations()
-    task_bounds.limit_green_threads()
-    task_bounds.limit_resources()
-    task_bounds.limit_messages()
-    task_bounds.describe_receivers()
-    connections.check_http_clients()
-    connections.check_workflow_client()
-    connections.check_agent_brokers()
+    task_limits.limit_recursion()
+    task_limits.limit_iterations()
+    task_limits.limit_green_threads()
+    task_limits.limit_resources()
+    task_limits.limit_messages()
+    task_limits.describe_receivers()
+    connections.restrict_http_clients()
+    connections.restrict_workflow_client()
+    connections.select_agent_brokers()
     system_classes.act_for_own_environment()
     system_classes.use_own_trusts()
     system_classes.read_secrets_of_user()

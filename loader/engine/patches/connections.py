@@ -14,7 +14,7 @@ from loader.engine import agent_brokers, destinations
 from loader.engine.adapter import CONF
 
 
-def check_http_clients() -> None:
+def restrict_http_clients() -> None:
     """Let the HTTP clients of system classes connect to the endpoints of the operator only.
 
     Murano 16 follows each redirection, with the token of the task. All its clients but that of
@@ -30,13 +30,13 @@ def check_http_clients() -> None:
             return destinations.of_services(CONF, session.auth)
 
         if isinstance(session, ksa_session.Session):
-            destinations.check(session.session, allowed)
+            destinations.restrict(session.session, allowed)
         return session
 
     auth_utils._get_session = checked
 
 
-def check_workflow_client() -> None:
+def restrict_workflow_client() -> None:
     """Let the client of Mistral connect to the endpoints of the operator only.
 
     Murano 16 gives it a URL and a token, and the client follows each redirection.
@@ -51,7 +51,7 @@ def check_workflow_client() -> None:
             # Of the catalogue, or [mistral] url.
             return {destinations.Destination.of_url(http_client.base_url)}
 
-        destinations.check(http_client.session, allowed)
+        destinations.restrict(http_client.session, allowed)
         return client
 
     workflowclient.MistralClient._create_client = staticmethod(
@@ -59,7 +59,7 @@ def check_workflow_client() -> None:
     )
 
 
-def check_agent_brokers() -> None:
+def select_agent_brokers() -> None:
     """Connect to the RabbitMQ of the agents with the operator's settings.
 
     Murano 16 connects to whatever ``getConfig`` of a region returns, which can be an object of

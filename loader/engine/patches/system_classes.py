@@ -11,7 +11,7 @@ from murano.dsl import helpers
 from murano.engine.system import system_objects, yaql_functions
 from yaql.language import specs, yaqltypes
 
-from loader.engine import credentials, stored_secrets, task_reports
+from loader.engine import credentials, stored_secrets, task_system_classes
 from loader.engine.adapter import CONF
 
 
@@ -30,9 +30,9 @@ def act_for_own_environment() -> None:
 
     def register_own(package: Any) -> None:
         # The first class of a name is used.
-        package.register_class(task_reports.TaskReporter)
-        package.register_class(task_reports.TaskInstanceNotifier)
-        package.register_class(task_reports.TaskAgent)
+        package.register_class(task_system_classes.TaskReporter)
+        package.register_class(task_system_classes.TaskInstanceNotifier)
+        package.register_class(task_system_classes.TaskAgent)
         register(package)
 
     engine.TaskExecutor.__init__ = name_environment

@@ -12,8 +12,6 @@ from murano.dsl import executor, helpers, object_store, serializer
 from murano.engine import execution_session
 
 from glare_murano.package import GlareMuranoError
-from loader import config
-from loader.catalogs import options
 from loader.engine import results, tasks
 
 LOG = logging.getLogger(__name__)
@@ -32,11 +30,10 @@ class ModelNotSaved(GlareMuranoError):
 def interrupt_tasks() -> None:
     """Let tasks be interrupted, which then fail with their models and pins.
 
-    Murano 16 ends a task with the process, and its result is never sent. No task of Murano 16
-    has a limit. An interrupted task saves its objects and pins, as after any error; all its
+    Murano 16 ends a task with the process, and its result is never sent. Murano 16 limits the
+    time of no task. An interrupted task saves its objects and pins, as after any error; all its
     green threads are interrupted.
     """
-    options.register(engine.CONF, config.SERVICE_OPTIONS)
     execute, run = engine.TaskExecutor.execute, engine.TaskExecutor._execute
     execute_static = engine.StaticActionExecutor.execute
     parallel_select = helpers.parallel_select
@@ -48,7 +45,7 @@ def interrupt_tasks() -> None:
     def run_or_fail(executor: Any, packages: Any) -> Any:
         try:
             return tasks.running.run_limited(run, executor, packages)
-        except (tasks.EngineStopped, tasks.LimitExceeded) as error:
+        except (tasks.EngineStopped, tasks.TimeLimitExceeded) as error:
             return executor.exception_result(error, None, "<interruption>")
 
     def execute_static_action(executor: Any) -> Any:
@@ -71,7 +68,7 @@ def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
     """Run a request whose answer murano-api waits for.
 
     :raises EngineStopped: if the engine stops.
-    :raises LimitExceeded: if the request exceeds a limit.
+    :raises TimeLimitExceeded: if the request takes too long.
     """
     task = tasks.Task(_time_limit(kind, "request_seconds"))
     return tasks.running.run(task, tasks.running.run_limited, function, *args)
@@ -119,7 +116,7 @@ def save_models_of_interrupted_tasks() -> None:
 
 
 def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
-    """Call a function before a model is saved, which goes on after an interruption.
+    """Call a function, and go on if it is interrupted, so that the model is saved.
 
     The task fails all the same: it keeps the reason of its interruption.
     """
@@ -176,7 +173,7 @@ def keep_results() -> None:
     """
 
     def process_result(client: Any, result: Any, environment_id: str) -> None:
-        results.sending.send(client._client, result, environment_id)
+        results.sender.send(client._client, result, environment_id)
 
     rpc.ApiClient.process_result = process_result
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Give YAQL a safe ``format``, and let its quota hold for every function."""
+"""Give YAQL a safe ``format``, and apply its quota to every function."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,8 +23,8 @@ def provide_format() -> None:
         root.register_function(_format, name="format")
 
 
-def hold_quota() -> None:
-    """Compare values as a whole, and before they are made where a function can make large ones.
+def enforce_quota() -> None:
+    """Compare the whole of each value with the quota, before a function makes a large one.
 
     YAQL 3 counts a list or a dictionary without the values in it, and some functions not at all:
     ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` end with the machine's memory.

@@ -18,8 +18,8 @@ Each YAML file here has the attacks of a subject. An attack has these keys; the 
 ``message``
     what the refusal or the error says; ``...`` stands for anything. It may be a list of messages,
     where the speed of the host decides which comes first.
-``wall``
-    the module that stops it; else the one of the file.
+``module``
+    the module that stops it; by default, that of the file.
 ``body``
     MuranoPL, the statements of the method that is called.
 ``extends``, ``properties``, ``methods``
@@ -34,13 +34,13 @@ Each YAML file here has the attacks of a subject. An attack has these keys; the 
 ``model``
     values of the properties of the object in the model.
 ``holds``
-    how often it holds the engine until the watchdog ends that.
+    how often it blocks the engine until the watchdog interrupts it.
 ``past_upload``
     how the package comes to the engine past the service that refuses it: from a ``directory`` of
     the engine, as most, or published ``earlier``, before the operator reserved the name.
 ``past_message``
-    what the engine says of it then, by default that it ``was not found``, since such packages are
-    not considered; nothing if the task gets what it would without the package.
+    what the engine reports then, by default that the package ``was not found``, since such packages
+    are not considered; nothing if the task gets what it would without the package.
 
 In MuranoPL, manifests and models, ``@package@`` stands for the name of the package, ``@victim@``
 for the id of the environment of another tenant, and ``@trap@`` for a port of this host at which
@@ -92,9 +92,9 @@ _METHODS = {
 
 @dataclasses.dataclass(frozen=True)
 class Attack:
-    """One hostile package, and what becomes of it.
+    """One hostile package, and its outcome.
 
-    The module's description has the attributes.
+    The module's docstring has the attributes.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Attack:
     by: str
     stopped: str
     subject: str
-    wall: str
+    module: str
     message: str | Sequence[str] = ()
     past_message: str = "was not found"
     body: str = "- $.out: null"
@@ -211,7 +211,7 @@ def attacks() -> Iterator[Attack]:
     for path in sorted(FOLDER.glob("*.yaml")):
         content = yaml.safe_load(path.read_text())
         for attack in content["attacks"]:
-            yield Attack(**{"subject": path.stem, "wall": content["wall"], **attack})
+            yield Attack(**{"subject": path.stem, "module": content["module"], **attack})
 
 
 def _text(text: str | Sequence[Any]) -> str:

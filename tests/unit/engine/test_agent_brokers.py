@@ -9,6 +9,8 @@ import pytest
 from kombu.utils import url as kombu_url
 from oslo_config import cfg
 
+from loader import config
+from loader.catalogs import options
 from loader.engine import agent_brokers
 from loader.engine.destinations import ForbiddenDestination
 
@@ -31,6 +33,7 @@ def conf(tmp_path: pathlib.Path) -> Any:
         found.register_opt(cfg.Opt(option, default=value), "rabbitmq")
     for option, is_set in {"ssl": True, "insecure": False}.items():
         found.register_opt(cfg.BoolOpt(option, default=is_set), "rabbitmq")
+    options.register(found, config.SERVICE_OPTIONS)
     found.register_opt(cfg.StrOpt("class_configs", default=str(tmp_path)), "engine")
     return found
 

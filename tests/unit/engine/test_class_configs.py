@@ -51,7 +51,7 @@ def test_values_are_for_public_packages_and_owners_of_the_name(
 ) -> None:
     release = _release(owner, visibility)
 
-    assert class_configs.answers(NAME, release, _reserved(reserved)) is expected
+    assert class_configs.may_read(NAME, release, _reserved(reserved)) is expected
 
 
 def test_the_files_of_a_class_are_those_of_all_its_versions(tmp_path: pathlib.Path) -> None:

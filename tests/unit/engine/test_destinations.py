@@ -6,6 +6,8 @@ import pytest
 import requests
 from oslo_config import cfg
 
+from loader import config
+from loader.catalogs import options
 from loader.engine import destinations
 from loader.engine.destinations import CheckedAdapter, Destination, ForbiddenDestination
 from tests import web
@@ -42,10 +44,11 @@ def test_a_destination_is_written_as_in_a_url() -> None:
 def test_the_operator_names_hosts_with_ports() -> None:
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[])
-    assert destinations.named(conf) == set()
+    options.register(conf, config.SERVICE_OPTIONS)
+    assert destinations.reachable_endpoints(conf) == set()
     conf.set_override("reachable_endpoints", ["A.example.org:80", "[fd00::1]:5672"], "engine")
 
-    assert destinations.named(conf) == {
+    assert destinations.reachable_endpoints(conf) == {
         Destination("a.example.org", 80),
         Destination("fd00::1", 5672),
     }
@@ -58,7 +61,7 @@ def test_a_session_connects_to_allowed_destinations_only() -> None:
     ):
         allowed = {Destination.of_url(service.url)}
         with requests.Session() as session:
-            destinations.check(session, lambda: allowed)
+            destinations.restrict(session, lambda: allowed)
             with pytest.raises(ForbiddenDestination, match=foreign.url.removeprefix("http://")):
                 session.get(service.url)
             assert foreign.requests == []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The system classes that act for an environment: always for that of the running task.
+"""System classes that act for the environment of the running task, and for no other.
 
 Murano's classes take the environment, or its id, from the package.
 """
@@ -31,7 +31,7 @@ def environment_id() -> str | None:
 
 
 class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
-    """Report to the task's environment, whatever object is given; to none in a static action."""
+    """Report for the task's environment, whatever object is given; a static action has none."""
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment_id() or "")

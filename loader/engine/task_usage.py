@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one task may use: nested calls, iterations, green threads, messages.
+"""What one task uses, and may use: nested calls, iterations, green threads, messages.
 
 ``yaql_quota`` limits the size of values.
 """
@@ -111,7 +111,7 @@ def check_frames() -> None:
         raise LimitExceeded(_TOO_DEEP.format(used=_MAX_FRAMES, limit=_MAX_FRAMES))
 
 
-def explained(error: BaseException) -> BaseException:
+def explain_recursion(error: BaseException) -> BaseException:
     """Return the error of a limit instead of Python's own error of recursion."""
     if not isinstance(error, RecursionError):
         return error
@@ -119,9 +119,9 @@ def explained(error: BaseException) -> BaseException:
 
 
 def check_iterations(count: int) -> None:
-    """Refuse a loop of so many iterations.
+    """Refuse a loop with too many iterations.
 
-    :raises LimitExceeded: if they are too many.
+    :raises LimitExceeded: if there are more than ``MAX_ITERATIONS``.
     """
     if count > MAX_ITERATIONS:
         raise LimitExceeded(f"a loop has more than {MAX_ITERATIONS:,} iterations")

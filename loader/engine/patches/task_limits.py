@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bound what a task may use. Murano 16 has no limit for any of it."""
+"""Limit what a task may use. Murano 16 limits none of it."""
 
 import itertools
 import json
@@ -11,19 +11,11 @@ from typing import Any
 import yaml
 from murano.dsl import dsl_exception, executor, helpers, macros
 from murano.engine.system import logger, resource_manager, status_reporter
-from oslo_config import cfg
 from oslo_log import log as logging
 from yaql.language import exceptions as yaql_exceptions
 
 from glare_murano.package import safe_yaml
-from loader import config
-from loader.catalogs import options
-from loader.engine import task_limits, yaql_format, yaql_quota
-
-
-def register_limits() -> None:
-    """Register the options of the limits, also where no service checks them."""
-    options.register(cfg.CONF, config.SERVICE_OPTIONS)
+from loader.engine import task_usage, yaql_format, yaql_quota
 
 
 def limit_recursion() -> None:
@@ -32,23 +24,23 @@ def limit_recursion() -> None:
     In Murano 16, Python's ``RecursionError`` hits the report of the error as well, which then is
     a ``TypeError``. Python gets a higher limit, so that the error can be reported.
     """
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), task_limits.RECURSION_LIMIT))
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), task_usage.RECURSION_LIMIT))
     invoke = executor.MuranoDslExecutor.invoke_method
     from_python = dsl_exception.MuranoPlException.from_python_exception
 
     def invoke_method(*args: Any, **kwargs: Any) -> Any:
-        task_limits.check_frames()
+        task_usage.check_frames()
         return invoke(*args, **kwargs)
 
     def from_python_exception(error: BaseException, context: Any) -> Any:
-        return from_python(task_limits.explained(error), context)
+        return from_python(task_usage.explain_recursion(error), context)
 
     executor.MuranoDslExecutor.invoke_method = invoke_method
     dsl_exception.MuranoPlException.from_python_exception = staticmethod(from_python_exception)
 
 
 def limit_iterations() -> None:
-    """Bound the iterations of ``While`` and ``Repeat``; a collection of ``For`` has a size."""
+    """Limit the iterations of ``While`` and ``Repeat``; a collection of ``For`` has a size."""
     run_while = macros.WhileDoMacro.execute
     run_repeat = macros.RepeatMacro.execute
 
@@ -56,14 +48,14 @@ def limit_iterations() -> None:
         rounds = itertools.count()
 
         def is_true(context: Any) -> Any:
-            task_limits.check_iterations(next(rounds))
+            task_usage.check_iterations(next(rounds))
             return loop._condition(context)
 
         run_while(types.SimpleNamespace(_code=loop._code, _condition=is_true), context)
 
     def execute_repeat(loop: Any, context: Any) -> None:
         count = helpers.evaluate(loop._count, context)
-        task_limits.check_iterations(count)
+        task_usage.check_iterations(count)
         run_repeat(types.SimpleNamespace(_code=loop._code, _count=count), context)
 
     macros.WhileDoMacro.execute = execute_while
@@ -71,11 +63,11 @@ def limit_iterations() -> None:
 
 
 def limit_green_threads() -> None:
-    """Bound the green threads of a task, which nested ``pselect`` multiplies."""
+    """Limit the green threads of a task, which nested ``pselect`` multiplies."""
     parallel_select = helpers.parallel_select
 
     def select(collection: Any, function: Any, limit: int = 1000) -> Any:
-        return task_limits.select(parallel_select, collection, function, limit)
+        return task_usage.select(parallel_select, collection, function, limit)
 
     helpers.parallel_select = select
 
@@ -115,15 +107,15 @@ def limit_resources() -> None:
 
 
 def limit_messages() -> None:
-    """Bound the number and the length of log lines and reports, and the number of loggers.
+    """Limit the number and the length of log lines and reports, and the number of loggers.
 
     Python keeps every logger, and Murano's database every report.
     """
     report = status_reporter.StatusReporter._report
 
     def report_limited(reporter: Any, instance: Any, text: Any, *args: Any, **kwargs: Any) -> None:
-        task_limits.current().count_message()
-        report(reporter, instance, task_limits.shorten(text), *args, **kwargs)
+        task_usage.current().count_message()
+        report(reporter, instance, task_usage.shorten(text), *args, **kwargs)
 
     logger.logging = types.SimpleNamespace(getLogger=_TaskLogger)
     status_reporter.StatusReporter._report = report_limited
@@ -160,15 +152,15 @@ class _TaskLogger:
     """A logger of MuranoPL."""
 
     def __init__(self, name: str) -> None:
-        task_limits.current().add_logger(name)
+        task_usage.current().add_logger(name)
         self._logger = logging.getLogger(name)
 
     def __getattr__(self, level: str) -> Any:
         log = getattr(self._logger, level)
 
         def write(text: Any) -> None:
-            task_limits.current().count_message()
+            task_usage.current().count_message()
             # Not a template: the text may have percent signs.
-            log("%s", task_limits.log_lines(text))
+            log("%s", task_usage.log_lines(text))
 
         return write
