@@ -44,17 +44,17 @@ class Attacks(Directive):
 
 
 def _lines(stem: str, subject: Mapping[str, Any]) -> Iterator[str]:
-    yield f"The wall is ``{subject['wall']}`` unless a row names another one."
+    yield f"The module ``{subject['module']}`` stops them, unless a row names another one."
     yield ""
     yield from _TABLE.splitlines()
     for attack in subject["attacks"]:
         name, message = attack["name"], attack.get("message", ())
         messages = [message] if isinstance(message, str) else message
         slug = re.sub(r"\W+", "_", name).strip("_").lower()
-        wall = f" by ``{attack['wall']}``" if "wall" in attack else ""
+        module = f" by ``{attack['module']}``" if "module" in attack else ""
         yield f"   * - **{name}** ({attack['by']}). {attack['tries']}"
         yield f"       ``test_attack[{slug}]``"
-        yield f"     - {attack['stopped']}{wall}"
+        yield f"     - {attack['stopped']}{module}"
         yield f"     - {' or '.join(f'``{each}``' for each in messages)}"
 
 

@@ -9,7 +9,6 @@ tests play murano-api.
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 import os
 import pathlib
@@ -311,12 +310,6 @@ def test_attack(attack: Attack, site: Site, alone: float) -> None:
             assert outcome.error == ""
     assert outcome.seconds < alone + attack.holds * BLOCKING + _SLACK
     assert _memory(site.engine, "VmHWM") < _MEMORY
-
-
-def test_each_attack_names_an_existing_module() -> None:
-    named = {attack.module for attack in attacks.attacks()}
-
-    assert [name for name in named if importlib.util.find_spec(name) is None] == []
 
 
 def test_what_a_package_reads_is_seen(site: Site) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The corpus of attacks as data: complete, and each with a wall that exists."""
+"""The corpus of attacks as data: complete, and each with the module that stops it."""
 
 import collections
 
@@ -36,13 +36,13 @@ def test_each_attack_that_is_stopped_has_a_message() -> None:
     assert _names(wrong) == []
 
 
-def test_each_wall_is_a_module() -> None:
-    walls = {attack.wall for attack in ALL}
-    paths = {wall: ROOT / wall.replace(".", "/") for wall in walls - {_MURANO}}
+def test_each_attack_names_the_module_that_stops_it() -> None:
+    modules = {attack.module for attack in ALL}
+    paths = {name: ROOT / name.replace(".", "/") for name in modules - {_MURANO}}
 
     assert [
-        wall
-        for wall, path in paths.items()
+        name
+        for name, path in paths.items()
         if not (path.is_dir() or path.with_suffix(".py").is_file())
     ] == []
 
