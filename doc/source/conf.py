@@ -15,6 +15,7 @@ extensions = [
     "openstackdocstheme",
     "oslo_config.sphinxext",
     "module_map",
+    "attack_tables",
     "rule_tables",
     "sphinx.ext.autodoc",
 ]

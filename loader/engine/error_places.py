@@ -36,6 +36,8 @@ _CONTRACT_ERRORS = (
     # An unknown prefix of a namespace.
     KeyError,
 )
+# Python's frames in the stack trace of an error.
+_MAX_NATIVE_FRAMES = 100
 # Errors of functions that a contract or a default calls, for the value at hand.
 _CALL_ERRORS = (LimitExceeded, ValueError, yaql_exceptions.ResolutionError)
 
@@ -146,11 +148,13 @@ def lines(error: Any) -> list[str]:
 def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
     """Return what ``inspect.trace`` returns, for frames without a source as well.
 
-    Python's own modules such as ``<frozen abc>`` have none. A recursion may end in one of them.
+    Python's own modules such as ``<frozen abc>`` have none. A recursion may end in one of them,
+    and has thousands of frames: only the innermost are returned, since Murano checks each by a
+    contract.
     """
     return [
         (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])
-        for frame in traceback.extract_tb(sys.exc_info()[2])
+        for frame in traceback.extract_tb(sys.exc_info()[2], limit=-_MAX_NATIVE_FRAMES)
     ]
 
 

@@ -209,12 +209,17 @@ def messages(transport_url: str, name: str) -> int:
 
 
 def take_message(transport_url: str, name: str) -> Any:
-    """Take a message out of a queue; None if there is none, or no such queue."""
+    """Take a message out of a queue; None if there is none."""
+    return next(take_messages(transport_url, name), None)
+
+
+def take_messages(transport_url: str, name: str) -> Iterator[Any]:
+    """Take all messages out of a queue, which need not exist."""
     with _connection(transport_url) as connection:
-        try:
-            return connection.default_channel.basic_get(name, no_ack=True)
-        except connection.channel_errors:
-            return None
+        channel = connection.default_channel
+        with contextlib.suppress(*connection.channel_errors):
+            while (message := channel.basic_get(name, no_ack=True)) is not None:
+                yield message
 
 
 def queues(transport_url: str) -> set[str]:

@@ -221,7 +221,8 @@ def test_another_package_of_that_name_gets_neither(
     ):
         loader = adapter.EnginePackageLoader(one)
         core = loader.load_package("io.murano", "*")
-        other = adapter.EnginePackage(loader, two.load_package("io.murano"))
+        package = two.load_package("io.murano")
+        other = adapter.EnginePackage(loader, package, two.release(package))
 
         assert core.is_core_library
         assert not other.is_core_library

@@ -13,7 +13,7 @@ from yaql.language import utils
 from glare_murano.package import GlareMuranoError, VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name, check_required_name
-from loader.engine import tasks
+from loader.engine import tasks, yaql_quota
 from loader.engine.patches import task_execution
 
 
@@ -45,6 +45,9 @@ def refuse_invalid_requests() -> None:
             raise LookupError(f"class {class_name}: {error}") from error
         except tasks.TimeLimitExceeded as error:
             raise ValueError(str(error)) from error
+        except (yaql_quota.LimitExceeded, ValueError) as error:
+            # Metadata is evaluated without a place.
+            raise ValueError(f"class {class_name}: {error}") from error
 
     def call(context: Any, task: Mapping[str, Any]) -> Any:
         action = task["action"]

@@ -27,7 +27,7 @@ _ADMIN = "admin,member,reader"
 _OVERRIDE = {"X-Murano-Override-Checks": "true"}
 
 
-def _with_names(file: pathlib.Path) -> Callable[[pathlib.Path], object]:
+def with_names(file: pathlib.Path) -> Callable[[pathlib.Path], object]:
     """Return a change of the configuration that names a file of reserved names."""
 
     def change(folder: pathlib.Path) -> None:
@@ -43,7 +43,7 @@ def reserving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glan
     file = tmp_path_factory.mktemp("names") / "reserved-names.yaml"
     file.write_text(NAMES)
     folder = tmp_path_factory.mktemp("glance")
-    with service.running(folder, change=_with_names(file)) as running:
+    with service.running(folder, change=with_names(file)) as running:
         core = packages.package("io.murano", "0.0.1")
         stored.store(running, [stored.package(core, "core", "public")])
         yield running
@@ -55,7 +55,7 @@ def test_a_mistake_in_the_file_keeps_glance_from_starting(tmp_path: pathlib.Path
 
     with (
         pytest.raises(AssertionError, match=r" ended: "),
-        service.running(tmp_path, change=_with_names(file)),
+        service.running(tmp_path, change=with_names(file)),
     ):
         pass
 

@@ -195,6 +195,14 @@ class Attack:
         )
 
 
+def reserved_names(*others: str) -> str:
+    """Return the operator's file of reserved names.
+
+    :param others: the ids of projects that own all the names as well.
+    """
+    return yaml.safe_dump({"io.murano": ["admin", *others], "org.owned": ["owners", *others]})
+
+
 def attacks() -> Iterator[Attack]:
     """Yield all attacks, by subject and name.
 
