@@ -35,6 +35,8 @@ _LIMITS = {
 _BUSY = 3
 # With no time for running tasks.
 _STOP_SECONDS = 24
+# Each number is within the quota.
+_POWER = "pow(3, pow(10, 4290), pow(10, 4290) - 1)"
 _CATASTROPHE = "regex('^(a+)+$').search('" + "a" * 40 + "b')"
 
 
@@ -49,7 +51,7 @@ _BODIES = {
     "Loop": f"- {_LOOP}",
     "Search": f"- $x: {_CATASTROPHE}",
     "Match": f"- $x: (\"{'a' * 40}b\" =~ '^(a+)+$')",
-    "Power": "- $x: pow(10, 300000000)",
+    "Power": f"- $x: {_POWER}",
     "Caught": f"""\
 - While: 1 = 1
   Do:
@@ -114,7 +116,7 @@ Methods:
             "    - $.next: new(Node, next => $.next)\n    - sleep(0)"
         )
     ),
-    "Schema": "  value:\n    Contract: let(x => pow(10, 300000000)) -> $.string()\n",
+    "Schema": f"  value:\n    Contract: let(x => {_POWER}) -> $.string()\n",
 }
 
 
