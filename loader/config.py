@@ -10,12 +10,11 @@ import collections
 import contextlib
 import functools
 import logging
-import re
 from collections.abc import Collection, Iterator, Sequence
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
-from oslo_config import cfg, types
+from oslo_config import cfg
 
 from glare_murano import resolver
 from glare_murano.eligibility import NO_RESERVED_NAMES
@@ -129,7 +128,6 @@ SERVICE_OPTIONS: options.Options = {
         cfg.ListOpt(
             "reachable_endpoints",
             default=[],
-            item_type=types.String(regex=re.compile(r"\S+:\d{1,5}")),
             help="Where packages may make the engine connect to, as HOST:PORT, beside the "
             "endpoints in Keystone's catalogue, those that this configuration names, and the "
             "RabbitMQ of the agents. Names are compared as they are written.",

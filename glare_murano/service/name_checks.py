@@ -14,11 +14,10 @@ from http import HTTPStatus
 from glare_murano.package import Contents, Problem
 from glare_murano.package.errors import listed
 from glare_murano.package.manifest import CORE_LIBRARY
-from glare_murano.package.reserved_names import ReservedNames
+from glare_murano.package.reserved_names import Reservation, ReservedNames
 from glare_murano.package.rules import Rule
 from glare_murano.service.refusals import RefusedRequest
 
-_REMEDY = "choose a name outside of the prefix, or publish as one of its owners"
 
 
 def check_name(
@@ -35,7 +34,7 @@ def check_name(
         if project_id not in reservation.projects:
             raise _forbidden(
                 f"project {project_id} may not publish {fqn}, which is under {reservation}; "
-                f"{_REMEDY} [{Rule.NAME_RESERVED}]"
+                f"{_remedy(reservation)} [{Rule.NAME_RESERVED}]"
             )
     elif fqn == CORE_LIBRARY and not may_publicize():
         raise _forbidden(
@@ -66,7 +65,7 @@ def find_problems(
     reservation = reserved.find(fqn)
     if reservation is not None and project_id not in reservation.projects:
         message = f"project {project_id} may not publish {fqn}, which is under {reservation}"
-        yield Problem(Rule.NAME_RESERVED, "FullName", f"{message}; {_REMEDY}")
+        yield Problem(Rule.NAME_RESERVED, "FullName", f"{message}; {_remedy(reservation)}")
     class_names = (definition.name for definition in contents.classes)
     yield from _find_classes(reserved, class_names, project_id)
 
@@ -78,7 +77,12 @@ def _find_classes(
         reservation = reserved.find(name)
         if reservation is not None and project_id not in reservation.projects:
             message = f"project {project_id} may not define {name}, which is under {reservation}"
-            yield Problem(Rule.NAME_RESERVED, "Classes", f"{message}; {_REMEDY}")
+            yield Problem(Rule.NAME_RESERVED, "Classes", f"{message}; {_remedy(reservation)}")
+
+
+def _remedy(reservation: Reservation) -> str:
+    remedy = "choose a name outside of the prefix"
+    return f"{remedy}, or publish as one of its owners" if reservation.projects else remedy
 
 
 def _forbidden(message: str) -> RefusedRequest:
