@@ -19,7 +19,6 @@ from glare_murano.package.rules import Rule
 from glare_murano.service.refusals import RefusedRequest
 
 
-
 def check_name(
     reserved: ReservedNames, fqn: str, project_id: str | None, may_publicize: Callable[[], bool]
 ) -> None:
