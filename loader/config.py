@@ -9,12 +9,11 @@ Murano's own options keep their names and meanings; the others are in the group
 import collections
 import contextlib
 import logging
-import re
 from collections.abc import Collection, Iterator, Sequence
 
 from keystoneauth1 import loading as ksa_loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
-from oslo_config import cfg, types
+from oslo_config import cfg
 
 from glare_murano import resolver
 from glare_murano.package.reserved_names import (
@@ -131,7 +130,6 @@ SERVICE_OPTIONS: options.Options = {
         cfg.ListOpt(
             "reachable_endpoints",
             default=[],
-            item_type=types.String(regex=re.compile(r"\S+:\d{1,5}")),
             help="Hosts with ports, as HOST:PORT, that packages may make the engine connect to, "
             "beside the endpoints in Keystone's catalogue, those that this configuration names, "
             "and the RabbitMQ of the agents. Names are compared as they are written.",

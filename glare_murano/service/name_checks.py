@@ -70,12 +70,13 @@ def _find_classes(
 
 def _objection(reserved: ReservedNames, verb: str, name: str, project_id: str | None) -> str:
     """Return why a project may not use a name; empty if it may."""
-    if reserved.allows(name, project_id):
+    reservation = reserved.find(name)
+    if reservation is None or project_id in reservation.projects:
         return ""
-    return (
-        f"project {project_id} may not {verb} {name}, which is under {reserved.find(name)}; choose "
-        f"a name outside of the prefix, or publish as one of its owners"
-    )
+    remedy = "choose a name outside of the prefix"
+    if reservation.projects:
+        remedy = f"{remedy}, or publish as one of its owners"
+    return f"project {project_id} may not {verb} {name}, which is under {reservation}; {remedy}"
 
 
 def _forbidden(message: str) -> RefusedRequest:

@@ -53,7 +53,7 @@ class MigratePackages(base.Lister):
             if not parsed_args.dry_run:
                 with (
                     drafts_stay(self.app.stderr),
-                    progress.shown("uploaded", self.app.stderr) as report,
+                    progress.shown("sent", self.app.stderr) as report,
                 ):
                     migration.migrate(entries, self.repository, report)
         self._is_refused = any(entry.result is migration.Result.REFUSED for entry in entries)

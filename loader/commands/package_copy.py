@@ -84,7 +84,7 @@ class CopyPackages(base.Lister):
             if not parsed_args.dry_run:
                 with (
                     package_publish.drafts_stay(self.app.stderr),
-                    progress.shown("uploaded", self.app.stderr) as report,
+                    progress.shown("sent", self.app.stderr) as report,
                 ):
                     copying.copy(
                         target,

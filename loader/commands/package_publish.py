@@ -131,7 +131,7 @@ class PublishPackages(base.Lister):
         self, steps: Sequence[Step], categories: Sequence[str], visibility: Visibility
     ) -> None:
         with drafts_stay(self.app.stderr):
-            with progress.shown("uploaded", self.app.stderr) as report:
+            with progress.shown("sent", self.app.stderr) as report:
                 uploaded = publication.upload(
                     self.repository,
                     steps,

@@ -19,7 +19,7 @@ Report = Callable[[str, int, int], None]
 def shown(action: str, stream: TextIO) -> Iterator[Report]:
     """Show the progress of transfers.
 
-    :param action: the past participle of what is done, such as ``uploaded``.
+    :param action: the past participle of what is done, such as ``sent``.
     :returns: a function that is called with the name of a package, the number of bytes so
         far, and the number of all bytes, from any thread.
     """

@@ -39,9 +39,14 @@ class ListReserved(base.Lister):
 
 
 def _reasons(rules: Eligibility, package: StoredPackage) -> Iterator[str]:
-    """Yield why a package is not chosen, or one of its classes is not found."""
+    """Yield why a package is not chosen, or one of its classes is not found.
+
+    Classes under the prefix of the name add nothing, and are left out.
+    """
     if objection := rules.find_objection(package):
         yield objection
+    of_name = rules.reserved.find(package.fqn)
     for name in package.fields.get("class_definitions") or ():
-        if not rules.allows_class(name, package):
-            yield f"class {name} is under {rules.reserved.find(name)}"
+        reservation = rules.reserved.find(name)
+        if reservation != of_name and not rules.allows_class(name, package):
+            yield f"class {name} is under {reservation}"

@@ -116,8 +116,23 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
 
 
 def reachable_endpoints(conf: cfg.ConfigOpts) -> set[Destination]:
-    """Return the destinations that the operator names for packages."""
-    return {Destination.of_url(f"//{text}") for text in conf.engine.reachable_endpoints}
+    """Return the destinations that the operator names for packages.
+
+    :raises ValueError: if one of them is not a host with a port; the message names the option.
+    """
+    return {_of_option(text) for text in conf.engine.reachable_endpoints}
+
+
+def _of_option(text: str) -> Destination:
+    try:
+        if "/" in text:
+            raise ValueError("it is a URL or a path")
+        return Destination.of_url(f"//{text}")
+    except ValueError as error:
+        raise ValueError(
+            f"[engine] reachable_endpoints = {text}: expected HOST:PORT, such as "
+            f"ldap.example.org:8080: {error}"
+        ) from error
 
 
 def _of_catalogue(token: Any) -> Iterator[Destination]:

@@ -94,7 +94,7 @@ def check(conf: "cfg.ConfigOpts") -> None:
             f"Glance, or murano, for Murano's own package loader"
         )
     try:
-        config.reserved_names(conf)
+        _log_reserved_names(conf)
         _check_plugins(conf.murano.enabled_plugins)
         with config.open_cache(conf) as cache, cache.staging_directory():
             pass
@@ -102,6 +102,14 @@ def check(conf: "cfg.ConfigOpts") -> None:
             LOG.info("Packages come from %s, and are kept in %s", loader.source, cache.folder)
     except GlareMuranoError as error:
         raise InvalidConfiguration(str(error)) from error
+
+
+def _log_reserved_names(conf: "cfg.ConfigOpts") -> None:
+    from loader import config
+
+    reserved, path = config.reserved_names(conf), conf.package_loader.reserved_names_file
+    if path is not None:
+        LOG.info("Names under %d prefixes are reserved, by %s", len(reserved.reservations), path)
 
 
 def _check_limits(limits: "cfg.ConfigOpts") -> None:

@@ -16,7 +16,7 @@ from murano.dsl import dsl_exception, executor, helpers
 from murano.engine.mock_context_manager import MockContextManager
 
 from glare_murano.package import GlareMuranoError
-from loader.engine import error_places
+from loader.engine import error_places, tasks
 
 _FIXTURE = "io.murano.test.TestFixture"
 _TEST = re.compile("test(?![a-z])")
@@ -98,6 +98,18 @@ def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
         known = ", ".join(map(str, cases))
         raise NoTests(f"no test is called {', '.join(sorted(unknown))}; the tests are {known}")
     return [case for case in cases if not wanted or case.names & wanted]
+
+
+def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]:
+    """Run a test as a task, which the watchdog interrupts, and return its failures.
+
+    :param args: those of ``run``, after the test.
+    """
+    task = tasks.Task(limit)
+    try:
+        return tasks.running.run(task, task.run_limited, run, case, *args)
+    except tasks.LimitExceeded as error:
+        return [Failure.of(error)]
 
 
 def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:

@@ -127,7 +127,7 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
     from murano.common import config, engine
     from murano.engine.execution_session import ExecutionSession
 
-    from loader.engine import patches, test_cases
+    from loader.engine import patches, tasks, test_cases, watchdog
 
     level = logging.INFO if options.verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s: %(message)s")
@@ -140,10 +140,13 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
         package, cases = load_tests(loader, fqn, spec, options.tests)
         start = time.monotonic()
         failures = {}
-        for case in cases:
-            if found := test_cases.run(case, loader, session):
-                failures[case] = found
-            print(f"{case} ... {'FAILED' if found else 'ok'}", flush=True)
+        limits = config.CONF.engine
+        limit = tasks.TimeLimit("test", limits.task_seconds, "task_seconds")
+        with watchdog.watching(limits.blocking_seconds):
+            for case in cases:
+                if found := test_cases.run_limited(case, limit, loader, session):
+                    failures[case] = found
+                print(f"{case} ... {'FAILED' if found else 'ok'}", flush=True)
         seconds = time.monotonic() - start
     _print_summary(f"{package.name} {package.version}", len(cases), failures, seconds)
     return 1 if failures else 0
@@ -222,6 +225,7 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
         oslo_messaging.get_rpc_transport(conf, _NO_QUEUE)
         conf.set_override("transport_url", _NO_QUEUE)
         catalog_options.register(conf, config.OPTIONS)
+        catalog_options.register(conf, config.SERVICE_OPTIONS)
         directories = [*map(str, options.path), *conf.engine.load_packages_from]
         conf.set_override("load_packages_from", directories, "engine")
         if not options.config_file:

@@ -24,8 +24,10 @@ A green thread looks for waiting tasks that exceed their time.
 """
 
 import atexit
+import contextlib
 import signal
 import time
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -111,6 +113,20 @@ class Watchdog:
         while True:
             eventlet.sleep(_POLL_SECONDS)
             tasks.running.interrupt_expired(error_places.in_frame)
+
+
+@contextlib.contextmanager
+def watching(seconds: float) -> Iterator[None]:
+    """Watch the tasks that run within a block.
+
+    :param seconds: how long a task may compute without a switch, in processor time.
+    """
+    watchdog = Watchdog(seconds)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:

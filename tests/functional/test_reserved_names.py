@@ -117,6 +117,9 @@ class TestPublishing:
 
             assert refused.status_code == 400
             assert f"may not define {class_name}, which is under" in message(refused)
+            # The operator's prefixes have no owner to publish as.
+            is_owned = class_name.startswith(name)
+            assert ("publish as one of its owners" in message(refused)) == is_owned
             assert "[name-reserved]" in message(refused)
             assert glare.request("DELETE", f"/{draft}").status_code == 204
 
@@ -408,6 +411,13 @@ class TestCommands:
             (f"{name}s", "active", f"class {name}.Posing is {under}"),
             core,
         }
+        # A class under the prefix of the name adds nothing.
+        reasons = {each[2] for each in listed(f"{name}: [owner]\n{name}.Posing: []")}
+        assert f"class {name}.Thing is {under}" not in reasons
+        assert (
+            f"class {name}.Posing is under the prefix {name}.Posing, which is reserved for the "
+            f"operator"
+        ) in reasons
         assert {each[0] for each in listed(f"{name}: [{project}]")} & {name, f"{name}s"} == set()
         assert core in listed("")
         assert admin.request("DELETE", f"/{private}").status_code == 204

@@ -146,7 +146,7 @@ def test_a_pipe_gets_plain_lines(
     result = subprocess.run(
         command, capture_output=True, check=True, env=environment, cwd=processes.ROOT, text=True
     )
-    assert f"uploaded {name} 1.0.0" in result.stderr.splitlines()
+    assert f"sent {name} 1.0.0" in result.stderr.splitlines()
     assert f"| {name} | 1.0.0   | published |" in result.stdout.splitlines()
     assert "\x1b" not in result.stdout + result.stderr
 

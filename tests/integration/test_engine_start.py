@@ -75,6 +75,17 @@ def test_a_valid_configuration_says_where_packages_come_from(tmp_path: pathlib.P
     assert expected in ended.stdout
 
 
+def test_the_check_logs_how_many_prefixes_are_reserved(tmp_path: pathlib.Path) -> None:
+    names, more = tmp_path / "names.yaml", tmp_path / "more.conf"
+    names.write_text("io.murano: [core]\norg.example: []\n")
+    more.write_text(f"[package_loader]\nreserved_names_file = {names}\n")
+
+    ended = _run(tmp_path, "--check", files=[more])
+
+    assert ended.returncode == 0, ended.stderr
+    assert f"Names under 2 prefixes are reserved, by {names}" in ended.stdout
+
+
 _BROKER = """\
 [rabbitmq]
 host = {host}
@@ -117,8 +128,18 @@ def test_the_check_warns_if_the_agents_share_the_rabbitmq_of_the_services(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("[engine]\nreachable_endpoints = example.org\n", "reachable_endpoints"),
-        ("[engine]\nreachable_endpoints = example.org:99999\n", "Port out of range"),
+        (
+            "[engine]\nreachable_endpoints = example.org\n",
+            "[engine] reachable_endpoints = example.org: expected HOST:PORT",
+        ),
+        (
+            "[engine]\nreachable_endpoints = http://example.org:80\n",
+            "[engine] reachable_endpoints = http://example.org:80: expected HOST:PORT",
+        ),
+        (
+            "[engine]\nreachable_endpoints = example.org:99999\n",
+            "[engine] reachable_endpoints = example.org:99999: expected HOST:PORT",
+        ),
         ("[package_loader]\nreserved_names_file = /nowhere/names.yaml\n", "/nowhere/names.yaml"),
         ("[engine]\nclass_configs = {0}\n", "io.murano.Environment-0.yaml"),
     ],

@@ -62,6 +62,17 @@ Properties:
     Usage: Runtime
 """
 
+_ENDLESS = """\
+Methods:
+  testEndless:
+    Body:
+      - While: (true)
+        Do:
+          - $x: regex("^(a+)+$").matches(a * 40 + b)
+  testNext:
+    Body: [$.assertTrue(1 = 1)]
+"""
+
 _VERSIONS = """\
 Methods:
   testVersions:
@@ -168,6 +179,30 @@ def test_failed_tests_are_named_with_their_places(
     assert 'Unknown method "missing"' in end
     assert f"\n{name} 1.2.0: 1 passed, 2 failed in " in end
     assert len(list((tmp_path / "packages-cache" / "archives").iterdir())) == 1
+
+
+def test_a_test_that_computes_without_an_end_fails_as_in_the_engine(
+    core_library: pathlib.Path,
+    name: str,
+    write: Callable[..., pathlib.Path],
+    tmp_path: pathlib.Path,
+) -> None:
+    folder = write("", "1.2.0", _FIXTURE.format(name, "Thing") + _ENDLESS)
+    conf = tmp_path / "murano.conf"
+    cache = f"packages_cache = {tmp_path}/packages-cache"
+    conf.write_text(
+        f"[engine]\n{cache}\nblocking_seconds = 1\n[package_loader]\ncatalogs = directory\n"
+    )
+
+    ended = run(tmp_path, "--config-file", conf, "-p", core_library, folder)
+
+    assert ended.returncode == 1, ended.stderr
+    file, test = f"{name} 1.2.0: Classes/Thing.yaml", f"{name}.Thing"
+    assert {f"{test}.testEndless ... FAILED", f"{test}.testNext ... ok"} <= set(
+        ended.stdout.splitlines()
+    )
+    assert f"{file}:9: class {test}: the task computed for more than 1 seconds" in ended.stdout
+    assert "Traceback" not in ended.stderr
 
 
 def test_packages_come_from_the_glare_of_a_cloud_in_two_versions_side_by_side(
