@@ -29,6 +29,7 @@ def install() -> None:
     """Apply every patch to this process; to be called before the first task."""
     yaql_limits.provide_format()
     yaql_limits.hold_quota()
+    yaql_limits.draw_from_system()
     loader_choice.choose_package_loader()
     loader_choice.replace_plugin_loader()
     language.read_text_resources()
