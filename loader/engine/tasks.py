@@ -65,6 +65,14 @@ class LimitExceeded(GlareMuranoError):
         )
 
     @classmethod
+    def of_memory(cls, place: str, mebibytes: int) -> Self:
+        """Return the error of a task that has taken too much memory."""
+        return cls(
+            f"{place} the task took more than {mebibytes} MiB of memory ([engine] "
+            f"max_task_memory), so it was interrupted here".lstrip()
+        )
+
+    @classmethod
     def of_time(cls, place: str, limit: "TimeLimit") -> Self:
         """Return the error of a task that has taken too long."""
         return cls(
@@ -93,10 +101,12 @@ class Task:
     :ivar interruptions: how many times it was interrupted.
     :ivar deadline: when it is interrupted next, in seconds of ``time.monotonic``; infinite
         while no code of packages runs.
+    :ivar memory: the bytes that the process has grown by while the task ran.
     """
 
     def __init__(self, limit: TimeLimit) -> None:
         self.limit = limit
+        self.memory = 0
         self.reason: Exception | None = None
         self.interruptions = 0
         self.deadline = math.inf
@@ -169,7 +179,11 @@ class RunningTasks:
     @property
     def current(self) -> Task | None:
         """The task of the current green thread."""
-        return self._tasks.get(eventlet.getcurrent())
+        return self.of(eventlet.getcurrent())
+
+    def of(self, thread: Any) -> Task | None:
+        """Return the task of a green thread."""
+        return self._tasks.get(thread)
 
     def run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
         """Run a task in the current green thread, and end its other green threads after it.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Interrupt tasks that hold the process, or that exceed their time.
+"""Interrupt tasks that hold the process, or that exceed their time or their memory.
 
 The green threads of a process share one thread. A package that computes in a loop holds all
 other tasks up, so what it may compute without a switch to another green thread is limited.
@@ -20,9 +20,13 @@ or the product of two integers. They are interrupted after they return. What lim
 arguments limits their time.
 
 A green thread looks for tasks that wait longer than their time.
+
+What the process grows by from one switch to the next is the memory of the task that ran between
+them. Python may use memory of earlier tasks again, which then counts for nobody.
 """
 
 import atexit
+import os
 import signal
 import time
 from types import FrameType
@@ -37,6 +41,7 @@ from loader.engine import error_places, tasks
 _TICK = 0.1
 # Between two looks for tasks that wait, in seconds.
 _POLL_SECONDS = 0.25
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 # Modules in which an exception at any bytecode could leave a lock or a timer of all tasks.
 _UNSAFE = {
     "_thread", "amqp", "eventlet", "kombu", "logging", "oslo_log", "oslo_messaging", "threading"
@@ -49,13 +54,18 @@ _EVALUATING = {"murano", "yaql"}
 class Watchdog:
     """The watchdog of this process; its signals and its trace are of the main thread.
 
-    >>> Watchdog(5).start()
+    >>> Watchdog(5, 1024).start()
 
     :param seconds: how long a task may compute without a switch, in processor time.
+    :param mebibytes: how much memory a task may take.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, mebibytes: int) -> None:
         self._seconds = seconds
+        self._mebibytes = mebibytes
+        # The kernel's file about this process, and the memory at the last look, in pages.
+        self._statm = -1
+        self._pages = 0
         self._switches = 0
         # The switches so far and the task, at the signal before.
         self._seen: tuple[int, tasks.Task | None] = (0, None)
@@ -64,6 +74,8 @@ class Watchdog:
 
     def start(self) -> None:
         """Begin to watch; a process that is forked starts a watchdog of its own."""
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY)
+        self._pages = self._resident_pages()
         greenlet.settrace(self._count)
         signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, _TICK, _TICK)
@@ -76,14 +88,27 @@ class Watchdog:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
         greenlet.settrace(None)
+        os.close(self._statm)
         self._waits.kill()
 
-    def _count(self, *_: object) -> None:
+    def _count(self, _event: str, threads: tuple[Any, Any]) -> None:
         self._switches += 1
+        self._charge(tasks.running.of(threads[0]))
+
+    def _charge(self, task: tasks.Task | None) -> None:
+        """Count what the process has grown by, or shrunk, for the task that has run."""
+        pages = self._resident_pages()
+        grown, self._pages = pages - self._pages, pages
+        if task is not None:
+            task.memory = max(0, task.memory + grown * _PAGE_SIZE)
+
+    def _resident_pages(self) -> int:
+        return int(os.pread(self._statm, 100, 0).split()[1])
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
         """Interrupt the current task if it holds the process or its deadline is over."""
         task = tasks.running.current
+        self._charge(task)
         now = time.thread_time()
         if self._seen != (self._switches, task):
             self._seen, self._since = (self._switches, task), now
@@ -98,6 +123,11 @@ class Watchdog:
             self._since = now
             place = error_places.in_frame(frame)
             raise task.note(tasks.LimitExceeded.of_blocking(place, self._seconds))
+        if task.memory > self._mebibytes * 1024**2:
+            # For what the task needs to end.
+            task.memory = 0
+            place = error_places.in_frame(frame)
+            raise task.note(tasks.LimitExceeded.of_memory(place, self._mebibytes))
         if task.is_expired:
             raise task.note(tasks.LimitExceeded.of_time(error_places.in_frame(frame), task.limit))
 

@@ -62,6 +62,7 @@ agent_timeout = 5
 blocking_seconds = {blocking}
 class_configs = {configs}
 load_packages_from = {directory}
+max_task_memory = 256
 request_seconds = {request}
 task_seconds = {task}
 

@@ -26,12 +26,13 @@ from loader.engine.patches import task_execution
 # Of processor time, and more than a tick of the watchdog.
 BLOCKING = 0.3
 LONG = 60.0
+MEBIBYTES = 100
 
 
 @pytest.fixture(autouse=True)
 def watching(monkeypatch: pytest.MonkeyPatch) -> Iterator[watchdog.Watchdog]:
     monkeypatch.setattr(tasks, "_FIRST_PAUSE", 0.4)
-    found = watchdog.Watchdog(BLOCKING)
+    found = watchdog.Watchdog(BLOCKING, MEBIBYTES)
     found.start()
     yield found
     found.stop()
@@ -77,6 +78,50 @@ def test_a_task_that_lets_others_run_goes_on() -> None:
         return "done"
 
     assert run(share) == "done"
+
+
+def test_a_task_that_takes_memory_is_interrupted() -> None:
+    def collect() -> None:
+        kept = []
+        for _ in range(1000):
+            kept.append(b"x" * 1024**2)
+            compute(0.01)
+            eventlet.sleep(0)
+
+    with pytest.raises(tasks.LimitExceeded, match=r"100 MiB of memory \(\[engine\] max_task_mem"):
+        run(collect)
+
+
+def test_memory_counts_for_the_task_that_takes_it() -> None:
+    def work() -> str:
+        for _ in range(100):
+            compute(0.01)
+            eventlet.sleep(0)
+        return "done"
+
+    def collect() -> None:
+        kept = []
+        for _ in range(1000):
+            kept.append(b"x" * 1024**2)
+            eventlet.sleep(0)
+            compute(0.005)
+
+    honest = eventlet.spawn(run, work)
+    with pytest.raises(tasks.LimitExceeded, match="100 MiB"):
+        run(collect)
+    assert honest.wait() == "done"
+
+
+def test_memory_that_is_given_back_does_not_count() -> None:
+    def use() -> str:
+        for _ in range(40):
+            kept = b"x" * (50 * 1024**2)
+            compute(0.01)
+            del kept
+            eventlet.sleep(0)
+        return "done"
+
+    assert run(use) == "done"
 
 
 def test_what_is_no_task_is_not_interrupted() -> None:
