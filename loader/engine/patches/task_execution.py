@@ -14,7 +14,7 @@ from murano.engine import execution_session
 from glare_murano.package import GlareMuranoError
 from loader import config
 from loader.catalogs import options
-from loader.engine import results, tasks
+from loader.engine import results, task_limits, tasks
 
 LOG = logging.getLogger(__name__)
 
@@ -22,10 +22,10 @@ LOG = logging.getLogger(__name__)
 class ModelNotSaved(GlareMuranoError):
     """The objects of a task could not be written as a model."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str = "the engine's log has the reason") -> None:
         super().__init__(
-            "the objects of the environment could not be saved, so it keeps the model that the "
-            "task began with; the engine's log has the reason"
+            f"the objects of the environment could not be saved, so it keeps the model that the "
+            f"task began with; {reason}"
         )
 
 
@@ -89,6 +89,9 @@ def save_models_of_interrupted_tasks() -> None:
     Objects that the model does not contain any more are destroyed before it is saved, as in
     any task, but an interruption of their ``.destroy`` is not the end of saving. Without a
     saved model, the task keeps the model that it came with; Murano 16 would lose the model.
+
+    A model that is too large is not saved either: it would be written to the log, sent and
+    stored, with no limit of time.
     """
     leave, finalize = executor.MuranoDslExecutor.__exit__, executor.MuranoDslExecutor.finalize
     prepare = object_store.ObjectStore.prepare_finalize
@@ -104,6 +107,10 @@ def save_models_of_interrupted_tasks() -> None:
         model = finalize(dsl_executor, root)
         if root and model is None:
             raise ModelNotSaved
+        try:
+            task_limits.check_model(model)
+        except task_limits.LimitExceeded as error:
+            raise ModelNotSaved(str(error)) from error
         return model
 
     def prepare_anyway(store: Any, used: Any) -> None:
