@@ -14,7 +14,7 @@ from murano.engine import execution_session
 from glare_murano.package import GlareMuranoError
 from loader import config
 from loader.catalogs import options
-from loader.engine import results, task_limits, tasks
+from loader.engine import results, task_limits, tasks, yaql_quota
 
 LOG = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def save_models_of_interrupted_tasks() -> None:
             raise ModelNotSaved
         try:
             task_limits.check_model(model)
-        except task_limits.LimitExceeded as error:
+        except yaql_quota.LimitExceeded as error:
             raise ModelNotSaved(str(error)) from error
         return model
 
