@@ -182,6 +182,17 @@ def _format_time(time: datetime.datetime, template: str) -> str:
     return time.strftime(template)
 
 
+def _parse_time(text: str, template: str | None) -> datetime.datetime:
+    # A number in the text becomes an integer past Python's limit of digits, in quadratic time.
+    if len(text) > yaql_format.MAX_WIDTH:
+        raise ValueError(
+            f"datetime: the text has {len(text)} characters, at most {yaql_format.MAX_WIDTH} are "
+            f"allowed"
+        )
+    found: datetime.datetime = date_time.datetime_from_string(text, template)
+    return found
+
+
 # Regular expressions
 
 
@@ -326,6 +337,7 @@ REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
     strings.norm: _normalize,
     strings.is_empty: _is_empty,
     date_time.format_: _format_time,
+    date_time.datetime_from_string: _parse_time,
     regex.replace: _substitute,
     regex.replace_string: lambda text, pattern, *rest: _substitute(pattern, text, *rest),
     regex.replace_by: _bound_callback(regex.replace_by, 1),

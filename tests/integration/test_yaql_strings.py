@@ -67,6 +67,13 @@ def test_formats_of_times() -> None:
         evaluate("datetime(2015, 8, 29).format($x)", x="x" * 1001)
 
 
+def test_texts_of_times() -> None:
+    assert evaluate("datetime('2015-08-29').day") == 29
+    assert evaluate("datetime('29.8?2015', '%d.%m?%Y').day") == 29
+    with pytest.raises(ValueError, match="has 1001 characters, at most 1000 are allowed"):
+        evaluate("datetime($x)", x="1" * 1001)
+
+
 def test_random_values_do_not_follow_from_others() -> None:
     random.seed(1)
     first = _draw()
