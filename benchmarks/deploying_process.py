@@ -114,7 +114,8 @@ def main() -> None:
     if murano_config.CONF.engine.packages_service == "glare":
         patches.install()
         shutdown.freeze_startup()
-        watchdog.Watchdog(murano_config.CONF.engine.blocking_seconds).start()
+        limits = murano_config.CONF.engine
+        watchdog.Watchdog(limits.blocking_seconds, limits.max_task_memory).start()
     deployments = _Deployments(token, {"project_id": project_id, "user_id": user_id})
     print("ready", flush=True)
     for line in sys.stdin:

@@ -158,6 +158,14 @@ SERVICE_OPTIONS: options.Options = {
             help="How many lines of the log and reports to Murano's API one task may write. A task "
             "that writes more fails.",
         ),
+        cfg.IntOpt(
+            "max_task_memory",
+            min=64,
+            default=1024,
+            help="How much memory one task may take, in MiB, such as for many objects with long "
+            "strings. After that the task is interrupted, and fails with a report. A worker needs "
+            "memory for all its tasks.",
+        ),
         cfg.Opt(
             "blocking_seconds",
             type=options.Seconds(min=0.5),

@@ -74,7 +74,9 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__()
         self._seconds: float = conf.engine.graceful_stop_seconds
-        self._watchdog = watchdog.Watchdog(conf.engine.blocking_seconds)
+        self._watchdog = watchdog.Watchdog(
+            conf.engine.blocking_seconds, conf.engine.max_task_memory
+        )
         self._ending: Any = None
 
     def start(self) -> None:

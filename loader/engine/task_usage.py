@@ -6,6 +6,7 @@
 """
 
 import contextlib
+import itertools
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,8 @@ _MAX_FRAMES = RECURSION_LIMIT - 300
 MAX_ITERATIONS = 100_000
 # A column of text in MariaDB has 64 KiB, and a character at most 4 bytes.
 MAX_MESSAGE = 16_000
+# In bytes of Python's objects; an application of the core library takes about 5 KiB.
+MAX_MODEL = 64 * 1024**2
 MAX_LOGGERS = 100
 MAX_LOGGER_NAME = 255
 
@@ -125,6 +128,26 @@ def check_iterations(count: int) -> None:
     """
     if count > MAX_ITERATIONS:
         raise LimitExceeded(f"a loop has more than {MAX_ITERATIONS:,} iterations")
+
+
+def check_model(model: Any) -> None:
+    """Refuse to save a model that is too large.
+
+    :raises LimitExceeded: if it is.
+    """
+    size, rest = 0, [model]
+    while rest:
+        value = rest.pop()
+        size += sys.getsizeof(value)
+        if size > MAX_MODEL:
+            raise LimitExceeded(
+                f"the model of the environment has more than {MAX_MODEL:,} bytes, the limit of "
+                f"all properties together"
+            )
+        if isinstance(value, dict):
+            rest += itertools.chain(value.keys(), value.values())
+        elif isinstance(value, list | tuple | set | frozenset):
+            rest += value
 
 
 def shorten(value: Any) -> str:

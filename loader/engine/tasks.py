@@ -50,7 +50,7 @@ class EngineStopped(Exception):
         )
 
 
-class TimeLimitExceeded(GlareMuranoError):
+class TaskLimitExceeded(GlareMuranoError):
     """A task has exceeded a limit of time; the message names the place, and the option.
 
     A place is in a package, and ends with a colon. It is empty outside of packages.
@@ -62,6 +62,14 @@ class TimeLimitExceeded(GlareMuranoError):
         return cls(
             f"{place} the task computed for more than {seconds:g} seconds and let no other task "
             f"run ([engine] blocking_seconds), so it was interrupted here".lstrip()
+        )
+
+    @classmethod
+    def of_memory(cls, place: str, mebibytes: int) -> Self:
+        """Return the error of a task that has taken too much memory."""
+        return cls(
+            f"{place} the task took more than {mebibytes} MiB of memory ([engine] "
+            f"max_task_memory), so it was interrupted here".lstrip()
         )
 
     @classmethod
@@ -93,10 +101,12 @@ class Task:
     :ivar interruptions: how many times it was interrupted.
     :ivar deadline: when it is interrupted next, in seconds of ``time.monotonic``; infinite
         while no code of packages runs.
+    :ivar memory: the bytes that the process has grown by while the task ran.
     """
 
     def __init__(self, limit: TimeLimit) -> None:
         self.limit = limit
+        self.memory = 0
         self.reason: Exception | None = None
         self.interruptions = 0
         self.deadline = math.inf
@@ -169,7 +179,11 @@ class RunningTasks:
     @property
     def current(self) -> Task | None:
         """The task of the current green thread."""
-        return self._tasks.get(eventlet.getcurrent())
+        return self.of(eventlet.getcurrent())
+
+    def of(self, thread: Any) -> Task | None:
+        """Return the task of a green thread."""
+        return self._tasks.get(thread)
 
     def run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
         """Run a task in the current green thread, and end its other green threads after it.
@@ -222,7 +236,7 @@ class RunningTasks:
                 # The first green thread waits for those that it has created.
                 places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
                 found = next(filter(None, places), "")
-                self._interrupt(task, TimeLimitExceeded.of_time(found, task.limit))
+                self._interrupt(task, TaskLimitExceeded.of_time(found, task.limit))
 
     def _run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
         thread = eventlet.getcurrent()

@@ -108,7 +108,7 @@ def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]
     task = tasks.Task(limit)
     try:
         return tasks.running.run(task, task.run_limited, run, case, *args)
-    except tasks.LimitExceeded as error:
+    except tasks.TaskLimitExceeded as error:
         return [Failure.of(error)]
 
 

@@ -142,7 +142,7 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
         failures = {}
         limits = config.CONF.engine
         limit = tasks.TimeLimit("test", limits.task_seconds, "task_seconds")
-        with watchdog.watching(limits.blocking_seconds):
+        with watchdog.watching(limits.blocking_seconds, limits.max_task_memory):
             for case in cases:
                 if found := test_cases.run_limited(case, limit, loader, session):
                     failures[case] = found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Interrupt tasks that block the process, or that exceed their time.
+"""Interrupt tasks that block the process, or that exceed their time or their memory.
 
 The green threads of a process share one thread. A package that computes in a loop blocks all
 other tasks. So the time that a package may compute without a switch to another green thread is
@@ -21,10 +21,14 @@ or the product of two integers. They are interrupted after they return. What lim
 arguments limits their time.
 
 A green thread looks for waiting tasks that exceed their time.
+
+What the process grows by from one switch to the next is the memory of the task that ran between
+them. Python may use memory of earlier tasks again, which then counts for nobody.
 """
 
 import atexit
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -40,6 +44,7 @@ from loader.engine import error_places, tasks
 _TICK = 0.1
 # Between two looks for tasks that wait, in seconds.
 _POLL_SECONDS = 0.25
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 # Modules in which an exception at any bytecode could leave a lock or a timer of all tasks.
 _UNSAFE = {
     "_thread", "amqp", "eventlet", "kombu", "logging", "oslo_log", "oslo_messaging", "threading"
@@ -52,13 +57,18 @@ _EVALUATING = {"murano", "yaql"}
 class Watchdog:
     """The watchdog of this process; its signals and its trace are of the main thread.
 
-    >>> Watchdog(5).start()
+    >>> Watchdog(5, 1024).start()
 
     :param seconds: how long a task may compute without a switch, in processor time.
+    :param mebibytes: how much memory a task may take.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, mebibytes: int) -> None:
         self._seconds = seconds
+        self._mebibytes = mebibytes
+        # The kernel's file about this process, and the memory at the last look, in pages.
+        self._statm = -1
+        self._pages = 0
         self._switches = 0
         # The switches so far and the task, at the signal before.
         self._seen: tuple[int, tasks.Task | None] = (0, None)
@@ -67,6 +77,8 @@ class Watchdog:
 
     def start(self) -> None:
         """Begin to watch; a process that is forked starts a watchdog of its own."""
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY)
+        self._pages = self._resident_pages()
         greenlet.settrace(self._count)
         signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, _TICK, _TICK)
@@ -79,14 +91,27 @@ class Watchdog:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
         greenlet.settrace(None)
+        os.close(self._statm)
         self._waits.kill()
 
-    def _count(self, *_: object) -> None:
+    def _count(self, _event: str, threads: tuple[Any, Any]) -> None:
         self._switches += 1
+        self._charge(tasks.running.of(threads[0]))
+
+    def _charge(self, task: tasks.Task | None) -> None:
+        """Count what the process has grown by, or shrunk, for the task that has run."""
+        pages = self._resident_pages()
+        grown, self._pages = pages - self._pages, pages
+        if task is not None:
+            task.memory = max(0, task.memory + grown * _PAGE_SIZE)
+
+    def _resident_pages(self) -> int:
+        return int(os.pread(self._statm, 100, 0).split()[1])
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
         """Interrupt the current task if it blocks the process, or its deadline is over."""
         task = tasks.running.current
+        self._charge(task)
         now = time.thread_time()
         if self._seen != (self._switches, task):
             self._seen, self._since = (self._switches, task), now
@@ -102,11 +127,18 @@ class Watchdog:
             self._since = now
             place = error_places.in_frame(frame)
             raise task.record_interruption(
-                tasks.TimeLimitExceeded.of_blocking(place, self._seconds)
+                tasks.TaskLimitExceeded.of_blocking(place, self._seconds)
+            )
+        if task.memory > self._mebibytes * 1024**2:
+            # For what the task needs to end.
+            task.memory = 0
+            place = error_places.in_frame(frame)
+            raise task.record_interruption(
+                tasks.TaskLimitExceeded.of_memory(place, self._mebibytes)
             )
         if task.is_expired:
             raise task.record_interruption(
-                tasks.TimeLimitExceeded.of_time(error_places.in_frame(frame), task.limit)
+                tasks.TaskLimitExceeded.of_time(error_places.in_frame(frame), task.limit)
             )
 
     def _interrupt_waits(self) -> None:
@@ -116,12 +148,9 @@ class Watchdog:
 
 
 @contextlib.contextmanager
-def watching(seconds: float) -> Iterator[None]:
-    """Watch the tasks that run within a block.
-
-    :param seconds: how long a task may compute without a switch, in processor time.
-    """
-    watchdog = Watchdog(seconds)
+def watching(seconds: float, mebibytes: int) -> Iterator[None]:
+    """Watch the tasks that run within a block; the parameters are those of ``Watchdog``."""
+    watchdog = Watchdog(seconds, mebibytes)
     watchdog.start()
     try:
         yield

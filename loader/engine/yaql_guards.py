@@ -9,6 +9,8 @@ YAQL passes them, with defaults and injected functions. The others give at most 
 take, or are iterators, whose elements ``yaql_quota.limit_iterable`` counts.
 """
 
+import datetime
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +19,15 @@ import jsonpatch
 import jsonpointer
 from murano.dsl import dsl
 from yaql.language import utils
-from yaql.standard_library import collections, legacy, math, regex, strings, system
+from yaql.standard_library import (
+    collections,
+    date_time,
+    legacy,
+    math,
+    regex,
+    strings,
+    system,
+)
 
 from loader.engine import yaql_format, yaql_quota
 
@@ -109,6 +119,78 @@ def _write(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return yaql_format.write(value)
+
+
+def _find_last(text: str, part: str, *bounds: int) -> int:
+    # Python's ``rfind`` takes a time of the product of both lengths, and ``find`` of their sum.
+    if text.find(part, *bounds) < 0:
+        return -1
+    start, stop, _ = slice(*bounds, *[None] * (2 - len(bounds))).indices(len(text))
+    end = text[start:stop][::-1].find(part[::-1])
+    return stop - end - len(part)
+
+
+def _find_last_within(text: str, part: str, start: int, length: int) -> int:
+    if start < 0:
+        start += len(text)
+    if length < 0:
+        length = len(text) - start
+    return _find_last(text, part, start, start + length)
+
+
+def _split_right(text: str, separator: str | None, most: int) -> list[str]:
+    if separator is None:
+        return text.rsplit(None, most)
+    parts = text[::-1].split(separator[::-1], most)
+    return [part[::-1] for part in reversed(parts)]
+
+
+def _trim_left(text: str, characters: str | None) -> str:
+    # Python searches through all the characters for each one of the text.
+    if characters is None:
+        return text.lstrip()
+    return "".join(itertools.dropwhile(frozenset(characters).__contains__, text))
+
+
+def _trim_right(text: str, characters: str | None) -> str:
+    return _trim_left(text[::-1], characters)[::-1]
+
+
+def _trim(text: str, characters: str | None) -> str:
+    return _trim_right(_trim_left(text, characters), characters)
+
+
+def _normalize(text: str | None, characters: str | None) -> str | None:
+    return None if text is None else _trim(text, characters) or None
+
+
+def _is_empty(text: str | None, trims: bool, characters: str | None) -> bool:
+    return not (_trim(text, characters) if text and trims else text)
+
+
+# Times
+
+
+def _format_time(time: datetime.datetime, template: str) -> str:
+    # The C library knows widths such as ``%099999999d``. Python gives it a buffer of 256 times
+    # the length of the template, at most.
+    if len(template) > yaql_format.MAX_WIDTH:
+        raise ValueError(
+            f"format: the format of a time has {len(template)} characters, at most "
+            f"{yaql_format.MAX_WIDTH} are allowed"
+        )
+    return time.strftime(template)
+
+
+def _parse_time(text: str, template: str | None) -> datetime.datetime:
+    # A number in the text becomes an integer past Python's limit of digits, in quadratic time.
+    if len(text) > yaql_format.MAX_WIDTH:
+        raise ValueError(
+            f"datetime: the text has {len(text)} characters, at most {yaql_format.MAX_WIDTH} are "
+            f"allowed"
+        )
+    found: datetime.datetime = date_time.datetime_from_string(text, template)
+    return found
 
 
 # Regular expressions
@@ -246,6 +328,16 @@ REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
     strings.replace: _replace,
     strings.replace_with_dict: _replace_each,
     strings.str_: _write,
+    strings.last_index_of: _find_last,
+    strings.last_index_of_: _find_last_within,
+    strings.right_split: _split_right,
+    strings.trim: _trim,
+    strings.trim_left: _trim_left,
+    strings.trim_right: _trim_right,
+    strings.norm: _normalize,
+    strings.is_empty: _is_empty,
+    date_time.format_: _format_time,
+    date_time.datetime_from_string: _parse_time,
     regex.replace: _substitute,
     regex.replace_string: lambda text, pattern, *rest: _substitute(pattern, text, *rest),
     regex.replace_by: _limit_callback(regex.replace_by, 1),

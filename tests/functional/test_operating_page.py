@@ -108,12 +108,12 @@ _PLACE = "org.test.wiki 1.0.0: Classes/Wiki.yaml:7: class org.test.wiki.Wiki:"
 
 
 def _blocking(glare: Client, name: str, folder: pathlib.Path) -> None:
-    raise tasks.TimeLimitExceeded.of_blocking(_PLACE, 5)
+    raise tasks.TaskLimitExceeded.of_blocking(_PLACE, 5)
 
 
 def _too_long(glare: Client, name: str, folder: pathlib.Path) -> None:
     limit = tasks.TimeLimit("task", 7200, "task_seconds")
-    raise tasks.TimeLimitExceeded.of_time(_PLACE, limit)
+    raise tasks.TaskLimitExceeded.of_time(_PLACE, limit)
 
 
 # In the order of the page.

@@ -64,6 +64,7 @@ class_configs = {configs}
 load_packages_from = {directory}
 max_green_threads = 200
 max_messages = 500
+max_task_memory = 256
 request_seconds = {request}
 task_seconds = {task}
 

@@ -400,3 +400,44 @@ def test_reports_are_bounded(run: Run, name: str, monkeypatch: pytest.MonkeyPatc
     assert sent[0].endswith("x... (7 more characters)")
     # The last one is the engine's own, about the failure.
     assert sent[1:-1] == ["again"] * 19
+
+
+_KEEPER = """\
+Namespaces:
+  =: {name}
+Name: Thing
+Properties:
+  kept:
+    Usage: Out
+    Contract:
+      - $
+  content:
+    Contract: $
+Methods:
+  keep:
+    Scope: Public
+    Arguments:
+      - count: {{Contract: $.int()}}
+    Body:
+      - $.kept: range($count).select(new(:Thing, content => format('{{0:03}}', $) * 160000))
+"""
+
+
+def test_models_are_bounded(conf: Any, name: str, tmp_path: pathlib.Path) -> None:
+    conf.set_override("load_packages_from", [str(tmp_path)], "engine")
+    content = packages.files(packages.manifest(name))
+    content["Classes/Thing.yaml"] = _KEEPER.format(name=name).encode()
+    packages.write(tmp_path / name, content)
+
+    def keep(count: int) -> Any:
+        header = {"type": f"{name}.Thing"}
+        return tasks.run(header, action=tasks.action("object", "keep", count=count))
+
+    result = keep(2)
+    assert not result["action"]["isException"]
+    assert len(result["model"]["Objects"]["kept"]) == 2
+
+    result = keep(150)
+    assert result["action"]["isException"]
+    assert "the model of the environment has more than 67,108,864 bytes" in str(result["action"])
+    assert "kept" not in result["model"]["Objects"]

@@ -26,12 +26,13 @@ from loader.engine.patches import task_execution
 # Of processor time, and more than a tick of the watchdog.
 BLOCKING = 0.3
 LONG = 60.0
+MEBIBYTES = 100
 
 
 @pytest.fixture(autouse=True)
 def watching(monkeypatch: pytest.MonkeyPatch) -> Iterator[watchdog.Watchdog]:
     monkeypatch.setattr(tasks, "_FIRST_PAUSE", 0.4)
-    found = watchdog.Watchdog(BLOCKING)
+    found = watchdog.Watchdog(BLOCKING, MEBIBYTES)
     found.start()
     yield found
     found.stop()
@@ -62,7 +63,7 @@ def compute(seconds: float) -> str:
 )
 def test_a_task_that_holds_the_process_is_interrupted(hold: Callable[[], Any]) -> None:
     begun = time.thread_time()
-    with pytest.raises(tasks.TimeLimitExceeded, match=r"\[engine\] blocking_seconds"):
+    with pytest.raises(tasks.TaskLimitExceeded, match=r"\[engine\] blocking_seconds"):
         run(hold)
 
     assert time.thread_time() - begun < LONG / 10
@@ -77,6 +78,52 @@ def test_a_task_that_lets_others_run_goes_on() -> None:
         return "done"
 
     assert run(share) == "done"
+
+
+def test_a_task_that_takes_memory_is_interrupted() -> None:
+    def collect() -> None:
+        kept = []
+        for _ in range(1000):
+            kept.append(b"x" * 1024**2)
+            compute(0.01)
+            eventlet.sleep(0)
+
+    with pytest.raises(
+        tasks.TaskLimitExceeded, match=r"100 MiB of memory \(\[engine\] max_task_mem"
+    ):
+        run(collect)
+
+
+def test_memory_counts_for_the_task_that_takes_it() -> None:
+    def work() -> str:
+        for _ in range(100):
+            compute(0.01)
+            eventlet.sleep(0)
+        return "done"
+
+    def collect() -> None:
+        kept = []
+        for _ in range(1000):
+            kept.append(b"x" * 1024**2)
+            eventlet.sleep(0)
+            compute(0.005)
+
+    honest = eventlet.spawn(run, work)
+    with pytest.raises(tasks.TaskLimitExceeded, match="100 MiB"):
+        run(collect)
+    assert honest.wait() == "done"
+
+
+def test_memory_that_is_given_back_does_not_count() -> None:
+    def use() -> str:
+        for _ in range(40):
+            kept = b"x" * (50 * 1024**2)
+            compute(0.01)
+            del kept
+            eventlet.sleep(0)
+        return "done"
+
+    assert run(use) == "done"
 
 
 def test_what_is_no_task_is_not_interrupted() -> None:
@@ -106,7 +153,7 @@ def test_a_swallowed_interruption_is_repeated() -> None:
             except BaseException as error:
                 swallowed.append(error)
 
-    with pytest.raises(tasks.TimeLimitExceeded):
+    with pytest.raises(tasks.TaskLimitExceeded):
         run(swallow)
 
     assert [type(error) for error in swallowed] == [tasks.Interrupted] * 4
@@ -123,7 +170,7 @@ def test_a_finalizer_is_interrupted() -> None:
         compute(LONG)
 
     begun = time.thread_time()
-    with pytest.raises(tasks.TimeLimitExceeded):
+    with pytest.raises(tasks.TaskLimitExceeded):
         run(drop)
 
     assert time.thread_time() - begun < LONG / 10
@@ -141,7 +188,7 @@ def test_an_interrupted_task_has_less_and_less_time() -> None:
 
     begun = time.monotonic()
     with pytest.raises(
-        tasks.TimeLimitExceeded, match=r"more than 0\.2 seconds \(\[engine\] task_sec"
+        tasks.TaskLimitExceeded, match=r"more than 0\.2 seconds \(\[engine\] task_sec"
     ):
         run(lambda: clean_up(10), seconds=0.2)
 
@@ -166,7 +213,7 @@ def test_an_interrupted_task_has_time_to_save_its_model(
             eventlet.sleep(saving)
             saved.append(saving)
 
-    with pytest.raises(tasks.TimeLimitExceeded):
+    with pytest.raises(tasks.TaskLimitExceeded):
         run(save, seconds=0.2)
 
     assert saved == [1.0] * (saving == 1.0)
@@ -187,7 +234,7 @@ def test_no_interruption_leaves_the_lock_of_a_log() -> None:
         log.info("slow")
         compute(LONG)
 
-    with pytest.raises(tasks.TimeLimitExceeded):
+    with pytest.raises(tasks.TaskLimitExceeded):
         run(write)
 
     assert len(left) == 1
@@ -201,14 +248,14 @@ def test_code_that_stays_in_a_log_is_interrupted_as_well() -> None:
     log = logging.Logger("watchdog")
     log.addHandler(Endless())
 
-    with pytest.raises(tasks.TimeLimitExceeded):
+    with pytest.raises(tasks.TaskLimitExceeded):
         run(lambda: log.info("endless"))
 
 
 def test_a_waiting_task_is_interrupted_after_its_time_and_others_go_on() -> None:
     other = eventlet.spawn(run, lambda: eventlet.sleep(1.5) or "other")
 
-    with pytest.raises(tasks.TimeLimitExceeded, match=r"more than 0\.5 seconds"):
+    with pytest.raises(tasks.TaskLimitExceeded, match=r"more than 0\.5 seconds"):
         run(lambda: eventlet.sleep(LONG), seconds=0.5)
 
     assert other.wait() == "other"
@@ -221,7 +268,7 @@ def test_the_time_of_a_task_ends_it_while_it_computes() -> None:
             with contextlib.suppress(Exception):
                 eventlet.sleep(0)
 
-    with pytest.raises(tasks.TimeLimitExceeded, match=r"more than 0\.5 seconds"):
+    with pytest.raises(tasks.TaskLimitExceeded, match=r"more than 0\.5 seconds"):
         run(share, seconds=0.5)
 
 
@@ -236,7 +283,7 @@ def test_all_green_threads_of_a_task_end_with_it() -> None:
         for part in parts:
             part.wait()
 
-    with pytest.raises(tasks.TimeLimitExceeded, match="blocking_seconds"):
+    with pytest.raises(tasks.TaskLimitExceeded, match="blocking_seconds"):
         run(spread)
 
     assert all(part.dead for part in parts)
@@ -257,7 +304,7 @@ def test_an_interruption_that_a_task_ignores_is_reported() -> None:
             eventlet.sleep(LONG)
         return "ignored"
 
-    with pytest.raises(tasks.TimeLimitExceeded):
+    with pytest.raises(tasks.TaskLimitExceeded):
         run(ignore, seconds=0.3)
 
 

@@ -43,7 +43,7 @@ def refuse_invalid_requests() -> None:
             return task_execution.run_request("request for a schema", generated, context, *args)
         except exceptions.NoMethodFound as error:
             raise LookupError(f"class {class_name}: {error}") from error
-        except tasks.TimeLimitExceeded as error:
+        except tasks.TaskLimitExceeded as error:
             raise ValueError(str(error)) from error
         except (yaql_quota.LimitExceeded, ValueError) as error:
             # Metadata is evaluated without a place.

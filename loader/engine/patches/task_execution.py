@@ -12,7 +12,7 @@ from murano.dsl import executor, helpers, object_store, serializer
 from murano.engine import execution_session
 
 from glare_murano.package import GlareMuranoError
-from loader.engine import results, tasks
+from loader.engine import results, task_usage, tasks, yaql_quota
 
 LOG = logging.getLogger(__name__)
 
@@ -20,10 +20,10 @@ LOG = logging.getLogger(__name__)
 class ModelNotSaved(GlareMuranoError):
     """The objects of a task could not be written as a model."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str = "the engine's log has the reason") -> None:
         super().__init__(
-            "the objects of the environment could not be saved, so it keeps the model that the "
-            "task began with; the engine's log has the reason"
+            f"the objects of the environment could not be saved, so it keeps the model that the "
+            f"task began with; {reason}"
         )
 
 
@@ -45,7 +45,7 @@ def interrupt_tasks() -> None:
     def run_or_fail(executor: Any, packages: Any) -> Any:
         try:
             return tasks.running.run_limited(run, executor, packages)
-        except (tasks.EngineStopped, tasks.TimeLimitExceeded) as error:
+        except (tasks.EngineStopped, tasks.TaskLimitExceeded) as error:
             return executor.exception_result(error, None, "<interruption>")
 
     def execute_static_action(executor: Any) -> Any:
@@ -68,7 +68,7 @@ def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
     """Run a request whose answer murano-api waits for.
 
     :raises EngineStopped: if the engine stops.
-    :raises TimeLimitExceeded: if the request takes too long.
+    :raises TaskLimitExceeded: if the request takes too long.
     """
     task = tasks.Task(_time_limit(kind, "request_seconds"))
     return tasks.running.run(task, tasks.running.run_limited, function, *args)
@@ -86,6 +86,9 @@ def save_models_of_interrupted_tasks() -> None:
     Objects that the model does not contain any more are destroyed before it is saved, as in
     any task, but an interruption of their ``.destroy`` is not the end of saving. Without a
     saved model, the task keeps the model that it came with; Murano 16 would lose the model.
+
+    A model that is too large is not saved either: it would be written to the log, sent and
+    stored, with no limit of time.
     """
     leave, finalize = executor.MuranoDslExecutor.__exit__, executor.MuranoDslExecutor.finalize
     prepare = object_store.ObjectStore.prepare_finalize
@@ -101,6 +104,10 @@ def save_models_of_interrupted_tasks() -> None:
         model = finalize(dsl_executor, root)
         if root and model is None:
             raise ModelNotSaved
+        try:
+            task_usage.check_model(model)
+        except yaql_quota.LimitExceeded as error:
+            raise ModelNotSaved(str(error)) from error
         return model
 
     def prepare_anyway(store: Any, used: Any) -> None:

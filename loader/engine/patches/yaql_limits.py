@@ -2,12 +2,14 @@
 
 """Give YAQL a safe ``format``, and apply its quota to every function."""
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
 from murano.dsl import helpers, yaql_integration
 from murano.engine.system import yaql_functions
 from yaql.language import specs, utils, yaqltypes
+from yaql.standard_library import math
 
 from loader.engine import yaql_format, yaql_guards, yaql_quota
 
@@ -38,6 +40,15 @@ def enforce_quota() -> None:
         replacement = yaql_guards.REPLACEMENTS.get(definition.payload)
         if replacement is not None:
             definition.payload = replacement
+
+
+def draw_from_system() -> None:
+    """Let ``random`` and ``randomName`` take their numbers from the operating system.
+
+    Python's own generator is one for all tasks of the process. Whoever has 624 of its numbers
+    computes all others, and with them the names and passwords that packages of others draw.
+    """
+    math.random = yaql_functions.random = random.SystemRandom()
 
 
 def _definitions() -> Iterator[specs.FunctionDefinition]:
