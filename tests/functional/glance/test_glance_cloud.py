@@ -32,10 +32,10 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
-    """The core library, and packages each of which requires the next."""
+    """Packages each of which requires the next; the core library is beside them."""
     names = [f"org.chain.p{number}" for number in range(_COUNT)]
     core = packages.files(packages.manifest("io.murano", "0.0.1"))
-    packages.write(tmp_path / "packages" / "io.murano", core)
+    packages.write(tmp_path / "core", core)
     for name, required in zip(names, [*names[1:], "io.murano"], strict=True):
         needs = {required: "0" if required == "io.murano" else "1"}
         files = packages.files(packages.manifest(name, "1.0.0", Require=needs))
@@ -46,24 +46,25 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 def test_packages_are_published_at_once_and_shared_as_glance_has_it(
     cloud: Keystone, folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
+    folder_of_admin = tmp_path / "admin"
+    folder_of_admin.mkdir()
+    admin = OpenStack.of_user(folder_of_admin, cloud.credentials())
     north = OpenStack.of_user(tmp_path, cloud.credentials("north"))
+
+    refused = north.run("package", "publish", tmp_path / "core")
+    assert (refused.code, "[name-reserved]" in refused.err) == (1, True)
+    core = admin.json("package", "publish", tmp_path / "core", "--public")
+    assert [row["Result"] for row in core] == ["published"]
 
     # The only service of the catalogue is found, and several archives are imported at once.
     published = north.json("package", "publish", folder)
-    assert [row["Result"] for row in published] == ["published"] * (_COUNT + 1)
+    assert [row["Result"] for row in published] == ["published"] * _COUNT
     tree = north.ok("package", "tree", "org.chain.p0").out
     assert all(f"org.chain.p{number} 1.0.0" in tree for number in range(_COUNT))
 
     other = tmp_path / "south"
     other.mkdir()
     south = OpenStack.of_user(other, cloud.credentials("south"))
-    assert south.json("package", "list") == []
+    assert [row["Name"] for row in south.json("package", "list")] == ["io.murano"]
     result = south.run("package", "tree", "org.chain.p0")
     assert (result.code, "was not found in Glance" in result.err) == (3, True)
-
-    folder_of_admin = tmp_path / "admin"
-    folder_of_admin.mkdir()
-    admin = OpenStack.of_user(folder_of_admin, cloud.credentials())
-    core = admin.json("package", "publish", folder / "io.murano", "--public")
-    assert [row["Result"] for row in core] == ["published"]
-    assert [row["Name"] for row in south.json("package", "list")] == ["io.murano"]
