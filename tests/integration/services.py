@@ -12,6 +12,7 @@ import pathlib
 import queue
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -244,10 +245,30 @@ class _Results:
     """The receiver of the results of tasks."""
 
     def __init__(self) -> None:
-        self.queue: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._arrival = threading.Condition()
+        self._results: list[tuple[str, Any]] = []
 
     def process_result(self, context: Any, result: Any, environment_id: str) -> None:
-        self.queue.put((environment_id, result))
+        with self._arrival:
+            self._results.append((environment_id, result))
+            self._arrival.notify_all()
+
+    def take(self, name: str | None) -> tuple[str, Any]:
+        """Wait for a result, and return it after the id of its environment.
+
+        :param name: the id of the environment; None takes the first result of any.
+        :raises queue.Empty: if none arrives in time.
+        """
+
+        def found() -> tuple[str, Any] | None:
+            return next((each for each in self._results if name in (None, each[0])), None)
+
+        with self._arrival:
+            result = self._arrival.wait_for(found, _ANSWER_SECONDS)
+            if result is None:
+                raise queue.Empty
+            self._results.remove(result)
+            return result
 
 
 class MuranoApi:
@@ -293,16 +314,17 @@ class MuranoApi:
 
     def result(self, model: Any) -> Any:
         """Wait for the result of what was started with a model."""
-        return self.results(1)[environment_id(model)]
+        return self.result_of(environment_id(model))
+
+    def result_of(self, name: str) -> Any:
+        """Wait for the result of what was started for an environment; threads may wait at once."""
+        with self._answering():
+            return self._results.take(name)[1]
 
     def results(self, number: int) -> dict[str, Any]:
         """Wait for the next results, and return them by environment."""
-        return dict(self.next_result() for _ in range(number))
-
-    def next_result(self) -> tuple[str, Any]:
-        """Wait for the next result, and return it after the id of its environment."""
         with self._answering():
-            return self._results.queue.get(timeout=_ANSWER_SECONDS)
+            return dict(self._results.take(None) for _ in range(number))
 
     def run(self, model: Any, object_id: str, method: str) -> Any:
         """Have the engine run a method of an object in a model, and wait for the result."""

@@ -16,7 +16,7 @@ import re
 import resource
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from typing import Any
 
@@ -44,10 +44,12 @@ AGENTS = f"agents-{uuid.uuid4().hex}"
 
 # The limits of the engine, in seconds.
 BLOCKING = 1
-REQUEST = 10
-TASK = 15
+REQUEST = 9
+TASK = 12
 # Of the engine's processor time in seconds, for what an attack does before it is stopped.
 _SLACK = 1.5
+# Attacks that do not hold the engine.
+_AT_ONCE = 6
 _GIBIBYTE = 1024**3
 # What the address space of the engine may grow to, so that this host survives.
 _ADDRESS_SPACE = 3 * _GIBIBYTE
@@ -116,6 +118,7 @@ Methods:
 class Outcome:
     """What became of an attack, and of the honest deployment beside it.
 
+    :param refusal: of the upload.
     :param error: the message and the details of an error.
     :param answer: all that the attacker sees.
     :param seconds: the processor time of the engine until the honest deployment ended.
@@ -125,6 +128,7 @@ class Outcome:
     answer: str
     honest: Any
     seconds: float
+    refusal: str = ""
 
 
 @dataclasses.dataclass
@@ -287,10 +291,30 @@ def alone(site: Site) -> float:
     return [_run(site).seconds for _ in range(2)][-1]
 
 
+@pytest.fixture(scope="module")
+def outcomes(site: Site, alone: float, request: pytest.FixtureRequest) -> dict[str, Outcome]:
+    """What became of the attacks that do not hold the engine, several at a time, by name."""
+    chosen = [
+        item.callspec.params["attack"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == test_attack.__name__
+    ]
+    together = [attack for attack in chosen if not attack.holds]
+    # First those that take the longest.
+    together.sort(key=lambda attack: attack.waits, reverse=True)
+    with futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda attack: _attack(site, attack), together)
+        return {attack.name: outcome for attack, outcome in zip(together, found, strict=True)}
+
+
 @pytest.mark.parametrize("attack", [pytest.param(each, id=each.slug) for each in attacks.attacks()])
-def test_attack(attack: Attack, site: Site, alone: float) -> None:
-    refusal = site.publish(attack)
-    outcome = _run(site, attack)
+@pytest.mark.timeout(600)
+def test_attack(attack: Attack, site: Site, alone: float, outcomes: dict[str, Outcome]) -> None:
+    if attack.holds:
+        outcome = _attack(site, attack)
+        assert outcome.seconds < alone + attack.holds * BLOCKING + _SLACK
+    else:
+        outcome = outcomes[attack.name]
 
     _check_honest(outcome.honest)
     assert PLANTED not in outcome.answer
@@ -299,17 +323,16 @@ def test_attack(attack: Attack, site: Site, alone: float) -> None:
     assert not site.trap.is_sprung()
     match attack.stopped:
         case "upload":
-            assert re.search(attack.pattern, refusal), refusal
+            assert re.search(attack.pattern, outcome.refusal), outcome.refusal
             _check_error(attack.past_pattern, attack.package, outcome.error)
         case "task":
-            assert refusal == ""
+            assert outcome.refusal == ""
             _check_error(attack.pattern, attack.package, outcome.error)
             # The line of a class; metadata of schemas has the class alone.
             assert attack.by == "schema" or re.search(r"\.yaml:\d+", outcome.error), outcome.error
         case _:
-            assert refusal == ""
+            assert outcome.refusal == ""
             assert outcome.error == ""
-    assert outcome.seconds < alone + attack.holds * BLOCKING + _SLACK
     assert _memory(site.engine, "VmHWM") < _MEMORY
 
 
@@ -326,9 +349,9 @@ def test_what_a_package_reads_is_seen(site: Site) -> None:
         body=f"- $.out: {region}.agentRabbitMq.password\n"
         "- $.find(std:Environment).reporter.report($this, $.out)\n",
     )
-    assert site.publish(attack) == ""
-    outcome = _run(site, attack)
+    outcome = _attack(site, attack)
 
+    assert outcome.refusal == ""
     assert outcome.error == ""
     assert AGENTS in outcome.answer
     assert AGENTS in json.dumps(site.reports)
@@ -361,42 +384,43 @@ def _check_error(pattern: str, package: str, error: str) -> None:
         assert package in error
 
 
+def _attack(site: Site, attack: Attack) -> Outcome:
+    """Publish the package of an attack, and use it even if that is refused."""
+    refusal = site.publish(attack)
+    return dataclasses.replace(_run(site, attack), refusal=refusal)
+
+
 def _run(site: Site, attack: Attack | None = None) -> Outcome:
     """Use the package of an attack, and deploy the honest one beside it."""
     honest = _environment(f"{HONEST}.Application", demo.USER, {"secret": f"{PLANTED}-model"})
-    pending = {services.environment_id(honest)}
-    started, seconds = _processor_time(site.engine), 0.0
+    started = _processor_time(site.engine)
     with futures.ThreadPoolExecutor() as pool:
-        called = pool.submit(_call, attack, site) if attack and attack.by in _CALLS else None
-        if attack and called is None:
-            pending.add(_start(attack, site))
-        site.api.start(honest, services.environment_id(honest), "deploy")
-        results = {}
-        while pending:
-            name, result = site.api.next_result()
-            pending.discard(name)
-            results[name] = result
-            if name == services.environment_id(honest):
-                seconds = _processor_time(site.engine) - started
-        error, answer = called.result() if called else ("", None)
-    honest_result = results.pop(services.environment_id(honest))
-    for result in results.values():
-        answer = result
-        if result["action"]["isException"]:
-            error = "{message}\n{details}".format(**result["action"]["result"])
+        used = pool.submit(_use, attack, site) if attack else None
+        result = site.api.run(honest, services.environment_id(honest), "deploy")
+        seconds = _processor_time(site.engine) - started
+        error, answer = used.result() if used else ("", None)
     error = " ".join(error.split())
-    return Outcome(error, f"{error} {json.dumps(answer)}", honest_result, seconds)
+    return Outcome(error, f"{error} {json.dumps(answer)}", result, seconds)
 
 
-_CALLS = ("static action", "schema")
+def _use(attack: Attack, site: Site) -> tuple[str, Any]:
+    """Use the package of an attack; return the error and the answer."""
+    match attack.by:
+        case "schema":
+            return _called(site.api.schema, attack.class_name, MALLORY)
+        case "static action":
+            call = site.api.call_static_action
+            return _called(call, attack.class_name, "", "attack", MALLORY)
+    result = site.api.result_of(_start(attack, site))
+    if not result["action"]["isException"]:
+        return "", result
+    return "{message}\n{details}".format(**result["action"]["result"]), result
 
 
-def _call(attack: Attack, site: Site) -> tuple[str, Any]:
-    """Call a static action or request schemas; return the error and the answer."""
+def _called(call: Callable[..., Any], *arguments: Any) -> tuple[str, Any]:
+    """Call the engine; return the error and the answer."""
     try:
-        if attack.by == "schema":
-            return "", site.api.schema(attack.class_name, MALLORY)
-        return "", site.api.call_static_action(attack.class_name, "", "attack", MALLORY)
+        return "", call(*arguments)
     except AssertionError:
         raise
     except Exception as error:
@@ -407,13 +431,14 @@ def _start(attack: Attack, site: Site) -> str:
     """Start the task of an attack, and return the id of its environment."""
     model = _environment(attack.class_name, MALLORY, attack.properties_in_model(site.places))
     name = services.environment_id(model)
-    if attack.by == "destroy":
-        model |= {"Objects": None, "ObjectsCopy": model["Objects"]}
-        site.api.start_deletion(name, model, MALLORY)
-    elif attack.by == "action":
-        site.api.start(model, f"{name}-app", "attack", MALLORY)
-    else:
-        site.api.start(model, name, "deploy", MALLORY)
+    match attack.by:
+        case "destroy":
+            model |= {"Objects": None, "ObjectsCopy": model["Objects"]}
+            site.api.start_deletion(name, model, MALLORY)
+        case "action":
+            site.api.start(model, f"{name}-app", "attack", MALLORY)
+        case _:
+            site.api.start(model, name, "deploy", MALLORY)
     return name
 
 

@@ -115,6 +115,7 @@ class Attack:
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     model: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     holds: int = 0
+    waits: bool = False
     past_upload: str = "directory"
 
     @property
