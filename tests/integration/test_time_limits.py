@@ -200,7 +200,7 @@ def _fails_beside_an_honest_one(api: services.MuranoApi, model: Any) -> Any:
     return result
 
 
-@pytest.mark.parametrize("name", [*_BODIES.keys() - {"Temporary"}])
+@pytest.mark.parametrize("name", sorted(_BODIES.keys() - {"Temporary"}))
 def test_a_package_that_holds_the_process_is_interrupted(
     api: services.MuranoApi, name: str
 ) -> None:
