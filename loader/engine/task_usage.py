@@ -7,6 +7,7 @@
 
 import contextlib
 import itertools
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,8 @@ MAX_MESSAGE = 16_000
 # In bytes of Python's objects; an application of the core library takes about 5 KiB.
 MAX_MODEL = 64 * 1024**2
 MAX_LOGGERS = 100
+# Seconds. No task takes so long.
+MAX_WAIT = 10 * 24 * 3600
 MAX_LOGGER_NAME = 255
 
 _TOO_DEEP = (
@@ -148,6 +151,16 @@ def check_model(model: Any) -> None:
             rest += itertools.chain(value.keys(), value.values())
         elif isinstance(value, list | tuple | set | frozenset):
             rest += value
+
+
+def seconds_to_wait(seconds: float) -> float:
+    """Return a time to wait for, in seconds; a longer one than the maximum is shortened.
+
+    :raises LimitExceeded: if it is not a number.
+    """
+    if math.isnan(seconds):
+        raise LimitExceeded("nan is not a number of seconds to wait for")
+    return min(seconds, MAX_WAIT)
 
 
 def shorten(value: Any) -> str:

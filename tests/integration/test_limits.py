@@ -8,6 +8,7 @@ package, the class, the line and the limit.
 
 import json
 import logging
+import math
 import pathlib
 import re
 import resource
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eventlet import hubs
 from murano.dsl import helpers
 from yaql.language import utils
 
@@ -232,6 +234,20 @@ def test_parallel_sleeps_are_bounded(run: Run, conf: Any) -> None:
 
     assert time.monotonic() - started < 30
     assert run("Return: range(3).pselect(range(3).pselect($ + 1))") == [[1, 2, 3]] * 3
+
+
+def test_a_wait_is_a_number_of_seconds(run: Run) -> None:
+    with pytest.raises(Exception, match="nan is not a number of seconds to wait for"):
+        run("sleep(float(nan))")
+
+    # The waits of all green threads of this process.
+    hub = hubs.get_hub()
+    assert not any(math.isnan(when) for when, _ in (*hub.timers, *hub.next_timers))
+
+
+def test_an_endless_wait_is_shortened() -> None:
+    # The kernel refuses it, which ends the loop of all green threads.
+    assert task_usage.seconds_to_wait(math.inf) == task_usage.MAX_WAIT
 
 
 def test_a_parallel_block_needs_a_thread(run: Run) -> None:

@@ -68,6 +68,7 @@ def install() -> None:
     task_limits.limit_recursion()
     task_limits.limit_iterations()
     task_limits.limit_green_threads()
+    task_limits.limit_waits()
     task_limits.limit_resources()
     task_limits.limit_messages()
     task_limits.describe_receivers()

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 import yaml
+from eventlet.hubs import hub
 from murano.dsl import dsl_exception, executor, helpers, macros
 from murano.engine.system import logger, resource_manager, status_reporter
 from oslo_log import log as logging
@@ -70,6 +71,22 @@ def limit_green_threads() -> None:
         return task_usage.select(parallel_select, collection, function, limit)
 
     helpers.parallel_select = select
+
+
+def limit_waits() -> None:
+    """Refuse waits of no number of seconds, and shorten endless ones.
+
+    eventlet keeps the waits of all tasks in one heap. A wait of ``nan`` seconds, such as by
+    ``sleep(float(nan))``, spoils its order: other tasks, and the limits of time, wait for minutes.
+    The kernel refuses a time that is too far away, which ends the loop of all green threads.
+    """
+    add_timer = hub.BaseHub.add_timer
+
+    def add(self: Any, timer: Any) -> Any:
+        timer.seconds = task_usage.seconds_to_wait(timer.seconds)
+        return add_timer(self, timer)
+
+    hub.BaseHub.add_timer = add
 
 
 def limit_resources() -> None:
