@@ -38,8 +38,13 @@ _CONTRACT_ERRORS = (
 )
 # Python's frames in the stack trace of an error.
 _MAX_NATIVE_FRAMES = 100
-# Errors of functions that a contract or a default calls, for the value at hand.
-_CALL_ERRORS = (LimitExceeded, ValueError, yaql_exceptions.ResolutionError)
+# Errors of a contract or a default for the value at hand, and of the functions that it calls.
+_CALL_ERRORS = (
+    LimitExceeded,
+    ValueError,
+    exceptions.NoObjectFoundError,
+    yaql_exceptions.ResolutionError,
+)
 
 
 class InvalidClass(GlareMuranoError):

@@ -323,13 +323,15 @@ def test_attack(attack: Attack, site: Site, alone: float, outcomes: dict[str, Ou
     assert not site.trap.is_sprung()
     match attack.stopped:
         case "upload":
-            assert re.search(attack.pattern, outcome.refusal), outcome.refusal
-            _check_error(attack.past_pattern, attack.package, outcome.error)
+            assert attack.is_refusal(outcome.refusal), outcome.refusal
+            assert attack.is_refusal_past_upload(outcome.error), outcome.error
         case "task":
             assert outcome.refusal == ""
-            _check_error(attack.pattern, attack.package, outcome.error)
-            # The line of a class; metadata of schemas has the class alone.
-            assert attack.by == "schema" or re.search(r"\.yaml:\d+", outcome.error), outcome.error
+            assert attack.is_refusal(outcome.error), outcome.error
+            assert attack.package in outcome.error
+            # The line of a class or a template; metadata of schemas has the class alone.
+            line = rf"(\.yaml|{re.escape(attack.package)}):\d+"
+            assert attack.by == "schema" or re.search(line, outcome.error), outcome.error
         case _:
             assert outcome.refusal == ""
             assert outcome.error == ""
@@ -375,13 +377,6 @@ def test_nothing_is_left(site: Site, alone: float) -> None:
     assert [name for name in services.queues(site.queue) if not usual.fullmatch(name)] == []
     assert "do not end" not in site.engine.log
     assert _memory(site.engine, "VmRSS") < _MEMORY / 2
-
-
-def _check_error(pattern: str, package: str, error: str) -> None:
-    assert bool(pattern) == bool(error), error
-    assert re.search(pattern, error), error
-    if error:
-        assert package in error
 
 
 def _attack(site: Site, attack: Attack) -> Outcome:

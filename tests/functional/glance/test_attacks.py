@@ -6,7 +6,6 @@
 """
 
 import pathlib
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -45,5 +44,5 @@ def test_attack(attacker: ImageClient, attack: Attack) -> None:
     started = attacker.start_import(image)
 
     refusal = attacker.wait(image).get(images.REFUSAL, "") if started.ok else started.text
-    assert re.search(attack.pattern, refusal), refusal
+    assert attack.is_refusal(refusal), refusal
     assert attacker.show(image)["status"] != "active"

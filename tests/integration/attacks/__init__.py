@@ -148,15 +148,13 @@ class Attack:
         """What the refusal or the error says, one of these."""
         return [self.message] if isinstance(self.message, str) else self.message
 
-    @property
-    def pattern(self) -> str:
-        """The messages as a regular expression."""
-        return "|".join(map(_pattern, self.messages))
+    def is_refusal(self, text: str) -> bool:
+        """Return whether a text has the message of the refusal or of the error."""
+        return any(_has(text, message) for message in self.messages)
 
-    @property
-    def past_pattern(self) -> str:
-        """What the engine says of a package that came past the service, likewise."""
-        return _pattern(self.past_message)
+    def is_refusal_past_upload(self, text: str) -> bool:
+        """Return whether the engine says this of a package that came past the service."""
+        return _has(text, self.past_message) if self.past_message else not text
 
     def build(self, places: Mapping[str, str], patch: int = 0) -> dict[str, bytes]:
         """Return the files of the package.
@@ -221,8 +219,15 @@ def _text(text: str | Sequence[Any]) -> str:
     return "".join(part if isinstance(part, str) else part[0] * part[1] for part in text)
 
 
-def _pattern(message: str) -> str:
-    return ".*".join(map(re.escape, message.split("...")))
+def _has(text: str, message: str) -> bool:
+    """Return whether a text has all parts of a message, in this order."""
+    position = 0
+    for part in message.split("..."):
+        position = text.find(part, position)
+        if position < 0:
+            return False
+        position += len(part)
+    return True
 
 
 def _replaced(text: str, places: Mapping[str, str]) -> str:
