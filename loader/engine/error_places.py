@@ -36,6 +36,7 @@ _CONTRACT_ERRORS = (
     # An unknown prefix of a namespace.
     KeyError,
 )
+_OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
 # Python's frames in the stack trace of an error.
 _MAX_NATIVE_FRAMES = 100
 # Errors of a contract or a default for the value at hand, and of the functions that it calls.
@@ -126,11 +127,23 @@ def name_place(error: Exception) -> None:
 
 
 def in_frame(frame: FrameType | None) -> str:
-    """Return the place in a class that a Python frame evaluates, and the class.
+    """Return the innermost place in a class that a Python frame evaluates, and the class.
+
+    A place in the core library counts only if no other package has led there.
 
     :returns: such as ``org.example.App 1.2.0: Classes/App.yaml:7: class org.example.App:``;
         an empty string outside of packages.
     """
+    innermost = ""
+    for place in _places(frame):
+        if not place.startswith(_OF_CORE_LIBRARY):
+            return place
+        innermost = innermost or place
+    return innermost
+
+
+def _places(frame: FrameType | None) -> Iterator[str]:
+    """Yield the places in classes that a Python frame and its callers evaluate."""
     place = ""
     while frame is not None:
         if (context := _context(frame)) is not None:
@@ -140,9 +153,11 @@ def in_frame(frame: FrameType | None) -> str:
                 place = f"{_place(position)}:" if _is_in_class(position) else ""
             # An assignment has a context without the class, inside that of its method.
             if place and (scope := context[constants.CTX_NAMES_SCOPE]):
-                return f"{place} class {scope.name}:"
+                yield f"{place} class {scope.name}:"
+                place = ""
         frame = frame.f_back
-    return place
+    if place:
+        yield place
 
 
 def lines(error: Any) -> list[str]:
