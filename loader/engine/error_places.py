@@ -36,6 +36,8 @@ _CONTRACT_ERRORS = (
     # An unknown prefix of a namespace.
     KeyError,
 )
+# Murano creates one for each error, in the class where the error arose.
+_STACK_TRACE = "io.murano.StackTrace"
 # Python's frames in the stack trace of an error.
 _MAX_NATIVE_FRAMES = 100
 # Errors of a contract or a default for the value at hand, and of the functions that it calls.
@@ -140,7 +142,9 @@ def in_frame(frame: FrameType | None) -> str:
                 place = f"{_place(position)}:" if _is_in_class(position) else ""
             # An assignment has a context without the class, inside that of its method.
             if place and (scope := context[constants.CTX_NAMES_SCOPE]):
-                return f"{place} class {scope.name}:"
+                if scope.name != _STACK_TRACE:
+                    return f"{place} class {scope.name}:"
+                place = ""
         frame = frame.f_back
     return place
 
