@@ -200,11 +200,12 @@ class RunningTasks:
             self._end(task)
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run code of packages for the current task, until its deadline.
+        """Run code of packages until the deadline of the current task; without a task, to its end.
 
         :raises Exception: the reason, if the task was interrupted.
         """
-        return self._tasks[eventlet.getcurrent()].run_limited(function, *args)
+        task = self.current
+        return function(*args) if task is None else task.run_limited(function, *args)
 
     def run_part(
         self, task: Task, interruptions: int, function: Callable[..., _Result], *args: Any
