@@ -51,6 +51,7 @@ def install() -> None:
     task_execution.interrupt_tasks()
     task_execution.save_models_of_interrupted_tasks()
     models.keep_pins_in_models()
+    models.name_unsaved_values()
     task_execution.report_every_failure()
     task_execution.return_new_tasks()
     task_execution.keep_results()

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from murano.common import engine
-from murano.dsl import executor, object_store
+from murano.dsl import dsl_types, executor, object_store, serializer
 
 from loader.engine.adapter import EnginePackageLoader
 from loader.environments import object_model, pin_moves
@@ -76,3 +76,23 @@ def keep_designer_entries() -> None:
         store._designer_attributes_store = parent_store._designer_attributes_store
 
     cls.__init__ = share_entries
+
+
+def name_unsaved_values() -> None:
+    """Name the type and the class of a value that cannot be saved, such as a YAQL context.
+
+    Murano 16 raises an error without a message.
+    """
+    serialize = serializer._pass12_serialize
+
+    def serialize_value(value: Any, *args: Any) -> Any:
+        try:
+            return serialize(value, *args)
+        except ValueError as error:
+            if not error.args:
+                error.args = (f"a value of the type {type(value).__name__} cannot be saved",)
+            elif isinstance(value, dsl_types.MuranoObject):
+                error.args = (f"class {value.type.name}: {error}",)
+            raise
+
+    serializer._pass12_serialize = serialize_value

@@ -103,7 +103,7 @@ def save_models_of_interrupted_tasks() -> None:
             task.extend_for_saving()
         model = finalize(dsl_executor, root)
         if root and model is None:
-            raise ModelNotSaved
+            raise ModelNotSaved(*_unsaved_values(dsl_executor, root))
         try:
             task_usage.check_model(model)
         except yaql_quota.LimitExceeded as error:
@@ -120,6 +120,15 @@ def save_models_of_interrupted_tasks() -> None:
     executor.MuranoDslExecutor.finalize = save
     object_store.ObjectStore.prepare_finalize = prepare_anyway
     execution_session.ExecutionSession.on_session_finish = register_hook
+
+
+def _unsaved_values(dsl_executor: Any, root: Any) -> list[str]:
+    """Return why objects cannot be saved, if a value is the reason; Murano 16 only logs it."""
+    try:
+        serializer.serialize_model(root, dsl_executor)
+    except ValueError as error:
+        return [str(error)]
+    return []
 
 
 def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:

@@ -116,6 +116,7 @@ class Attack:
     model: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     holds: int = 0
     waits: bool = False
+    is_named: bool = True
     past_upload: str = "directory"
 
     @property
