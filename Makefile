@@ -29,7 +29,7 @@ PYTHONS := 3.11 3.12 3.13
 # its own. The tests of a file share what it has set up.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
-.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services murano-tests glance-tests bench style docs wheel pythons unpinned samples clean
+.PHONY: help venv core-library swift glance dashboard devstack demo demo-glance test services attacks murano-tests glance-tests bench style docs wheel pythons unpinned samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
+	@echo "make attacks   run hostile packages in the engine; it needs the same services"
 	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make glance-tests  run Glance's own tests of images without and with packages"
@@ -125,7 +126,11 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) 
 	$(PYTEST) tests/functional -m 'services and not devstack'
 	GLANCE_BIN=$(FORMER)/bin $(PYTEST) $(addprefix tests/functional/glance/test_, \
 	    import.py protections.py publications.py queries.py workers.py)
-	$(PYTEST) tests/integration -m services
+	$(PYTEST) tests/integration -m 'services and not attacks'
+
+# By processor time and alone, since an attack is compared with an honest deployment beside it.
+attacks: $(READY) $(CORE_READY)
+	$(BIN)/python -m pytest tests/integration -m attacks
 
 devstack: $(READY) $(GLANCE_READY) $(DEVSTACK)
 	$(BIN)/python -m pytest tests/functional -m devstack

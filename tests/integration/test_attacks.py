@@ -32,7 +32,7 @@ from tests import packages
 from tests.integration import attacks, publish, services
 from tests.integration.attacks import Attack
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.attacks]
 
 HONEST = "org.honest"
 MALLORY = {"token": "mallory:attackers:member", "project_id": "attackers", "user_id": "mallory"}
