@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano packages, and their storage in Glare or Glance."""
+"""Murano packages, and how Glare and Glance store them."""

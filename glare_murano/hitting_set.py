@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fewest versions of a package that together satisfy all ranges upon it."""
+"""Find the fewest versions of a package that together satisfy all its required ranges."""
 
 import functools
 import itertools
@@ -11,8 +11,7 @@ from typing import Protocol
 from glare_murano.package.errors import TooManyVersions
 from glare_murano.package.versions import Version
 
-# The greatest number of version combinations to try for a package. Usual ranges need a
-# handful.
+# The greatest number of version combinations to try for a package. Usual ranges need very few.
 _MAX_STEPS = 100_000
 
 
@@ -26,22 +25,23 @@ class Range(Protocol):
 def fewest_newest(versions: Sequence[Version], specs: Sequence[Range]) -> tuple[Version, ...]:
     """Return the fewest versions that together satisfy all satisfiable ranges.
 
-    Of equally few, the newest are returned, compared from the newest down: the
-    greatest minimum hitting set.
+    If there are several such sets, the set with the newest versions is returned: sets are
+    compared by their newest version, then by the next one. This is the greatest minimum hitting
+    set.
 
-    :param versions: the best first; as a rule, the newest.
+    :param versions: the available versions, the best first. As a rule, the best is the newest.
     :returns: versions in the same order.
     :raises TooManyVersions: if the search takes too long.
     """
     if len(specs) == 1:
         return tuple(itertools.islice(filter(specs[0].match, versions), 1))
-    # Only the newest of the versions that satisfy the same ranges matters.
+    # Versions that satisfy the same ranges are of one kind, and only the best of them matters.
     kinds: dict[int, Version] = {}
     for version in versions:
         satisfied = sum(1 << bit for bit, spec in enumerate(specs) if spec.match(version))
         if satisfied:
             kinds.setdefault(satisfied, version)
-    # A kind is needed if a range has no other; the search covers the remaining ranges.
+    # A kind is needed if no other kind satisfies some range. The search covers the other ranges.
     once, twice = 0, 0
     for kind in kinds:
         once, twice = once | kind, twice | once & kind
@@ -49,7 +49,7 @@ def fewest_newest(versions: Sequence[Version], specs: Sequence[Range]) -> tuple[
     wanted = functools.reduce(lambda left, kind: left & ~kind, needed, once)
     others = tuple(kind for kind in kinds if kind & wanted)
     search = _Search(others)
-    # One version for each range is always enough.
+    # The search always ends: one version for each range is enough.
     covers = (search.cover(0, wanted, size) for size in range(len(specs) + 1))
     cover = next(found for found in covers if found is not None)
     needed.update(others[index] for index in cover)
@@ -57,7 +57,7 @@ def fewest_newest(versions: Sequence[Version], specs: Sequence[Range]) -> tuple[
 
 
 class _Search:
-    """A search for the first sets that together have some bits, in the given order."""
+    """A search for the first sets, in the given order, that together have the wanted bits."""
 
     def __init__(self, sets: Sequence[int]) -> None:
         self._sets = sets
@@ -67,7 +67,7 @@ class _Search:
         self._steps = 0
 
     def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """Return the first ``size`` sets, from ``start`` on, with the wanted bits."""
+        """Return the first at most ``size`` sets, from ``start`` on, that have the wanted bits."""
         if not wanted:
             return ()
         if not size or (start, wanted, size) in self._failed:

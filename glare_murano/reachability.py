@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The nodes reached from a root in a graph with changing edges.
+"""Find the nodes that can be reached from a root, in a graph whose edges change.
 
-An update takes time only for the affected part of the graph. Counting the edges to a node
-would not suffice, since the nodes of an unreachable cycle have edges to each other.
+An update visits only the part of the graph that is affected. It would not be enough to count
+the edges to a node, since the nodes of an unreachable cycle have edges to each other.
 """
 
 import collections
@@ -41,9 +41,9 @@ def start(root: Node) -> set[Node]:
 
 
 def update(nodes: Iterable[Node]) -> set[Node]:
-    """Find the targets of nodes anew.
+    """Find the targets of nodes again.
 
-    :returns: the newly reached nodes, and the no longer reachable nodes.
+    :returns: the nodes that are now reached, or no longer reachable, unlike before.
     """
     reached: set[Node] = set()
     orphans = []
@@ -55,7 +55,7 @@ def update(nodes: Iterable[Node]) -> set[Node]:
                 del target._sources[node]
                 if target._parent is node:
                     orphans.append(target)
-    # Last, since an orphan may have got another source by now.
+    # This is the last step, since an orphan may have got another source by now.
     return reached ^ _reattach(orphans)
 
 
@@ -75,7 +75,7 @@ def _reach_targets(node: Node) -> set[Node]:
 
 
 def _reattach(orphans: Iterable[Node]) -> set[Node]:
-    """Find new parents for nodes without a parent, and return the now unreachable nodes."""
+    """Find new parents for nodes without a parent; return the nodes that cannot be reached."""
     detached = _detach(orphans)
     for node in detached:
         parent = next((source for source in node._sources if source.is_reached), None)
@@ -91,9 +91,9 @@ def _reattach(orphans: Iterable[Node]) -> set[Node]:
 
 
 def _detach(orphans: Iterable[Node]) -> list[Node]:
-    """Detach nodes and their descendants, except those with a source of a lower level.
+    """Detach nodes and their descendants, except those with a source on a lower level.
 
-    The nodes are visited by level, since this decision needs all lower levels.
+    The nodes are visited level by level, since each decision needs all lower levels.
     """
     numbers = itertools.count()
     queue = [(node._level, next(numbers), node) for node in orphans]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Load Murano packages, as an engine does: found in catalogues, fetched once, cached.
+"""Load Murano packages as an engine does: find them in catalogues, fetch them once, cache them.
 
 ``PackageLoader`` loads packages from catalogues such as ``GlareCatalog``. All errors are
 subclasses of ``GlareMuranoError``.
@@ -91,7 +91,7 @@ __all__ = [
     "VersionSpec",
 ]
 
-# Imported on first use, since they need the libraries of their services.
+# A catalogue is imported when it is first used, since it needs the library of its service.
 _CATALOGS = {
     "DirectoryCatalog": "loader.catalogs.directory",
     "GlanceCatalog": "loader.catalogs.glance",

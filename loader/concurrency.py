@@ -12,22 +12,23 @@ _Result = TypeVar("_Result")
 
 WORKERS = 4
 
-# In seconds, the longest wait: the system may give the signal of Ctrl-C to any thread, and then
-# only a main thread that wakes up by itself raises KeyboardInterrupt.
+# The longest wait, in seconds. The system may send the signal of Ctrl-C to any thread; the main
+# thread then raises KeyboardInterrupt only after it has woken up by itself.
 _PAUSE = 0.1
 
 
 def results(
     function: Callable[[_Item], _Result], items: Iterable[_Item], workers: int = WORKERS
 ) -> Iterator[_Result]:
-    """Yield the results of a function for items, in the order of the items.
+    """Call a function for several items, and yield the results in the order of the items.
 
-    After the first exception no further call begins, and the running calls are waited for.
-    Ctrl-C ends the program at once: the threads are daemons, so a service without an answer
-    cannot delay the end.
+    After the first exception, no other call begins, and the exception is raised when the running
+    calls have ended. Ctrl-C ends the program at once: the threads are daemons, so a service that
+    does not answer cannot delay the end.
 
-    :param function: waits for a service; Python computes in one thread at a time.
-    :param workers: the number of calls at once.
+    :param function: a function that waits for a service. A function that only computes would not
+        become faster, since Python computes in one thread at a time.
+    :param workers: the number of calls that run at once.
     """
     calls: list[tuple[_Item, concurrent.futures.Future[_Result]]] = [
         (item, concurrent.futures.Future()) for item in items

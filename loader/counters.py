@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counters of the costs of loading packages."""
+"""Count what it costs to load packages."""
 
 import dataclasses
 import threading
@@ -10,7 +10,7 @@ _guard = threading.Lock()
 
 @dataclasses.dataclass
 class Counters:
-    """Sums over the lifetime of an object, to which any thread may add.
+    """Sums over the lifetime of an object; any thread may add to them.
 
     >>> counters = Counters(requests=1)
     >>> counters.count(requests=1, seconds=0.5)
@@ -23,8 +23,8 @@ class Counters:
     :param bytes: bytes of the downloaded archives.
     :param hits: packages found in the cache.
     :param seconds: the time for finding, fetching and reading packages, including
-        waits. Threads, green threads and loaders each add their own time, in sum
-        possibly more than the elapsed time.
+        waits. Threads, green threads and loaders each add their own time, so the sum may
+        be greater than the elapsed time.
     """
 
     requests: int = 0
@@ -38,7 +38,10 @@ class Counters:
         self.count(**vars(other))
 
     def count(self, **sums: float) -> None:
-        """Add to sums, by their names."""
+        """Add values to sums.
+
+        :param sums: name of a sum -> the value to add.
+        """
         with _guard:
             for name, value in sums.items():
                 setattr(self, name, getattr(self, name) + value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Entry points by name and distribution."""
+"""Find entry points by name and distribution."""
 
 import collections
 import functools
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 def installed(group: str) -> Mapping[str, Mapping[str, importlib.metadata.EntryPoint]]:
     """Return the entry points of a group: name -> name of the distribution -> entry point.
 
-    The metadata of everything installed is read, once in a process.
+    A process reads the metadata of all installed distributions once.
     """
     found: dict[str, dict[str, importlib.metadata.EntryPoint]] = collections.defaultdict(dict)
     for entry_point in importlib.metadata.entry_points(group=group):

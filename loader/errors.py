@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The errors of the loader, with messages that name the remedy.
+"""The errors of the loader; each message says what to do.
 
-The errors of a package itself are in ``glare_murano.package.errors``.
+Errors in a package itself are in ``glare_murano.package.errors``.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from glare_murano.package import GlareMuranoError, Version, VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.resolver import Demand
 
-# Limits of one message, since names and requirements are written by others.
+# A message has limits, since other people write the names and requirements in it.
 MAX_CHAINS = 10
 _MAX_STEPS = 10
 _MAX_LISTED = 20
@@ -22,9 +22,9 @@ _MAX_LENGTH = 100
 
 @dataclasses.dataclass(frozen=True)
 class RequirementChains:
-    """The requirements on a package, each with the chain of demands from a root.
+    """The demands for a package, each with the chain of demands from a root.
 
-    As a string, a chain is ``org.wiki 1 (1.2.0) -> org.db >=3``, with chosen versions
+    A chain is written as ``org.wiki 1 (1.2.0) -> org.db >=3``, with chosen versions
     in brackets.
 
     :param shown: the first chains, each from a root to the package.
@@ -61,8 +61,8 @@ class NoSuchPackage(NotFound):
     :ivar fqn: the name of the package.
     :ivar spec: the range.
     :ivar available: the versions of the package, the newest first, without yanked ones.
-    :ivar pinned: the missing version, if pinned.
-    :ivar chains: the requirements on the package, unsatisfied requirements first.
+    :ivar pinned: the missing version if it is pinned, else None.
+    :ivar chains: the demands for the package; unsatisfied demands come first.
     :ivar others: the errors of other missing packages.
     """
 
@@ -81,8 +81,8 @@ class NoSuchPackage(NotFound):
     ) -> None:
         """Make the error.
 
-        :param unusable: other versions, the newest first, by the reason that excludes them.
-        :param catalogs: the names of the searched catalogues.
+        :param unusable: why versions cannot be used -> these versions, the newest first.
+        :param catalogs: the names of the catalogues that were searched.
         :param remedy: how to add the version.
         :param required_by: the requiring package, as ``FQN version``.
         :param excluded: a sentence for each visible release that must not be chosen.
@@ -101,7 +101,7 @@ class NoSuchPackage(NotFound):
         if pinned is not None:
             details.append(f"pinned to {pinned}")
             alternative = "remove the pin"
-        # A single requirement of a root repeats the subject.
+        # A single demand from a root is not shown, since it would repeat the subject.
         is_longer = sum(map(len, chains.shown)) > 1
         requirements = f"; the requirements on it: {chains}" if is_longer else ""
         versions = {"available": available, **{kind: v for kind, v in unusable.items() if v}}
@@ -115,7 +115,7 @@ class NoSuchPackage(NotFound):
 
     @classmethod
     def combine(cls, errors: Sequence["NoSuchPackage"]) -> "NoSuchPackage":
-        """Return the first of several errors, and name the other packages in its message."""
+        """Return the first of several errors, with the other packages in its message."""
         first, *others = errors
         if others:
             first.others = tuple(others)
@@ -125,7 +125,7 @@ class NoSuchPackage(NotFound):
 
 
 class NoSuchClass(NotFound):
-    """No catalogue has a package in the range that defines the class.
+    """No catalogue has a package that is in the range and defines the class.
 
     :ivar class_name: the name of the class.
     :ivar spec: the range.
@@ -152,9 +152,9 @@ class NoSuchClass(NotFound):
 
 
 class NameOfPlugin(LoaderError):
-    """A package has the name of an extension plug-in of the engine, or of one of its classes.
+    """A package, or a class in it, has a name that belongs to an extension plug-in of the engine.
 
-    The code of plug-ins belongs to the operator, so no package may be taken for one.
+    The code of a plug-in belongs to the operator, so no package may replace it.
     """
 
     def __init__(self, reason: str) -> None:
@@ -169,9 +169,9 @@ class CatalogError(LoaderError):
 
 
 class CatalogUnavailable(CatalogError):
-    """A catalogue cannot be reached or fails at present; a later attempt may succeed.
+    """A catalogue cannot be reached, or fails now; a later attempt may succeed.
 
-    :ivar catalog: the catalogue, if known.
+    :ivar catalog: the catalogue; None if unknown.
     """
 
     catalog: object = None
@@ -198,7 +198,7 @@ class CacheError(LoaderError):
 
 
 class CacheBusy(CacheError):
-    """Another process locks a part of a cache for too long."""
+    """Another process has locked a part of a cache for too long."""
 
 
 class UnsupportedFormat(LoaderError):
@@ -206,7 +206,7 @@ class UnsupportedFormat(LoaderError):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join the first names, with long names quoted and cut; without names, return ``none``."""
+    """Join the first names; quote and shorten long names. Without names, return ``none``."""
     return _joined([_brief(name) for name in names], ", ") or "none"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fetcher, which downloads the archives of chosen releases into the cache."""
+"""The fetcher downloads the archives of chosen releases into the cache."""
 
 import collections
 import dataclasses
@@ -20,9 +20,9 @@ LOG = logging.getLogger(__name__)
 
 DEFAULT_WORKERS = concurrency.WORKERS
 
-# Requests for smaller archives take longer than the archives: they are fetched in batches.
+# Smaller archives are fetched in batches: a request takes longer than the download itself.
 _SMALL = 256 * 1024
-# All archives of a batch are locked until the batch is stored.
+# The largest number of archives in a batch. All of them are locked until the batch is stored.
 _BATCH_SIZE = 50
 
 
@@ -44,7 +44,7 @@ class Progress:
 
 
 class Fetcher:
-    """Fetch archives into a cache, several at once.
+    """Fetches archives into a cache, several at once.
 
     >>> cache = Cache("cache")
     >>> fetcher = Fetcher(cache, progress=lambda p: print(p.release))
@@ -71,12 +71,12 @@ class Fetcher:
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
-        """Fetch archives missing in the cache, if there are several.
+        """Fetch the archives that are missing in the cache, if there are several.
 
-        Other errors are raised later, by ``source``.
+        ``source`` raises all other errors later.
 
-        :raises CacheBusy: if another process locks an archive for too long. Waiting for each
-            of the other archives could take as long.
+        :raises CacheBusy: if another process locks an archive for too long. The other archives
+            are not fetched then, since each of them could take as long.
         """
         missing = [choice for choice in choices if self._is_missing(choice)]
         if len(missing) < 2:
@@ -86,14 +86,14 @@ class Fetcher:
         list(concurrency.results(self._fetch, filter(self._is_missing, missing), self._workers))
 
     def source(self, choice: Choice) -> PackageSource:
-        """Return the files of a release, whose archive is fetched for the first read.
+        """Return the files of a release; the first read fetches the archive.
 
         :raises LoaderError: if ``prefetch`` could not fetch the archive.
         :raises InvalidArchive: if ``prefetch`` found an archive that breaks a rule.
         """
         failure = self._failures.pop(_key(choice), None)
         if failure is not None:
-            # All its attempts have failed. The next call tries again.
+            # All attempts have failed, so this call reports the failure. The next call tries again.
             raise failure
         return self._source(choice)
 
@@ -114,7 +114,7 @@ class Fetcher:
         return bool(choice.release.digest) and not self._cache.has(choice.release.digest)
 
     def _fetch_batch(self, catalog: Catalog, releases: Mapping[str, Release]) -> None:
-        """Fetch archives by one request, as many as arrive."""
+        """Fetch archives with one request; some of them may not arrive."""
 
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
@@ -153,7 +153,7 @@ class Fetcher:
 
 
 def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:
-    """Yield batches of small archives of one catalogue, by their digests."""
+    """Yield batches of small archives from one catalogue: digest -> release."""
     small: dict[Catalog, dict[str, Release]] = collections.defaultdict(dict)
     for choice in choices:
         release = choice.release
@@ -162,7 +162,7 @@ def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Rel
     for catalog, releases in small.items():
         items = list(releases.items())
         for start in range(0, len(items), _BATCH_SIZE):
-            # The first batch may show that the catalogue gives none.
+            # Check again, since the first batch may have shown that the catalogue gives no batches.
             if catalog.gives_batches:
                 yield catalog, dict(items[start : start + _BATCH_SIZE])
 

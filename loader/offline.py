@@ -2,9 +2,9 @@
 
 """The offline index, which replaces catalogues while they cannot be reached.
 
-Each release chosen for a project is recorded in the cache's directory, once its
-archive is in the cache. The operator has to enable the index, since its releases
-may be outdated. They change no pins.
+When a release was chosen for a project and its archive is in the cache, the release is
+recorded in the cache's directory. The releases may be outdated, so the operator has to
+enable the index, and they change no pins.
 """
 
 import collections
@@ -45,18 +45,18 @@ class OfflineIndex(Catalog):
     ) -> None:
         """Make an index; no file is read.
 
-        :param project_id: the project, whose releases no other project sees. None only
-            for catalogues of public packages.
+        :param project_id: the project. Other projects do not see its releases. It may be None
+            only if the catalogues have only public packages.
         """
         super().__init__("the offline index")
         self.was_used = False
         self._catalogs = as_catalogs(catalogs)
-        # Unreachable catalogues in this deployment, with their errors.
+        # The catalogues that this deployment could not reach, with their errors.
         self._unreachable: dict[object, str] = {}
         self._cache = cache
         scope = json.dumps([project_id, [catalog.name for catalog in self._catalogs]])
         self._directory = cache.folder / RESOLVED / hashlib.sha256(scope.encode()).hexdigest()
-        # By digest, and by name; replaced as a whole for each query.
+        # The records by digest, and by name. Each query replaces both mappings.
         self._recorded: dict[str, Release] = {}
         self._by_fqn: dict[str, list[Release]] = {}
 
@@ -66,15 +66,15 @@ class OfflineIndex(Catalog):
         seconds: float = resolver.MAX_SECONDS,
         reserved: ReservedNames = NO_RESERVED_NAMES,
     ) -> Resolution:
-        """Query the catalogues, with the index in place of unreachable ones.
+        """Query the catalogues; the index replaces those that cannot be reached.
 
-        An unreachable catalogue, which has failed in all its attempts, is queried again
-        only for packages missing in the index.
+        If all attempts to reach a catalogue have failed, it is queried again only when a package
+        is missing in the index.
 
-        :param seconds: the longest time of a plan.
-        :param reserved: names that belong to projects; also in recorded releases.
-        :raises CatalogError: if a catalogue refuses the query, or is unreachable with a
-            package missing in the index.
+        :param seconds: the longest time for a plan.
+        :param reserved: names that belong to projects; they apply to recorded releases as well.
+        :raises CatalogError: if a catalogue refuses the query, or if a catalogue cannot be reached
+            and the index lacks a package.
         """
         resolved = self._fallback(query, seconds, reserved) if self._unreachable else None
         if resolved is None:
@@ -101,7 +101,7 @@ class OfflineIndex(Catalog):
         content = wire.release_to_json(dataclasses.replace(release, id=""))
         data = json.dumps(content).encode()
         try:
-            # A release that was yanked is recorded again.
+            # If the data has changed, for example by a yank, the release is recorded again.
             if not path.exists() or path.read_bytes() != data:
                 self._directory.mkdir(mode=0o700, exist_ok=True)
                 fs.replace(path, data)
@@ -118,7 +118,7 @@ class OfflineIndex(Catalog):
         raise errors.CatalogError(f"{release} is no longer in the cache")
 
     def _fallback(self, query: Query, seconds: float, reserved: ReservedNames) -> Resolution | None:
-        """Choose from the reachable catalogues and the index; None if they lack a root."""
+        """Choose from the reachable catalogues and the index; None if a root is missing there."""
         self._read()
         while True:
             reachable = [catalog for catalog in self._catalogs if catalog not in self._unreachable]
@@ -129,7 +129,7 @@ class OfflineIndex(Catalog):
                 continue
             if resolved.undefined or any(m.demand.requirer is None for m in resolved.unsatisfied):
                 return None
-            # Packages missing below are queried again when they are loaded.
+            # Missing packages below the roots are queried again when they are loaded.
             return dataclasses.replace(resolved, unsatisfied=())
 
     def _add_unreachable(self, error: errors.CatalogUnavailable) -> None:
@@ -140,7 +140,7 @@ class OfflineIndex(Catalog):
         self._unreachable[error.catalog] = str(error)
 
     def _read(self) -> None:
-        """Read new records, and forget those whose archives are gone."""
+        """Read new records, and forget records whose archives are no longer in the cache."""
         digests = (path.stem for path in sorted(self._directory.glob("*.json")))
         found = {
             digest: self._recorded.get(digest) or self._release(digest)
@@ -161,7 +161,7 @@ class OfflineIndex(Catalog):
         except (OSError, *_DAMAGED) as error:
             LOG.warning("Left out the damaged file %s of %s: %s", path, self.name, error)
             if isinstance(error, _DAMAGED):
-                # The release can then be recorded again.
+                # After this, the release can be recorded again.
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
             return None

@@ -12,7 +12,7 @@ from loader import errors
 
 
 class AmbiguousReference(errors.LoaderError, ValueError):
-    """A reference means several packages, and one was expected."""
+    """A reference stands for several packages, but only one is allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +22,9 @@ class PackageReference:
     >>> PackageReference.parse("org.db@>=1,<2")
     PackageReference(org.db@>=1,<2)
 
-    :param fqn: the name of the package; empty if it is referred to by its id.
-    :param spec: the range of its versions; every version without one.
-    :param id: the id of its artifact or image, or empty.
+    :param fqn: the name of the package; empty if the reference is an id.
+    :param spec: the range of its versions; if the reference has no range, any version.
+    :param id: the id of its artifact or image; empty if the reference is a name.
     """
 
     fqn: str = ""
@@ -53,12 +53,13 @@ class PackageReference:
 
 
 def split_range(text: str) -> tuple[str, VersionSpec | None]:
-    """Split ``NAME@RANGE`` into the name and the range; None without a range.
+    """Split ``NAME@RANGE`` into the name and the range, which is None if it is left out.
 
     :raises InvalidRange: if the range is not valid; it cannot be empty.
     """
     name, separator, written = text.partition("@")
-    # VersionSpec reads an empty range as in a manifest, where it means 0.x.
+    # An empty range is replaced by "@", which is refused. VersionSpec would read it as in a
+    # manifest, where it means 0.x.
     return name, VersionSpec.of(written or "@") if separator else None
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All subclasses of a class, in the packages of all catalogues together.
+"""Find all subclasses of a class, in the packages of all catalogues together.
 
-A base class may lie in another catalogue than its subclasses, such as Murano's core library in
-a directory. So each level of the hierarchy is looked up in every catalogue.
+A base class may be in another catalogue than its subclasses: for example, Murano's core library
+may be in a directory. So each level of the hierarchy is looked up in every catalogue.
 """
 
 import dataclasses
@@ -25,8 +25,8 @@ DEFAULT_MAXIMUM = 100
 class Subclasses:
     """The subclasses of a class.
 
-    :param found: by name; at most as many as allowed.
-    :param is_truncated: whether there are more.
+    :param found: the subclasses, sorted by name; at most as many as allowed.
+    :param is_truncated: whether there are more subclasses.
     """
 
     found: tuple[Subclass, ...]
@@ -46,11 +46,11 @@ def search(
     """Find the subclasses of a class.
 
     :param spec: the range of the packages that define the class.
-    :param package: the name of these packages; by default any.
+    :param package: the name of these packages; None for any name.
     :param maximum: the largest number of subclasses to return.
-    :param seconds: the longest time of the search.
+    :param seconds: the longest time that the search may take.
     :param provided: the packages that the engine provides: FQN -> versions.
-    :param eligibility: which releases count.
+    :param eligibility: the rules for releases that may be chosen.
     :raises Unplannable: if the search takes longer.
     :raises CatalogError: if a catalogue cannot be read.
     """
@@ -75,7 +75,7 @@ def search(
 
 
 class _Extensions:
-    """The packages of catalogues; the first catalogue with a version has precedence."""
+    """The packages of all catalogues; if several have a version, the first catalogue wins."""
 
     def __init__(self, releases: EligibleReleases, eligibility: Eligibility) -> None:
         self._releases = releases
@@ -91,7 +91,7 @@ class _Extensions:
         ]
         self._releases.look_up({release.fqn for _, release in offers})
         for catalog, release in offers:
-            # Another release of the version may count, and have other classes.
+            # Another release may have been chosen for this version, and may have other classes.
             found = self._releases.found.get(release.key)
             if found is not None and found[0] is catalog and found[1].id == release.id:
                 self._extending[str(release)] = release

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The differences between two choices of versions: of pins, or of lock files."""
+"""Find the differences between two choices of versions, in pins or in lock files."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -13,10 +13,10 @@ Choices = Mapping[str, Collection[Version]]
 
 @dataclasses.dataclass(frozen=True)
 class VersionChange:
-    """The change of the versions of one package.
+    """The old and the new versions of a package that has changed.
 
-    :param before: its versions, the newest first; none for a new package.
-    :param after: its versions then; none for a package that nothing requires any more.
+    :param before: the old versions, the newest first; empty for a new package.
+    :param after: the new versions; empty if nothing requires the package any more.
     """
 
     fqn: str
@@ -30,8 +30,9 @@ def between(before: Choices, after: Choices, replaced: Collection[str] = ()) -> 
     >>> between({"org.db": [Version("1.0.0")]}, {"org.db": [Version("1.2.0")]})
     [VersionChange(fqn='org.db', before=(Version('1.0.0'),), after=(Version('1.2.0'),))]
 
-    :param before: FQN -> versions.
-    :param replaced: packages that have changed, even if their versions have not.
+    :param before: FQN -> old versions.
+    :param after: FQN -> new versions.
+    :param replaced: packages that have changed although their versions are the same.
     """
     changes = (
         VersionChange(

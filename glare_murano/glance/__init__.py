@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Code inside Glance: the import plug-in for packages, the WSGI filters and the API."""
+"""The code that runs inside Glance: the import plug-in for packages, WSGI filters, and the API."""

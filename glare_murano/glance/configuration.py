@@ -35,17 +35,18 @@ _HEADER = """\
 # Run the command again after a change of these rules.
 """
 
-# In the paste file: sections, Glance's filters, and ours.
+# Names in the paste file: sections, Glance's filters, and a flavor.
 _API = "composite:api"
 _MOUNTED = "composite:murano"
 _CONTEXT = "context"
 _VERSIONS = "versionnegotiation"
 _KEYSTONE = "keystone"
 
-# A rule in the policy file, other than those of this project: Glance's default, and our condition.
+# In our policy file, this word joins Glance's default for a rule with our condition.
 _CONDITION = " and "
+# Our own rules have this prefix, and no condition.
 _OWN_RULE = "murano_"
-# Rules that allow everybody, to which nothing can be joined.
+# Rules that allow everybody. No condition can be joined to them.
 _EVERYBODY = {"", "@"}
 
 
@@ -58,8 +59,8 @@ def configure(directory: pathlib.Path) -> list[pathlib.Path]:
 
     :param directory: the directory of ``glance-api.conf`` and the other files.
     :returns: the files that have changed.
-    :raises ConfigurationError: if a file has another form than Glance's; then no file has
-        changed.
+    :raises ConfigurationError: if a file does not have the form of Glance's files; no file is
+        changed then.
     :raises OSError: if a file cannot be read or written.
     """
     # Glance does not run in the directory of this command, so paths in its files are absolute.
@@ -113,7 +114,7 @@ def _has(path: pathlib.Path, text: str) -> bool:
 
 
 def _write(path: pathlib.Path, text: str, like: pathlib.Path) -> None:
-    """Write a file in place, with its owner and mode; a new file copies both from another."""
+    """Write a file in place; a new file gets the owner and the mode of the file ``like``."""
     is_new = not path.exists()
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -135,7 +136,7 @@ def _merge_formats(conf: IniFile) -> None:
 
 
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
-    """Make our plug-in the last, so Glance stores exactly the archive read by the plug-in."""
+    """Put our plug-in last, so that Glance stores exactly the archive that the plug-in reads."""
     section, option = "image_import_opts", "image_import_plugins"
     # A value in Glance's main file replaces the value in the other file.
     file = conf if conf.get(section, option) is not None else imports
@@ -148,7 +149,7 @@ def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
 
 
 def _merged_paste(conf: IniFile) -> IniFile:
-    """Return the paste file with our filters in each pipeline with Keystone authentication."""
+    """Return the paste file, with our filters in each pipeline that uses Keystone."""
     shipped = IniFile(ETC / _PASTE)
     paste = IniFile(_path(conf, conf.get("paste_deploy", "config_file") or _PASTE))
     if not paste.path.exists():
@@ -182,7 +183,7 @@ def _is_of_glance(paste: IniFile, name: str) -> bool:
 
 
 def _authenticated(paste: IniFile) -> dict[str, list[str]]:
-    """Return the pipelines with Keystone authentication: flavor -> filters."""
+    """Return the pipelines that use Keystone: flavor -> filters."""
     pipelines = {name: value.split() for name, value in paste.options(_API).items()}
     found = {name: filters for name, filters in pipelines.items() if _CONTEXT in filters}
     if not found:
@@ -194,7 +195,7 @@ def _authenticated(paste: IniFile) -> dict[str, list[str]]:
 
 
 def _set(file: IniFile, section: str, option: str, values: Sequence[str]) -> None:
-    """Set an option, unless it has these values."""
+    """Set an option, unless it has these values already."""
     if (file.get(section, option) or "").split() != [*values]:
         file.set(section, option, " ".join(values))
 
@@ -220,12 +221,12 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return our policy file: the rules in effect without this file, with our conditions."""
+    """Return our policy file: Glance's rules in all other files, with our conditions."""
     directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
     own = directory / _OWN_POLICY
     shipped = _rules(ETC / _POLICY)
     effective = _rules(_path(conf, conf.get("oslo_policy", "policy_file") or "policy.yaml"))
-    # In the order in which oslo.policy reads them.
+    # oslo.policy reads the files in this order.
     for path in sorted(directory.glob("[!.]*")):
         rules = _rules(path) if path != own else {}
         if path > own and (replaced := sorted(set(rules) & set(shipped))):
@@ -239,7 +240,7 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each missing rule: the rule in effect, with our condition."""
+    """Yield each rule that lacks our condition, with the condition joined to it."""
     for name, rule in shipped.items():
         present = effective.get(name)
         condition = rule.rpartition(_CONDITION)[2]
@@ -268,7 +269,7 @@ def _rules(path: pathlib.Path) -> dict[str, str]:
 
 
 def _path(conf: IniFile, name: str) -> pathlib.Path:
-    """Return the path of an option, relative to the directory of the configuration."""
+    """Return the path that an option names, relative to the directory of the configuration."""
     return conf.path.parent / name
 
 

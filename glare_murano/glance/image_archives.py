@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: the stored archives of a batch; see ``service/batches.py``."""
+"""The resource ``archives``: several stored archives at once; see ``service/batches.py``."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from glare_murano.glance import callers, image_rows, internals
 from glare_murano.service import batches, http_requests, schemas
 from glare_murano.service.batches import StoredArchive
 
-# Images that are looked up at once.
+# The number of images that are looked up at once.
 _LOOK_UP = 16
 
 
@@ -22,8 +22,8 @@ def download(req: webob.Request) -> webob.Response:
 
 
 def _downloadable(caller: callers.Caller, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives for which the caller's own download would succeed."""
-    # A few at a time, since images may be deleted or deactivated meanwhile.
+    """Yield the archives that the caller could also download one by one."""
+    # Only a few images are looked up at once, since others may be deleted during a download.
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
         with internals.reading() as connection:

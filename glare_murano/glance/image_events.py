@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The notifications of changes of packages, and of refused ones, with the user.
+"""The notifications of changed packages and of refused changes, with the user.
 
-Glance's own notifications do not name the user. An import is decided after the response to its
-request, so an audit of requests does not see the result: here it is sent as an event of CADF
+Glance's own notifications do not name the user. An import ends after the response to its request,
+so an audit of requests does not see its result. This module sends the result as an event of CADF
 (DMTF DSP0262), the format of Keystone's filter ``audit``.
 """
 
@@ -25,7 +25,7 @@ _TARGET = "service/storage/image/image"
 def send(context: Any, verb: str, row: ImageRow) -> None:
     """Send the notification of a change, as ``package.VERB``.
 
-    :param context: of the request.
+    :param context: the context of the request.
     :param row: the package after its change.
     """
     payload = {
@@ -52,13 +52,13 @@ def send_refusal(req: webob.Request, status: int, message: str, packages: list[s
 def send_import(context: Any, image: internals.StoredImage, refusal: str) -> None:
     """Send the audit record of an import.
 
-    :param context: of the request for the import.
+    :param context: the context of the request for the import.
     :param refusal: why the import was refused; empty for an accepted package.
     """
     initiator = resource.Resource(
         typeURI=cadftaxonomy.ACCOUNT_USER, id=context.user_id or cadftaxonomy.UNKNOWN
     )
-    # As in the records of Keystone's filter.
+    # The records of Keystone's filter have these attributes as well.
     initiator.project_id = context.project_id
     initiator.request_id = context.request_id
     outcome = cadftaxonomy.OUTCOME_FAILURE if refusal else cadftaxonomy.OUTCOME_SUCCESS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The import plug-in ``murano_package``: reads the archive of a package before it is stored.
+"""The import plug-in ``murano_package``, which reads a package's archive before it is stored.
 
 Glance calls the plug-in for every import, between staging and storing. Images of other
 container formats stay unchanged. An archive is refused if the package breaks a rule. The
@@ -38,15 +38,15 @@ from glare_murano.service import archive_settings, name_checks
 
 LOG = logging.getLogger(__name__)
 
-# The largest size of all properties of a package, names included, in bytes. In MariaDB, one
+# The largest total size of a package's properties and their names, in bytes. In MariaDB, one
 # property can have 64 KiB.
 MAX_PROPERTIES = 60 * 1024
 
 _CHUNK_SIZE = 128 * 1024
 _FILE_URL = "file://"
 _FROM_STAGING = "glance-direct"
-# The suffix of the copy of a staged file. Glance's cleaner of the staging area reads the id of
-# the image from the part of a file name before the first dot.
+# The suffix for the copy of a staged file. Glance cleans the staging area, and takes the part of a
+# file name before the first dot for the id of an image.
 _SUFFIX = ".murano"
 _NOT_STORED = "Glance could not store the archive; see its log"
 
@@ -66,7 +66,7 @@ def get_flow(
     :param action_wrapper: Glance's way to change an image during its import.
     :param backend: the stores to import to.
     :param import_req: the request of the client.
-    :param context: the context of this request.
+    :param context: the context of the request.
     """
     name = f"{task_type}-MuranoPackage-{task_id}"
     is_staged = import_req["method"]["name"] == _FROM_STAGING
@@ -75,7 +75,7 @@ def get_flow(
 
 
 class ReadPackage(task.Task):  # type: ignore[misc]
-    """Reads a staged archive, and writes the properties of its package."""
+    """The task that reads a staged archive, and writes the properties of its package."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         is_staged: bool,
         context: Any,
     ) -> None:
-        """Prepare the task, without a look at the image: an import may change its format.
+        """Prepare the task, but read no image yet, since an import may change the image's format.
 
         :param is_staged: whether the owner has staged the data; otherwise Glance fetches the
-            data, and reverts the fetching itself.
+            data, and reverts this step itself.
         :param context: the context of the request for the import.
         """
         super().__init__(name=name)
@@ -98,7 +98,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         self._stores = stores
         self._is_staged = is_staged
         self._context = context
-        # The staged file, once the image is known to be a package.
+        # The staged file; None until the image is known to be a package.
         self._staged: pathlib.Path | None = None
 
     def execute(self, file_path: str) -> None:
@@ -129,16 +129,17 @@ class ReadPackage(task.Task):  # type: ignore[misc]
     def revert(self, result: Any, **_: Any) -> None:
         """Return the image to its state before the archive was staged.
 
-        Glance calls this method if this task fails, or a later task, such as the storing.
+        Glance calls this method if this task fails, or a later one, such as the storing task.
         """
         if self._staged is None:
             return
         try:
             if internals.find_image(self._image_id) is None:
-                # Glance has deleted the staged file with the image, maybe before its replacement.
+                # Glance has deleted the image and its staged file, which this task may have
+                # replaced after that.
                 self._staged.unlink(missing_ok=True)
                 return
-            # Without the lock, another import may have begun.
+            # If the lock is lost, another import may have begun.
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
                 image = internals.get_image(self._image_id)
@@ -151,7 +152,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
                     action.remove_importing_stores(self._stores)
                     action.set_image_attribute(status=internals.QUEUED)
         except Exception:
-            # The tasks before this one must be reverted as well.
+            # Glance must go on, and revert the tasks before this one as well.
             LOG.exception("The import of image %s could not be reverted", self._image_id)
 
     def _audit(self, image: internals.StoredImage, refusal: str = "") -> None:
@@ -173,8 +174,8 @@ class ReadPackage(task.Task):  # type: ignore[misc]
 def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
     """Copy a staged file for reading, and replace the file by the copy afterwards.
 
-    An unfinished request to stage data writes to the replaced file only. So Glance stores
-    exactly the data read here.
+    An unfinished request to stage data writes only to the replaced file. So Glance stores
+    exactly the data that this plug-in has read.
 
     :returns: the open copy, and its SHA-256.
     :raises InvalidPackage: if the file is larger than an archive may be.
@@ -225,7 +226,7 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
 
 
 def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterator[Problem]:
-    """Compare a package with the name and the id of its image, which follows from the version."""
+    """Compare a package with the name and the id of its image; the id depends on the version."""
     manifest = contents.manifest
     if manifest.full_name != image.name:
         message = (
@@ -244,7 +245,7 @@ def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterat
 
 
 def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) -> list[Problem]:
-    """Return why properties cannot be stored; the database might refuse only some of them."""
+    """Return why properties cannot be stored, since the database might refuse only some of them."""
     sizes = {name: len((name + value).encode()) for name, value in properties.items()}
     if (total := sum(sizes.values())) > MAX_PROPERTIES:
         largest = max(sizes, key=lambda name: sizes[name])
@@ -267,7 +268,7 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
 def _find_lookalikes(
     properties: Mapping[str, str], image: internals.StoredImage
 ) -> Iterator[Problem]:
-    """Find properties of the owner with names too similar to the package's for some databases."""
+    """Find the owner's properties whose names some databases take for those of the package."""
     folded = {_folded(name): name for name in properties}
     for name in image.counted_properties - folded.keys():
         if own := folded.get(_folded(name)):
@@ -276,10 +277,7 @@ def _find_lookalikes(
 
 
 def _folded(name: str) -> str:
-    """Return a name without all that MariaDB's default order ignores.
-
-    That is case, accents, and spaces at the end.
-    """
+    """Return a name without what MariaDB's default order ignores: case, accents, final spaces."""
     letters = unicodedata.normalize("NFKD", name)
     return "".join(each for each in letters if not unicodedata.combining(each)).casefold().rstrip()
 

@@ -37,7 +37,7 @@ class IniFile:
         return "\n".join(self._lines[ends[0] - 1 : ends[-1]])
 
     def options(self, section: str) -> dict[str, str]:
-        """Return the options of a section; of several values, the last."""
+        """Return the options of a section; the last of several values counts."""
         return {
             name: " ".join([first, *(line.strip() for line in self._lines[start + 1 : end])])
             for start, end, name, first in self._found(section)
@@ -48,7 +48,7 @@ class IniFile:
         return self.options(section).get(option)
 
     def set(self, section: str, option: str, value: str) -> None:
-        """Set an option to a value, instead of all present values."""
+        """Set an option to a value, which replaces all present values."""
         found = [(start, end) for start, end, name, _ in self._found(section) if name == option]
         for start, end in reversed(found):
             del self._lines[start:end]

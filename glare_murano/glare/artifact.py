@@ -102,7 +102,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         request_state.check_filtered(context)
         state = request_state.of(context)
         if state.begun:
-            # Glare reads the artifact again before it saves the archive, and uses only its class.
+            # Glare reads the artifact again before it saves the archive, but uses only the class.
             return state.begun
         af: Artifact = super().show(context, artifact_id, get_any_artifact)
         if af.archive and af.archive["status"] == "saving":
@@ -119,8 +119,8 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Any:
         """List artifacts; refuse pages sorted by ``activated_at``, which drafts lack.
 
-        Glare calls this or ``show`` for every request, for a creation as well. A creation has
-        no limit, and needs the number of artifacts only.
+        Glare calls this method or ``show`` for every request. If the request creates an artifact,
+        Glare gives no limit, and needs only the number of artifacts.
         """
         request_state.check_filtered(context)
         if limit is None:
@@ -174,7 +174,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def delete(cls, context: RequestContext, af: Artifact) -> dict[str, Any]:
         """Delete an artifact and its blobs, unless another request has changed its state.
 
-        :returns: nothing for Glare to delete.
+        :returns: no blobs, since none are left for Glare to delete.
         """
 
         def check(_: Connection, row: Row) -> None:
@@ -210,7 +210,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_create_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Refuse an invalid name, and a name of other projects."""
+        """Refuse an invalid name, and a name that belongs to others."""
         try:
             check_full_name(af.name, table.MAX_NAME)
         except ValueError as error:
@@ -226,7 +226,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         af._before_patch = af.to_dict()
 
     def obj_changes_to_primitive(self) -> dict[str, Any]:
-        """Return the changed fields; an empty ``yanked`` is saved as None, without a row."""
+        """Return the changed fields; an empty ``yanked`` is None, for which no row is saved."""
         changes: dict[str, Any] = super().obj_changes_to_primitive()
         if changes.get("yanked") == "":
             changes["yanked"] = None
@@ -235,7 +235,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
         """Forget changes, except those by earlier operations of the same patch.
 
-        Glare calls this for each field that an operation leaves unchanged, even if an
+        Glare calls this method for each field that an operation leaves unchanged, even if an
         earlier operation has changed the field.
         """
         before = self._before_patch
@@ -265,7 +265,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the names, and the requirements among public packages."""
+        """Check the names, and that public packages satisfy the requirements."""
         integrity.check_names(context, af)
         if af.visibility != "public":
             with queries.snapshot() as connection:
@@ -273,7 +273,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
     @classmethod
     def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
-        """Check the dependents."""
+        """Check the packages that depend on this one."""
         integrity.check_removal(context, af)
 
     pre_delete_hook = pre_deactivate_hook

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Blobs in the stores of Glare: saving, deleting, and finding orphans.
+"""Functions to save and delete blobs in Glare's stores, and to find orphans.
 
-An orphan is a blob in a store without a row in Glare's database.
+An orphan is a blob in a store that has no row in Glare's database.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 _BLOB_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # The clocks of the stores may differ from those of the servers.
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-# The defaults of glance_store, under which Glance has its images as well.
+# The defaults of glance_store, where Glance stores its images as well.
 _GLANCE_DIRECTORY, _GLANCE_CONTAINER = "/var/lib/glance/images", "glance"
 
 
@@ -72,9 +72,9 @@ def save(context: RequestContext, data: bytes, content_type: str) -> dict[str, A
 
 
 def delete(context: RequestContext, urls: Iterable[str]) -> int:
-    """Delete blobs without a row from the store; log failures.
+    """Delete blobs that have no row from the store, and log failures.
 
-    :returns: how many could not be deleted.
+    :returns: how many blobs could not be deleted.
     """
     failed = 0
     for url in urls:
@@ -91,14 +91,14 @@ def delete(context: RequestContext, urls: Iterable[str]) -> int:
 def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
     """Find orphans in the stores.
 
-    The stores are listed before the database is read. A blob in the list without a row
-    is then an orphan, or belongs to an upload that is still running.
+    The stores are listed before the database is read. So a listed blob that has no row is an
+    orphan, or belongs to an upload that is still running.
 
-    :param now: the time at which expired uploads were ended. An upload that expires later may
+    :param now: the time at which expired uploads were cancelled. An upload that expires later may
         still make progress.
     :returns: the orphans, and the number of blobs that may belong to running uploads.
-    :raises StoreError: if a store cannot be listed, if it may have Glance's images, or if
-        the database is empty.
+    :raises StoreError: if a store cannot be listed or may have Glance's images, or if the
+        database is empty.
     """
     stored = [blob for lister in _listers() for blob in lister()]
     with queries.snapshot() as connection:
@@ -142,7 +142,7 @@ def _list_files() -> Iterator[StoredBlob]:
     for directory in directories:
         _refuse_shared(directory, _GLANCE_DIRECTORY)
         for entry in os.scandir(directory):
-            # A running upload may delete it.
+            # A running upload may delete the file.
             with contextlib.suppress(FileNotFoundError):
                 if _BLOB_ID.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     found = entry.stat()
@@ -152,7 +152,7 @@ def _list_files() -> Iterator[StoredBlob]:
 
 
 def _list_objects() -> Iterator[StoredBlob]:
-    """List the objects of Swift's container; a large blob has several."""
+    """List the objects in Swift's container; a large blob has several objects."""
     options = cfg.CONF.glance_store
     if options.swift_store_multi_tenant or options.swift_store_multiple_containers_seed:
         raise StoreError("several containers of Swift cannot be listed, but only a single one")

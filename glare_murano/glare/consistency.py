@@ -3,8 +3,8 @@
 """Consistency of an artifact with the package in its archive.
 
 A client creates an artifact with name and version, and may send any other field,
-before or after the archive. A contradiction to the package is refused with both
-values, and never stored.
+before or after the archive. A value that contradicts the package is refused and never
+stored; the message has both values.
 """
 
 import json
@@ -27,7 +27,7 @@ _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: Contents) -> None:
-    """Check an uploaded package against the present fields of the artifact, and its names.
+    """Compare an uploaded package with the artifact's present fields, and check its names.
 
     :raises InvalidManifest: with a problem for each contradiction and each name that belongs to
         others.
@@ -35,7 +35,7 @@ def check_upload(af: Artifact, contents: Contents) -> None:
     manifest = contents.manifest
     values: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
     if af.archive is None or not af.archive["url"]:
-        # Otherwise the other fields are those of the archive that is replaced.
+        # Otherwise the other fields come from the archive that is replaced.
         values |= {**fields.from_contents(contents), **fields.common_from_contents(contents)}
     problems = [
         Problem(
@@ -53,7 +53,7 @@ def check_upload(af: Artifact, contents: Contents) -> None:
 
 
 def check_patch(af: Artifact, patch: jsonpatch.JsonPatch) -> Mapping[str, Any]:
-    """Refuse a JSON patch of name, version, or a field of an uploaded package.
+    """Refuse a JSON patch that changes name, version, or a field of an uploaded package.
 
     :returns: all fields as the patch makes them.
     :raises glare.common.exception.Forbidden: naming the field.
@@ -95,7 +95,7 @@ def _check_unchanged(
 
 
 def _comparable(value: Any) -> Any:
-    """Return a list sorted, since Glare keeps no order of tags; any other value unchanged."""
+    """Sort a list, since Glare does not keep the order of tags; return other values unchanged."""
     return sorted(value) if isinstance(value, list) else value
 
 

@@ -18,9 +18,10 @@ from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.package.errors import quoted
 
-# Characters of a version, for the name of Glare's lock; see ``fields.MAX_NAME``.
+# The most characters of a version: Glare's lock has the version in its name, as it has the name of
+# the package; see ``fields.MAX_NAME``.
 _MAX_VERSION = 60
-# Glare stores each number of a version in 16 bits, and sorts numbers of a
+# Glare stores each number of a version in 16 bits, and sorts the numbers of a
 # pre-release by six digits.
 _MAX_COMPONENT = 2**16 - 1
 _MAX_PRERELEASE_DIGITS = 6
@@ -42,14 +43,14 @@ class _Element(ovo_fields.String):
 
 
 class _Distinct(validators.Unique):  # type: ignore[misc]
-    """Removes duplicates, so that a filter matches an artifact once."""
+    """A validator that removes duplicates, so that a filter matches an artifact once."""
 
     def __call__(self, value: Any) -> None:
         value[:] = list(dict.fromkeys(value))
 
 
 class _Line(validators.Validator):  # type: ignore[misc]
-    """Refuses control characters."""
+    """A validator that refuses control characters."""
 
     @staticmethod
     def get_allowed_types() -> tuple[type, ...]:
@@ -64,7 +65,7 @@ class _Line(validators.Validator):  # type: ignore[misc]
 
 
 class _BlobType(glare_fields.BlobFieldType):  # type: ignore[misc]
-    """A blob's metadata, valid without the schema that Glare compiles for each blob."""
+    """A blob's metadata, validated without the schema that Glare compiles for each blob."""
 
     @staticmethod
     def coerce(obj: Any, field: str, value: Any) -> Any:
@@ -78,7 +79,7 @@ class _AutoTypedBlob(glare_fields.BlobField):  # type: ignore[misc]
 
 
 class BlobField(wrappers.BlobField):  # type: ignore[misc]
-    """A blob whose metadata is cheap to validate."""
+    """A field for a blob whose metadata is cheap to validate."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -102,7 +103,7 @@ def declare(field: table.Field) -> Any:
 
 
 def _strict(field: Any) -> Any:
-    """Refuse values that Glare would turn into a string: ``false`` is not a reason."""
+    """Make a field refuse values that Glare would turn into a string, such as ``false``."""
     coerce = field.coerce
 
     def coerce_string(obj: Any, name: str, value: Any) -> Any:
@@ -126,7 +127,7 @@ def declare_metadata() -> Any:
 
 
 def _filtered(field: Any) -> Any:
-    """Add the filter operators of strings, which Glare looks up by the element's exact class."""
+    """Add the filter operators of strings, which Glare does not find for a subclass."""
     field.filter_ops = list(STRING_FILTERS)
     return field
 
@@ -149,7 +150,7 @@ def declare_version() -> Any:
 
     def coerce_strictly(obj: Any, name: str, value: Any) -> Any:
         if not isinstance(value, str):
-            # The number 1.10 has become 1.1 already.
+            # The JSON parser has read the number 1.10 as 1.1 already.
             raise exception.BadRequest(f"{name}: expected a string, found {value!r}")
         try:
             return coerce(obj, name, _normalize_version(value))
@@ -176,7 +177,7 @@ def check_characters(value: Any) -> None:
 
 
 def _normalize_version(text: str) -> str:
-    """Return a version in full, or raise ``ValueError`` for one that Glare cannot store."""
+    """Return a version in full; raise ``ValueError`` for a version that Glare cannot store."""
     version = package.parse_version(text)
     if len(text) > _MAX_VERSION or len(str(version)) > _MAX_VERSION:
         raise ValueError(f"{quoted(text)}: longer than {_MAX_VERSION} characters")

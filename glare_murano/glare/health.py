@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 
 class DatabaseCheck(pluginbase.HealthcheckBaseExtension):
-    """Checks the database."""
+    """The check that the database answers."""
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
         """Read a row of Glare's artifacts."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class RequestContext(Protocol):
-    """The caller of a request; glare.api.middleware.context.RequestContext."""
+    """The caller of a request; see ``glare.api.middleware.context.RequestContext``."""
 
     project_id: str | None
     is_admin: bool
@@ -35,4 +35,4 @@ class Readable(Protocol):
     """A file that Glare reads from its beginning to its end."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return the next bytes; none at the end."""
+        """Return the next bytes, or no bytes at the end."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Leases: which uploads are running.
+"""Leases, which show the uploads that are running.
 
 An upload has a lease from its beginning to its end, and renews the lease while it makes
 progress. A killed process renews nothing: after ``upload_timeout`` seconds the lease has
-expired, and another request ends the upload. A lease is a row in Glare's table of locks.
+expired, and another request cancels the upload. A lease is a row in Glare's table of locks.
 """
 
 import datetime
@@ -53,7 +53,7 @@ class Lease:
     def renew(self) -> None:
         """Renew the lease, if the last renewal was some time ago.
 
-        :raises glare.common.exception.GlareException: if another request has ended
+        :raises glare.common.exception.GlareException: if another request has cancelled
             the upload, or has deleted the artifact.
         """
         now = time.monotonic()
@@ -69,7 +69,7 @@ class Lease:
     def end(self, connection: Connection) -> None:
         """End the lease, in a transaction that has locked the artifact.
 
-        :raises glare.common.exception.Conflict: if another request has ended the upload.
+        :raises glare.common.exception.Conflict: if another request has cancelled the upload.
         """
         self._execute(connection, sa.delete(_locks))
 
@@ -82,14 +82,14 @@ class Lease:
 
 
 def find_end(connection: Connection, artifact_id: str) -> datetime.datetime | None:
-    """Return when the upload to an artifact expires unless it makes progress; None without one."""
+    """Return when an artifact's upload expires without progress; None if no upload is running."""
     found = sa.select(sa.func.max(_locks.c.acquired_at)).where(_is_of(artifact_id))
     renewed: datetime.datetime | None = connection.execute(found).scalar()
     return None if renewed is None else renewed + _timeout()
 
 
 def is_running(connection: Connection, artifact_id: str, now: datetime.datetime) -> bool:
-    """Return whether an unexpired upload to an artifact is running."""
+    """Return whether an upload to an artifact is running, and has not expired."""
     end = find_end(connection, artifact_id)
     return end is not None and end > now
 

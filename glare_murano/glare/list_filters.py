@@ -3,8 +3,8 @@
 """The filters of a list request: three that Glare lacks, and limits for all of them.
 
 ``version=stable`` excludes pre-releases. ``requirements=FQN`` excludes the package FQN
-itself, whose own requirement Glare would find. ``yanked=`` finds packages that are not
-yanked, for which Glare has no row.
+itself, which Glare would find, since a package requires itself. ``yanked=`` finds packages
+that are not yanked, for which Glare has no row.
 
 Glare joins a table for every filter by tags, lists or dicts. Databases can join only
 some dozens of tables, and each join multiplies the rows: a handful of filters could
@@ -46,7 +46,7 @@ class _Filter(NamedTuple):
 
     @property
     def terms(self) -> int:
-        """Number of values."""
+        """The number of values."""
         if self.is_tags:
             return int(self.value.count(",")) + 1
         return len(self.value) if isinstance(self.value, list) else 1
@@ -58,7 +58,7 @@ class _Filter(NamedTuple):
 
     @property
     def max_rows(self) -> int:
-        """Largest number of rows for an artifact."""
+        """The largest number of rows for an artifact."""
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":
@@ -71,7 +71,7 @@ def parse(
 ) -> list[_Filter]:
     """Return filters in the form of Glare's parser.
 
-    :raises glare.common.exception.BadRequest: for an invalid filter, and for too many.
+    :raises glare.common.exception.BadRequest: for an invalid filter, and for too many filters.
     """
     of_glare = [each for each in filters if each != _STABLE]
     parsed = [_Filter(*each) for each in parse_by_glare(of_glare)]

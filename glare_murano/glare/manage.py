@@ -2,8 +2,8 @@
 
 """The command ``glare-murano-manage``, for operators of Glare.
 
-It reads Glare's configuration, and works on Glare's database and stores, beside running
-servers.
+The command reads Glare's configuration, and works on Glare's database and stores. Glare's
+servers may run at the same time.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def sweep(older_than: datetime.timedelta | None, is_dry_run: bool) -> int:
     """Delete orphaned blobs, and drafts that were not changed for some time.
 
     :param older_than: that time; None to keep all drafts.
-    :param is_dry_run: whether to list them only.
+    :param is_dry_run: whether to list the blobs and drafts without deleting them.
     :returns: how many blobs could not be deleted.
     """
     context = RequestContext(is_admin=True)

@@ -2,9 +2,9 @@
 
 """Counters for Prometheus.
 
-Each process has counters of its own. Where several processes serve a port,
-prometheus_client adds the counters up in the directory ``PROMETHEUS_MULTIPROC_DIR``.
-They contain no names of projects or packages.
+Each process has counters of its own. If several processes serve a port,
+prometheus_client adds up their counters in the directory ``PROMETHEUS_MULTIPROC_DIR``.
+The counters contain no names of projects or packages.
 """
 
 import os

@@ -46,7 +46,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 def authorize_override(context: RequestContext) -> None:
     """Check that the caller may override the integrity checks.
 
-    :raises glare.common.exception.PolicyException: for any other caller.
+    :raises glare.common.exception.PolicyException: if the caller may not.
     """
     _register(_OVERRIDE_CHECKS)
     policy.authorize(_OVERRIDE_CHECKS.name, {}, context)
@@ -55,8 +55,8 @@ def authorize_override(context: RequestContext) -> None:
 def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
     """Check that the caller may yank a package.
 
-    :param fields: the fields of its artifact.
-    :raises glare.common.exception.PolicyException: for any other caller.
+    :param fields: the fields of the package's artifact.
+    :raises glare.common.exception.PolicyException: if the caller may not.
     """
     _register(_YANK)
     if not policy.authorize("artifact:update", fields, context, do_raise=False):
@@ -66,7 +66,7 @@ def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
 def may_publish(context: RequestContext, fields: Mapping[str, Any]) -> bool:
     """Return whether the caller may publish a package for every project.
 
-    :param fields: the fields of its artifact.
+    :param fields: the fields of the package's artifact.
     """
     target = {**fields, "visibility": "public"}
     return bool(policy.authorize("artifact:publish", target, context, do_raise=False))
@@ -79,7 +79,7 @@ def _register(rule: oslo_policy.RuleDefault) -> None:
 
 
 def viewer_of(context: RequestContext) -> Viewer:
-    """Return the caller of a request, for the visibility in list calls."""
+    """Return the caller as a viewer, who sees what Glare lists for the caller."""
     rule = "artifact:list_all_artifacts"
     sees_all = context.is_admin or policy.authorize(rule, {}, context, do_raise=False)
     return Viewer(context.project_id, bool(sees_all))

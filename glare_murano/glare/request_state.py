@@ -29,10 +29,10 @@ class RequestState:
 
     :ivar is_filtered: whether the request has passed both filters of this project.
     :ivar overrides_checks: whether an administrator overrides the integrity checks.
-    :ivar is_upload: whether the request is for the upload of an archive.
+    :ivar is_upload: whether the request uploads an archive.
     :ivar warning: what the caller should know although the request succeeds.
     :ivar upload: the upload of an archive, from its beginning.
-    :ivar begun: the artifact at the beginning of its upload.
+    :ivar begun: the artifact at the beginning of the upload.
     """
 
     is_filtered: bool = False

@@ -2,8 +2,8 @@
 
 """Glare's locks of artifacts, without those that an upload of a package does not need.
 
-Glare locks an artifact twice during an upload, by four transactions. Here an upload locks the
-artifact's row, and has a lease; see ``uploads``.
+Glare locks an artifact twice during an upload, with four transactions. An upload of a package
+locks the artifact's row instead, and has a lease; see ``uploads``.
 """
 
 from glare import engine, locking
@@ -14,7 +14,7 @@ from glare_murano.glare.interfaces import RequestContext
 
 
 class _Locks(locking.LockEngine):  # type: ignore[misc]
-    """Glare's locks, but none while a package is uploaded."""
+    """Glare's locks, of which the upload of a package takes none."""
 
     def acquire(self, context: RequestContext, lock_key: str) -> locking.Lock:
         is_package = lock_key.startswith(f"{fields.TYPE_NAME}:")

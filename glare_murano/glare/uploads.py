@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads: reading and refusing an archive, storing its blobs, saving or rolling back.
+"""Uploads: an archive is read and checked, its blobs are stored, and the upload is saved.
 
 Logos and the form are stored as blobs of their own, before the archive itself is
-stored. All of them become visible in one transaction, or are deleted again. If its
-process is killed, an upload expires.
+stored. All blobs become visible in one transaction, or are deleted again. If the process of
+an upload is killed, the upload expires.
 """
 
 import contextlib
@@ -44,17 +44,17 @@ _blobs = models.ArtifactBlob.__table__
 class Upload:
     """An upload of an archive.
 
-    An upload begins when Glare marks the blob as ``saving``; until the mark is
-    removed, Glare refuses other uploads and activation of the artifact. Then the
-    blobs in the archive are extracted and stored, and Glare stores the archive. Last,
-    the upload is saved or rolled back. Meanwhile another request may delete the
-    artifact, or cancel the upload if its lease has expired.
+    An upload begins when Glare marks the blob as ``saving``. Until the mark is removed, Glare
+    refuses to activate the artifact, and refuses other uploads to it. Then the blobs in the
+    archive are extracted and stored, and Glare stores the archive. Finally, the upload is saved
+    or rolled back. Meanwhile another request may delete the artifact, or cancel the upload if
+    its lease has expired.
     """
 
     def __init__(self, artifact_id: str, blob: dict[str, Any]) -> None:
         """Prepare an upload.
 
-        :param blob: the metadata of the archive, with the mark; gets the URL from Glare later.
+        :param blob: the metadata of the archive, with the mark; Glare adds the URL later.
         """
         self._artifact_id = artifact_id
         self._blob = blob
@@ -88,7 +88,7 @@ class Upload:
             raise transactions.changed(artifact)
         _check_idle(connection, artifact.id)
         if _find_url(connection, artifact.id) != self._blob["url"]:
-            # Since Glare read it, another upload has begun and ended.
+            # Another upload has begun and ended since Glare read the artifact.
             raise transactions.changed(artifact)
         self._lease.begin(connection)
 
@@ -101,7 +101,7 @@ class Upload:
     ) -> Readable:
         """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
 
-        :param check_values: refuses fields that Glare cannot store.
+        :param check_values: a function that refuses fields that Glare cannot store.
         :returns: the archive as a file, which is closed when the upload ends.
         :raises glare.common.exception.GlareException: if the archive is refused, or the
             store refuses a blob.
@@ -121,7 +121,7 @@ class Upload:
             for rule in rules:
                 metrics.REFUSED.labels(rule).inc()
             if Rule.PACKAGE_TYPE_FAILURE in rules:
-                # Not the package's fault: status 500.
+                # The package is not at fault, so the status is 500.
                 raise exception.GlareException(str(error)) from error
             raise exception.BadRequest(str(error)) from error
         for blob in fields.BLOBS:
@@ -174,7 +174,7 @@ class Upload:
             return set(connection.execute(named).scalars())
 
         with contextlib.suppress(exception.ArtifactNotFound):
-            # The answer to the saving transaction may have been lost.
+            # The blobs may have been saved, although the answer of the database was lost.
             stored -= transactions.change(self._artifact_id, end)
         blobs.delete(context, stored)
 
@@ -217,7 +217,7 @@ def _check_idle(connection: Connection, artifact_id: str) -> None:
 def expire(now: datetime.datetime, artifact_id: str) -> None:
     """Cancel the upload to an artifact if its lease has expired.
 
-    The artifact returns to its state before the upload. A process still at work on
+    The artifact returns to its state before the upload. A process that still works on
     the upload can no longer save the package.
     """
 
@@ -276,7 +276,7 @@ def _options() -> Any:
 
 
 def _spool(source: Readable) -> IO[bytes]:
-    """Copy an upload to a temporary file, which can seek."""
+    """Copy an upload to a temporary file, since an archive is not read in order."""
     spool = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - Glare reads it later
     try:
         for chunk in _chunks(source):
@@ -306,7 +306,7 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     """Return the sizes of the stored blobs that an upload was to replace, by URL.
 
-    Glare has overwritten the sizes in the database.
+    The stores have these sizes, since Glare has overwritten those in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
     with queries.snapshot() as connection:
@@ -319,7 +319,7 @@ def _replaced_sizes(artifact_id: str) -> dict[str, int]:
 
 
 def _remove_marks(connection: Connection, artifact: Row, sizes: Mapping[str, int]) -> None:
-    """Restore stored blobs from before the upload; delete any others."""
+    """Restore the stored blobs from before the upload, and delete the others."""
     is_marked = _is_marked(artifact.id)
     for url, size in sizes.items():
         restored = {"status": "active", "size": size}

@@ -2,7 +2,7 @@
 
 """A Murano package: its versions, its manifest, its classes and its archive.
 
-This directory imports no service, no HTTP library and no engine. So the server
+These modules import no service, no HTTP library and no engine. So the server
 and the loader check packages with the same code, and report the same problems.
 """
 

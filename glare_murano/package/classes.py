@@ -4,7 +4,7 @@
 
 The rules are the engine's (document "MuranoPL reference", "Common class
 structure"): a file may have several documents, ``Namespaces`` applies to the
-following documents as well, and a class may omit its name if no other does. Properties and
+following documents as well, and one class of a file may omit its name. Properties and
 methods are not read; a ``ClassSource`` has their nodes.
 """
 
@@ -45,8 +45,8 @@ class ClassDefinition:
 class ClassSource:
     """A class with the YAML of its document.
 
-    :param keys: the nodes of the document's values by their keys, such as ``Properties``.
-    :param namespaces: prefix -> namespace, as in effect for the document.
+    :param keys: key of the document, such as ``Properties`` -> the node of its value.
+    :param namespaces: prefix -> namespace, as they apply to the document.
     """
 
     definition: ClassDefinition
@@ -79,7 +79,7 @@ def read_sources(
     named = {source.definition.name: source for source in found if source.definition.name}
     unnamed = [source for source in found if not source.definition.name]
     if len(unnamed) > 1:
-        # The engine loads no class from such a file, not even a named one.
+        # The engine loads no class from such a file, not even a class with a name.
         message = f"{len(unnamed)} classes have no name; at most one may omit it"
         return [], [*problems, Problem(Rule.CLASS_NAME, file, message)]
     defined = ", ".join(list(named)[:_MAX_LISTED]) or "none"
@@ -184,7 +184,7 @@ def _resolve(node: yaml.Node, namespaces: Mapping[str, str]) -> str:
         raise ValueError("a class name: expected a string, found nothing")
     name = _string(node, "a class name")
     if node.tag not in (safe_yaml.STR, safe_yaml.YAQL):
-        # The engine would use the value, such as True for yes.
+        # The engine would use the value that YAML reads, such as True for yes.
         raise ValueError(f"{quoted(name)} is not a string in YAML; write it in quotes")
     return resolve(name, namespaces)
 

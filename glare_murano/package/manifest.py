@@ -43,8 +43,7 @@ _KEYS |= {"Require", "Supplier", "Tags", "Type", "UI", "Version"}
 _MAX_NAME = 255
 MAX_REQUIREMENTS = 256
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*\Z")
-# An extension plug-in is required by the name of its Python distribution, in
-# which hyphens are allowed.
+# The name of an extension plug-in is that of its Python distribution, which may have hyphens.
 _REQUIRED_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
 
 T = TypeVar("T")
@@ -66,7 +65,7 @@ class Format:
     def of(cls, text: str | None) -> "Format":
         """Parse ``[Type/]Version`` (specification "Murano versioning", "Engine versioning").
 
-        The default type is ``MuranoPL``; None and the empty string mean ``MuranoPL/1.0.0``.
+        The default type is ``MuranoPL``. None and the empty string mean ``MuranoPL/1.0.0``.
 
         :raises InvalidVersion: if the version is not valid.
         """
@@ -84,14 +83,14 @@ class Manifest:
     :param full_name: the package's fully qualified name (FQN).
     :param package_type: ``Application`` or ``Library``.
     :param display_name: ``Name``, by default the FQN.
-    :param supplier: ``Supplier`` as strings; a key of an inner mapping becomes
-        ``CompanyUrl.Link`` and so on.
+    :param supplier: ``Supplier`` as strings; keys of inner mappings are joined by a dot, as in
+        ``CompanyUrl.Link``.
     :param classes: fully qualified class name -> file below ``Classes``.
     :param requirements: FQN -> range, including implicit requirements.
     :param ui: the file of the form definition, below ``UI``.
     :param logo: the file of the logo; None without the key.
-    :param document: the manifest for package-type plug-ins, without null:
-        strings as written, but ``Meta`` and unknown keys as plain YAML values.
+    :param document: the manifest for package-type plug-ins, without keys that are null. Values
+        are strings as written, but ``Meta`` and unknown keys have plain YAML values.
     :param warnings: harmless problems, such as unknown keys.
     """
 
@@ -116,7 +115,7 @@ class Manifest:
         """Parse a manifest.
 
         :param data: the bytes of ``manifest.yaml``.
-        :raises InvalidManifest: with all problems in the manifest.
+        :raises InvalidManifest: if the manifest is not valid; the error has all problems.
         """
         return _ManifestReader(data).manifest()
 
@@ -124,14 +123,14 @@ class Manifest:
 def check_full_name(text: str, max_length: int = _MAX_NAME) -> str:
     """Check and return the name of a package or a class.
 
-    :raises InvalidName: if the name is not letters, digits and underscores,
-        joined by single dots, or is too long.
+    :raises InvalidName: if the name is too long, or has anything but letters, digits and
+        underscores, joined by single dots.
     """
     return _checked_name(text, _NAME, "letters, digits and underscores", max_length)
 
 
 def check_required_name(text: str) -> str:
-    """Check and return the name of a required package, with hyphens allowed.
+    """Check and return the name of a required package, which may have hyphens.
 
     :raises InvalidName: if the name is not valid.
     """
@@ -139,7 +138,7 @@ def check_required_name(text: str) -> str:
 
 
 def with_version(data: bytes, version: Version) -> bytes:
-    """Return a manifest with another version, and everything else as it is written.
+    """Return a manifest with another version; everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
     """
@@ -148,7 +147,7 @@ def with_version(data: bytes, version: Version) -> bytes:
     if "Version" in values:
         found = values["Version"]
         start, end = found.start_mark.index, found.end_mark.index
-        # There are no characters of a null that is not written.
+        # If the value is left out, start and end are the same, and a space is needed.
         written = str(version) if start < end else f" {version}"
     else:
         first = root.value[0][0].start_mark
@@ -158,14 +157,14 @@ def with_version(data: bytes, version: Version) -> bytes:
 
 
 def with_ranges(data: bytes, ranges: Mapping[str, str]) -> bytes:
-    """Return a manifest with other ranges in ``Require``, and everything else as it is written.
+    """Return a manifest with other ranges in ``Require``; everything else stays as written.
 
     :param data: the bytes of a valid ``manifest.yaml``.
-    :param ranges: FQN -> range, of required packages.
+    :param ranges: FQN of a required package -> range.
     """
     text, root = _decoded(data)
     values = {key.value: value for key, value in root.value}
-    # From the end, so that the places of the others stay.
+    # The last range is replaced first, so that the places of the others stay valid.
     for key, value in reversed(values["Require"].value if ranges else ()):
         if key.value in ranges:
             start, end = value.start_mark.index, value.end_mark.index
@@ -183,9 +182,9 @@ def _decoded(data: bytes) -> tuple[str, Any]:
 
 @functools.cache
 def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPoint]:
-    """Return the installed package types by their formats.
+    """Return the entry points of the installed package types, by format.
 
-    No plug-in is imported, and entry points are read once in a process.
+    No plug-in is imported. A process reads the entry points once.
 
     :param group: ``PLUGIN_NAMESPACE`` for classes, ``FUNCTION_NAMESPACE`` for functions.
     """
@@ -199,9 +198,9 @@ def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPo
 def add_implicit(
     requirements: Mapping[str, VersionSpec], full_name: str, version: Version
 ) -> dict[str, VersionSpec]:
-    """Return requirements with the implicit ones of "Murano versioning" added.
+    """Add the implicit requirements of the specification "Murano versioning" to others.
 
-    These are the core library in the range ``0``, and the package itself in its major version.
+    Every package requires the core library in the range ``0``, and itself in its major version.
     """
     implicit = {}
     if full_name != CORE_LIBRARY:
@@ -226,7 +225,7 @@ class _ManifestReader:
             raise InvalidManifest([Problem(Rule.MANIFEST_MAPPING, MANIFEST_FILE, message, line)])
         self._problems: list[Problem] = []
         self._written = dict(self._pairs(node, MANIFEST_FILE))
-        # A key with null is the same as no key.
+        # Null means the same as a missing key.
         self._nodes = {k: v for k, v in self._written.items() if v.tag != safe_yaml.NULL}
 
     def manifest(self) -> Manifest:
@@ -261,7 +260,7 @@ class _ManifestReader:
         return self._read(key, rule, convert, "")
 
     def _read(self, key: str, rule: Rule, convert: Callable[[str], T], default: D) -> T | D:
-        """Convert the string of a key; return the default without it, or after a problem."""
+        """Convert the string of a key; return the default if it is missing, or after a problem."""
         node = self._nodes.get(key)
         value = None if node is None else self._convert(node, key, rule, convert)
         return default if value is None else value
@@ -297,7 +296,7 @@ class _ManifestReader:
         return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
     def _requirements(self, full_name: str, version: Version) -> dict[str, VersionSpec]:
-        """Return the written requirements, then the implicit ones."""
+        """Return the requirements in the manifest, then the implicit ones."""
         node = self._nodes.get("Require")
         if isinstance(node, yaml.MappingNode) and len(node.value) > MAX_REQUIREMENTS:
             message = f"{len(node.value)} packages, at most {MAX_REQUIREMENTS} are allowed"
@@ -363,7 +362,7 @@ class _ManifestReader:
     def _convert(
         self, node: yaml.Node, where: str, rule: Rule, convert: Callable[[str], T]
     ) -> T | None:
-        """Convert a string as written, null to the empty string; None after a problem."""
+        """Convert a string as written, where null is the empty string; None after a problem."""
         try:
             if not isinstance(node, yaml.ScalarNode):
                 raise ValueError(f"expected a string, found {safe_yaml.kind(node)}")

@@ -2,11 +2,11 @@
 
 """Describe what a package type generates: classes, requirements and the form.
 
-A package type other than MuranoPL is described by a function from a manifest and an archive,
-which a distribution registers in the entry-point group ``glare_murano.package_types`` under
-the format, such as ``Cloudify.TOSCA/1.0``. Servers store its description. The code of the
-classes comes from another plug-in, for engines: see ``loader/formats``. ``sandbox`` runs the
-functions.
+A package type other than MuranoPL has a function, which takes a manifest and an archive and
+returns a description. A distribution registers the function in the entry-point group
+``glare_murano.package_types``, under the name of the format, such as ``Cloudify.TOSCA/1.0``.
+``sandbox`` runs the functions, and servers store the descriptions. Engines get the code of the
+classes from another plug-in, see ``loader/formats``.
 """
 
 import dataclasses
@@ -26,7 +26,8 @@ class Description:
     :param requirements: FQN of a required package -> range, as in ``Require``. A range for
         the core library replaces the default ``0`` (specification "Murano versioning",
         "Package requirements": other types may have other defaults).
-    :param ui: the form definition, as YAML; None for the file in the manifest, if any.
+    :param ui: the form definition, as YAML; if None, the package has the form that the manifest
+        names, if any.
     """
 
     classes: Mapping[str, Collection[str]]
@@ -38,7 +39,7 @@ Describe = Callable[[Manifest, Archive], Description]
 
 
 def has_function(package_format: Format) -> bool:
-    """Return whether a function is installed for a format."""
+    """Return whether a function for a format is installed."""
     return package_format in registered_formats(FUNCTION_NAMESPACE)
 
 
@@ -53,14 +54,17 @@ def call(manifest: Manifest, archive: Archive) -> Description:
     """Describe a package by the function for its format, in this process.
 
     :raises InvalidPackage: if the function refuses the package.
-    :raises Exception: any other, if the function cannot be imported or fails.
+    :raises Exception: if the function cannot be imported, or fails in any other way.
     """
     describe: Describe = registered_formats(FUNCTION_NAMESPACE)[manifest.format].load()
     return describe(manifest, archive)
 
 
 def from_manifest(manifest: Manifest) -> Description:
-    """Describe a package by its manifest alone; its default class has its own name."""
+    """Describe a package by its manifest alone.
+
+    If the manifest lists no class, the package has one class, with the name of the package.
+    """
     classes = manifest.classes or (manifest.full_name,)
     requirements = {fqn: spec.text for fqn, spec in manifest.requirements.items()}
     return Description(dict.fromkeys(classes, ()), requirements)

@@ -9,9 +9,10 @@ The file is YAML: a prefix of names, and the ids of the projects that may publis
     com.example.internal: []
 
 A prefix covers the name itself and every name below it: ``org.example`` and ``org.example.`` both
-cover ``org.example`` and ``org.example.db``, but not ``org.examples``. The longest prefix counts.
-No project may publish under a prefix without projects: such names come from directories of the
-engines. Glare, Glance and the engine read the same file, and each enforces it.
+cover ``org.example`` and ``org.example.db``, but not ``org.examples``. If several prefixes cover a
+name, the longest applies. If a prefix has no projects, nobody may publish under it: packages with
+such names come from directories of the engines. Glare, Glance and the engine read the same file,
+and each enforces it.
 """
 
 import dataclasses
@@ -110,16 +111,16 @@ class ReservedNames:
         return cls(types.MappingProxyType(found))
 
     def find(self, fqn: str) -> Reservation | None:
-        """Return the reservation of a name with the longest prefix; None if it has none."""
+        """Return the reservation that applies to a name; None if the name is not reserved."""
         return next(filter(None, map(self.reservations.get, _prefixes(fqn))), None)
 
     def allows(self, fqn: str, project_id: str | None) -> bool:
-        """Return whether a project may publish under a name; anybody may if it is not reserved."""
+        """Return whether a project may publish under a name, which may be reserved for others."""
         reservation = self.find(fqn)
         return reservation is None or project_id in reservation.projects
 
 
-# Without the operator's file.
+# Used if the operator has no file.
 NO_RESERVED_NAMES = ReservedNames()
 
 
@@ -160,7 +161,7 @@ def _reservation(key: yaml.Node, value: yaml.Node, name: str) -> Reservation:
 
 
 def _project(node: yaml.Node, name: str) -> str:
-    # The text as written: an id of digits is not a number.
+    # The string as written, since YAML would read an id of digits as a number.
     is_text = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
     text = str(node.value) if is_text else ""
     if not text or len(text) > _MAX_PROJECT or not text.isprintable():

@@ -3,8 +3,8 @@
 """Parse untrusted YAML without executing code or exhausting memory.
 
 libyaml does the parsing; this module limits its input and its output. Results
-are nodes rather than values: a manifest's strings count as written, and a node
-has a line number.
+are nodes rather than values, since a node has its string as written, and its line
+number.
 """
 
 import itertools
@@ -41,17 +41,17 @@ _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp
 # The tags of YAML and of MuranoPL.
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {YAQL}
 
-# libyaml composes recursively, in C: deep nesting overflows the stack and kills
-# the process. In every encoding, a level needs one of the first five characters,
-# and there are at most three nodes for each of the seven. So a file with few of
-# them is safe, and the others are checked event by event first.
+# libyaml composes nodes recursively, in C: deep nesting overflows the stack and kills
+# the process. In every encoding, each level needs one of the first five characters,
+# and each of the seven characters stands for at most three nodes. So a file with few of
+# these characters is safe. Any other file is first checked event by event.
 _NODE_CHARACTERS = b"[{-?:,."
 _SAFE_COUNT = 4000
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _NODE = (yaml.ScalarEvent, yaml.AliasEvent, *_OPENING)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
-# Local names, since the loader needs them for every node.
+# Global names are faster than attributes, and the loader uses them for every node.
 _SCALAR = yaml.ScalarNode
 _MAPPING = yaml.MappingNode
 _RESOLVERS = {
@@ -61,7 +61,7 @@ _RESOLVERS = {
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's loader with a faster resolver, without the unused path resolvers."""
+    """PyYAML's loader with a faster resolver, and without the unused path resolvers."""
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         pass
@@ -85,7 +85,7 @@ def compose(data: bytes, name: str) -> yaml.Node | None:
     :param data: the file in UTF-8 or UTF-16.
     :param name: the file's name, for messages.
     :returns: the root node, or None if the document is empty.
-    :raises InvalidPackage: as ``compose_all``, or if there are several documents.
+    :raises InvalidPackage: as in ``compose_all``, or if there are several documents.
     """
     nodes, _ = compose_all(data, name)
     if len(nodes) > 1:
@@ -99,7 +99,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
     :returns: the root nodes, without empty documents at the end, and the total
         number of nodes after aliases are expanded.
     :raises InvalidPackage: if the file is too large, nested too deep or not valid
-        YAML, or has tags unknown to MuranoPL or too large aliases.
+        YAML, if MuranoPL does not know a tag, or if aliases expand to too many nodes.
     """
     if len(data) > MAX_SIZE:
         raise _refusal(Rule.YAML_SIZE, name, f"{len(data)} bytes, at most {MAX_SIZE} are allowed")
@@ -125,7 +125,7 @@ def compose_all(data: bytes, name: str) -> tuple[list[yaml.Node], int]:
 def plain(node: yaml.Node) -> Any:
     """Return a node as dicts, lists, strings, numbers, truth values and None.
 
-    Scalars of other types (a date, a number to the base of 60) are strings as
+    Scalars of other types, such as dates and numbers to the base of 60, become strings as
     written.
 
     :raises ValueError: if a key of a mapping is not a string.
@@ -138,7 +138,7 @@ def plain(node: yaml.Node) -> Any:
 
 
 def strings(node: yaml.Node) -> Any:
-    """Return a node like ``plain``, but with all scalars except null as strings as written.
+    """Return a node like ``plain``, but every scalar except null is a string as written.
 
     Null is omitted from lists.
 
@@ -152,7 +152,7 @@ def strings(node: yaml.Node) -> Any:
 
 
 def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Return the pairs of a mapping, after the pairs of the mappings that it merges (``<<``).
+    """Return the pairs of a mapping; the pairs of merged mappings (``<<``) come first.
 
     :raises ValueError: if the node or a merged node is not a mapping.
     """
@@ -166,7 +166,7 @@ def merged_pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def key_of(node: yaml.Node) -> str:
-    """Return the key of a mapping, as written.
+    """Return a key of a mapping, as written.
 
     :raises ValueError: if the key is not a string, or is a merge key.
     """
@@ -206,7 +206,7 @@ def _scalar(tag: str, text: str) -> Any:
 def _check_events(data: bytes, name: str) -> None:
     """Refuse deep nesting, many nodes and recursive aliases before libyaml composes nodes."""
     count = 0
-    # The anchors of the collections around an event, or None without an anchor.
+    # The anchor of each collection around an event; None for a collection without an anchor.
     anchors: list[str | None] = []
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         count += isinstance(event, _NODE)
@@ -240,7 +240,7 @@ def _count_expanded(roots: list[yaml.Node], name: str) -> int:
             break
         if depth == MAX_DEPTH:
             raise _too_deep(name, collections[0].start_mark)
-        # No call for each node: there are many in every class.
+        # A call for each node would be slow, since every class has many nodes.
         children = itertools.chain.from_iterable(
             itertools.chain.from_iterable(node.value) if type(node) is _MAPPING else node.value
             for node in collections

@@ -2,11 +2,11 @@
 
 """Run the function of a package type in a child process, and read its answer.
 
-The child has limits of time and memory, a temporary working directory, and no
-environment variables, configuration or open files of this process. Its answer is not
-trusted. The child runs as the same user, so a plug-in needs the operator's trust nevertheless:
-the limits are for faults, and for packages that exploit them. ``type_process`` is the
-program of the child.
+The child has limits on time and memory, and a temporary working directory. It does not get
+the environment variables, the configuration or the open files of this process. Its answer is
+not trusted. But the child runs as the same user, so the operator has to trust the plug-in: the
+limits help against faults of a plug-in, and against packages that exploit them.
+``type_process`` is the program of the child.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ _PROGRAM = "glare_murano.package.type_process"
 _POLL_SECONDS = 0.01
 _LOGGED = 20_000
 _SCRATCH = "glare-murano-package-type-"
-# The age, in seconds, of a scratch directory whose server was stopped before its child.
+# The age in seconds from which a scratch directory was left behind by a stopped server.
 _ABANDONED = 24 * 3600
 # At most four children of this process run at once.
 _turns = threading.BoundedSemaphore(4)
@@ -57,8 +57,8 @@ class Sandbox:
     :param seconds: the longest time to wait for other children, and then for the answer.
     :param memory: the largest address space in bytes.
     :param limits: the limits of the archive.
-    :param python: the interpreter; by default this process's own. In a process of uWSGI,
-        ``sys.executable`` is uWSGI.
+    :param python: the interpreter; by default that of this process. It is needed in uWSGI, where
+        ``sys.executable`` is uWSGI itself.
     """
 
     seconds: float = 20
@@ -107,7 +107,7 @@ class Sandbox:
             _turns.release()
 
     def _run(self, package: IO[bytes], answer: IO[bytes], output: IO[bytes]) -> None:
-        """Run a child to its end.
+        """Run a child, and wait for its end.
 
         :raises InvalidPackage: if the child reaches a limit.
         :raises ValueError: if the child fails.
@@ -133,7 +133,8 @@ class Sandbox:
             try:
                 has_ended = _wait(process.pid, self.seconds)
             finally:
-                # With all that it has started: it is the leader of a group until it is reaped.
+                # The child leads a process group until it is reaped, so this ends all processes
+                # that it has started.
                 os.killpg(process.pid, signal.SIGKILL)
                 code = process.wait()
         if not has_ended or code in (-signal.SIGALRM, -signal.SIGXCPU):
@@ -147,9 +148,10 @@ class Sandbox:
 
 
 def describe_trusted(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package by a built-in function in this process, by any other in a child.
+    """Describe a package by the function for its format.
 
-    Without a function, the package's class has the package's name.
+    A built-in function runs in this process, any other in a child. Without a function, the
+    package has one class, with the name of the package.
 
     :raises InvalidPackage: if the package is refused, or the function fails.
     """
@@ -161,7 +163,7 @@ def describe_trusted(manifest: Manifest, archive: Archive) -> Description:
 
 
 def _remove_abandoned() -> None:
-    """Remove the scratch directories of stopped servers; no child lives so long."""
+    """Remove old scratch directories, which stopped servers have left behind."""
     oldest = time.time() - _ABANDONED
     for path in pathlib.Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
         with contextlib.suppress(OSError, RecursionError):
@@ -170,9 +172,9 @@ def _remove_abandoned() -> None:
 
 
 def _wait(pid: int, seconds: float) -> bool:
-    """Wait for the end of a child, without reaping the child; return whether the child has ended.
+    """Wait for the end of a child, but do not reap it; return whether it has ended.
 
-    Polling lets the other green threads of a server run.
+    The function polls, so that other green threads of a server can run.
     """
     deadline = time.monotonic() + seconds
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -186,8 +188,8 @@ def _wait(pid: int, seconds: float) -> bool:
 def _read(answer: IO[bytes]) -> Description:
     """Read a child's answer.
 
-    :raises InvalidPackage: with the problems in the answer.
-    :raises ValueError: if the answer has another form.
+    :raises InvalidPackage: if the answer has problems of the package.
+    :raises ValueError: if the answer is malformed.
     :raises RecursionError: if the answer is nested too deeply.
     """
     answer.seek(0)
@@ -228,7 +230,7 @@ def _refusal(rule: Rule, message: str) -> InvalidPackage:
 
 
 def _log(manifest: Manifest, result: str, output: IO[bytes]) -> None:
-    """Log the last output of a child, in which no line can look like another log line."""
+    """Log the last output of a child; its lines are indented, so none can imitate a log line."""
     output.seek(max(output.seek(0, os.SEEK_END) - _LOGGED, 0))
     lines = output.read(_LOGGED).decode(errors="replace").splitlines()
     shown = "".join(f"\n    {line if line.isprintable() else ascii(line)}" for line in lines)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The program of a child process, in which the function of a package type runs.
+"""The program of a child process, which runs the function of a package type.
 
 It reads the archive from its standard input, sets its limits, and writes the description,
 or the problems of the package, to its standard output as JSON. ``sandbox`` starts it.
@@ -21,7 +21,7 @@ _MAX_FILES = 256
 
 
 def main() -> None:
-    """Describe the package; whatever the plug-in prints goes to the standard error."""
+    """Describe the package; what the plug-in prints goes to the standard error."""
     seconds, memory, archive_limits = json.loads(sys.argv[1])
     answer = open(os.dup(1), "w", encoding="utf-8")  # noqa: SIM115 - closed with the process
     os.dup2(2, 1)
@@ -29,17 +29,17 @@ def main() -> None:
     try:
         content = _describe(archive_limits)
     except MemoryError:
-        # Without memory, nothing else works reliably.
+        # Nothing else works reliably without memory.
         os._exit(OUT_OF_MEMORY)
     with answer:
         json.dump(content, answer)
-    # Not sys.exit, which waits for threads that the plug-in has left behind.
+    # sys.exit would wait for threads that the plug-in has left behind.
     sys.stderr.flush()
     os._exit(0)
 
 
 def _limit(seconds: int, memory: int, archive_limits: list[int]) -> None:
-    """Set the limits of this process, which also hold if the parent is killed."""
+    """Set the limits of this process, which stay in force if the parent is killed."""
     unpacked_size = archive_limits[1]
     for kind, value in (
         (resource.RLIMIT_AS, memory),

@@ -3,11 +3,11 @@
 """Versions of packages, and ranges of versions.
 
 The grammar comes from the specification "Murano versioning", section "Package
-requirements". Where the Murano 16 engine differs, the engine wins, also for
-pre-releases and build metadata: the engine, the loader and Glare must select
-the same version for a requirement. One form is the specification's alone: the
-engine refuses a partial version after ``!=``, and ``loader.engine.patches`` makes
-it read ranges by this module.
+requirements". Where the engine of Murano 16 differs, this module follows the engine,
+also for pre-releases and build metadata: the engine, the loader and Glare must select
+the same version for a requirement. There is one exception: the engine refuses a partial
+version after ``!=``, which the specification allows. So ``loader.engine.patches`` lets
+the engine read ranges with this module.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ def parse_version(text: str | None) -> Version:
         ) from error
 
 
-# Requirements name the same few versions again and again.
+# A cache, since requirements name the same few versions again and again.
 _version = functools.lru_cache(maxsize=4096)(Version)
 
 
@@ -85,11 +85,11 @@ class VersionSpec:
     _clauses: tuple[_Clause, ...] = dataclasses.field(compare=False)
     _spec: SimpleSpec = dataclasses.field(compare=False)
     # The range of plain versions, without pre-release and build metadata:
-    # _low <= version < _high, but in no interval of _excluded.
+    # _low <= version < _high, and the version is in no interval of _excluded.
     _low: _Number = dataclasses.field(compare=False)
     _high: _Number = dataclasses.field(compare=False)
     _excluded: tuple[tuple[_Number, _Number], ...] = dataclasses.field(compare=False)
-    # Pre-releases and build metadata are compared only with these.
+    # Pre-releases and build metadata are compared only with these versions.
     _targets: frozenset[_Number] = dataclasses.field(compare=False)
 
     @classmethod
@@ -113,15 +113,15 @@ class VersionSpec:
 
     @classmethod
     def exactly(cls, version: Version) -> "VersionSpec":
-        """Return the range of exactly this version; without build metadata, any build matches."""
+        """Return the range with this version alone; without build metadata, any build matches."""
         return _parse(f"=={version}")
 
     def with_fallbacks(self) -> "tuple[VersionSpec, ...]":
-        """Return the ranges to try in turn if an object's header has this range.
+        """Return this range, and the ranges to try after it for the header of an object.
 
-        One version falls back to its minor version, then to its major version
-        (specification "Murano versioning", section "Object version"). Any
-        other range has no fallback.
+        If the range is a single version, its minor version and then its major version follow
+        (specification "Murano versioning", section "Object version"). Any other range has no
+        fallback.
         """
         if len(self._clauses) > 1 or not self.canonical.startswith("=="):
             return (self,)
@@ -129,7 +129,7 @@ class VersionSpec:
         return (self, _parse(f"{version.major}.{version.minor}"), _parse(f"{version.major}"))
 
     def is_exactly(self, version: Version) -> bool:
-        """Check whether the range is written as exactly this version."""
+        """Check whether the range names exactly this version."""
         return self.canonical == f"=={version}"
 
     def match(self, version: Version) -> bool:
@@ -143,9 +143,9 @@ class VersionSpec:
 
     @property
     def edges(self) -> frozenset[Version]:
-        """Return the plain versions at which the range starts or stops to hold versions.
+        """Return the edges: plain versions at which the range, or a gap in it, begins or ends.
 
-        From one edge to the next, all plain versions are in the range, or none.
+        Between two neighbouring edges, either all plain versions are in the range or none is.
         """
         numbers = {self._low, self._high, *itertools.chain(*self._excluded)} - {_HIGHEST}
         return frozenset(Version("{:.0f}.{:.0f}.{:.0f}".format(*number)) for number in numbers)
@@ -153,7 +153,7 @@ class VersionSpec:
     def select(self, versions: Iterable[Version]) -> Version | None:
         """Return the newest version in the range, or None.
 
-        Of versions that differ only in build metadata, the first given wins.
+        If versions differ only in their build metadata, the first of them wins.
         """
         return max(filter(self.match, versions), default=None)
 
@@ -171,11 +171,11 @@ def _parse(text: str) -> VersionSpec:
     if compact[:1].isdigit():
         compact = f"=={compact}"
     try:
-        # The range as written is kept, so its length counts as well.
+        # The range is also kept as written, so that length is limited as well.
         is_too_long = len(compact) > _MAX_LENGTH or len(text) > 2 * _MAX_LENGTH
         if is_too_long or compact.count(",") >= _MAX_CLAUSES:
             raise ValueError(compact)
-        # Without duplicates, in a fixed order.
+        # The clauses are kept without duplicates, in a fixed order.
         found = dict(itertools.chain(*map(_parse_clauses, compact.split(","))))
         clauses = {clause: found[clause] for clause in sorted(found)}
     except ValueError as error:
@@ -199,7 +199,7 @@ def _parse(text: str) -> VersionSpec:
 
 
 def _parse_clauses(text: str) -> Iterator[tuple[str, _Clause]]:
-    """Parse the part of a range between two commas; yield each clause with its full form."""
+    """Parse the part of a range between two commas; yield the full form and the clause."""
     parsed = SimpleSpec(text).clause
     for clause in parsed if isinstance(parsed, semver.AllOf) else [parsed]:
         if isinstance(clause, semver.AnyOf):
@@ -220,8 +220,8 @@ def _number(version: Version) -> _Number:
 def _interval(clause: _Clause) -> tuple[_Number, _Number, tuple[_Number, _Number] | None]:
     """Return the plain versions that a clause allows.
 
-    :returns: the inclusive lower bound, the exclusive upper bound, and an excluded
-        interval between such bounds.
+    :returns: the inclusive lower bound, the exclusive upper bound, and the excluded
+        interval, with bounds of the same kinds; None without one.
     """
     if isinstance(clause, semver.AnyOf):
         low, high = _targets(clause)

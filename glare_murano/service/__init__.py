@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The common code of Glare and Glance to serve packages: the API, over queries of a database."""
+"""The API code that Glare and Glance share; each service adds queries of its own database."""

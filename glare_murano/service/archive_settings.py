@@ -66,7 +66,7 @@ def limits(options: Any) -> Limits:
 
 
 def form_check(options: Any) -> FormCheck:
-    """Return the treatment of a form's problems.
+    """Return what to do about the problems of a form.
 
     :param options: the group of ``OPTIONS``.
     """
@@ -74,10 +74,10 @@ def form_check(options: Any) -> FormCheck:
 
 
 def sandbox(options: Any, python: str = "") -> Sandbox:
-    """Return the configured limits of the child process of a package type.
+    """Return the sandbox in which a package type reads a package, with the configured limits.
 
     :param options: the group of ``OPTIONS``.
-    :param python: the interpreter, if not this process's own.
+    :param python: the interpreter, if it is not that of this process.
     """
     seconds, memory = options["package_type_timeout"], options["package_type_memory"]
     return Sandbox(seconds, memory, limits(options), python)

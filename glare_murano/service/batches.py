@@ -4,7 +4,7 @@
 
 A service takes longer to begin a download than to send a small archive, and an
 application has dozens of packages. A batch leaves out archives that the caller
-cannot download. A download of such an archive returns the reason.
+cannot download. A separate download of such an archive returns the reason.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-# Bytes of all archives, so that no answer occupies a worker for long.
+# The most bytes of all archives in a batch, so that no answer occupies a worker for long.
 MAX_SIZE = 64 * 1024**2
 _CHUNK_SIZE = 64 * 1024
 
@@ -26,9 +26,9 @@ _CHUNK_SIZE = 64 * 1024
 class StoredArchive:
     """An archive in a service's store.
 
-    :param id: of the package.
-    :param size: in bytes, by its metadata.
-    :param read: returns its pieces.
+    :param id: the id of the package.
+    :param size: the size in bytes, according to the metadata.
+    :param read: a function that returns the archive in pieces.
     """
 
     id: str
@@ -37,7 +37,7 @@ class StoredArchive:
 
 
 def respond(archives: Iterable[StoredArchive]) -> webob.Response:
-    """Answer with a batch; an error before the first chunk is raised."""
+    """Answer with a batch; raise an error that occurs before the first chunk."""
     chunks = stream(archives)
     first = next(chunks)
     return webob.Response(

@@ -12,12 +12,12 @@ from glare_murano.service.refusals import RefusedRequest, bad_request, conflict
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 
-# Excluded releases of a package that an answer lists.
+# The most excluded releases of a package that an answer lists.
 _MAX_EXCLUDED = 20
 
 
 def read_query(body: object) -> wire.Query:
-    """Read a dependency query already checked against its schema.
+    """Read a dependency query from a body that was checked against its schema.
 
     :raises RefusedRequest: for invalid names and ranges.
     """
@@ -30,7 +30,7 @@ def read_query(body: object) -> wire.Query:
 def resolve(query: wire.Query, database: Database, settings: Settings) -> dict[str, Any]:
     """Return the closure of a query, as JSON.
 
-    :raises RefusedRequest: for a query beyond the limits of planning, or of an unknown package.
+    :raises RefusedRequest: if planning exceeds a limit, or the query's package is unknown.
     """
     try:
         answer = _plan(query, CatalogSource(database, query, settings.reserved_names()), settings)
@@ -75,7 +75,7 @@ def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.
 
 
 def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionSpec]:
-    """Return the package of a query with a range of exactly its version."""
+    """Return the name of a query's package, with a range that is exactly its version."""
     found = source.package(package_id)
     if found is None:
         raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Package with id={package_id} not found.")

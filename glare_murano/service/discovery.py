@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The discovery document: the versions of this API, as in other OpenStack services.
+"""The discovery document, which lists the versions of this API as in other OpenStack services.
 
 Clients read the document before they authenticate, so no token is required.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reading of requests: URLs, JSON bodies and parameters, with limits."""
+"""Functions to read requests within limits: URLs, JSON bodies and parameters."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def check_url(environ: dict[str, Any]) -> None:
 
 
 def allow_chunks(req: webob.Request) -> None:
-    """Let webob read a body without a length, instead of an empty body."""
+    """Let webob read a body that is sent without its length, which it would take for empty."""
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         req.environ["wsgi.input_terminated"] = True
 
@@ -88,7 +88,7 @@ def check_content_type(req: webob.Request) -> None:
 def check_body(req: webob.Request) -> None:
     """Read the body of a request, and leave the body readable.
 
-    :raises RefusedRequest: if the body is incomplete or too large, or the method takes none.
+    :raises RefusedRequest: if the body is incomplete or too large, or the method takes no body.
     """
     try:
         data = req.body_file.read(MAX_BODY + 1)

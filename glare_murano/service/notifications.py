@@ -2,7 +2,7 @@
 
 """The content that notifications of both services share: who did what.
 
-A notification has the id of its request, which an audit record of Keystone's filter has as well.
+A notification has the id of its request. The audit record by Keystone's filter has the same id.
 """
 
 from http import HTTPStatus
@@ -42,7 +42,7 @@ def initiator(context: Context) -> dict[str, str | None]:
 
 
 def yank_verb(reason: str) -> str:
-    """Return the verb for a change of the reason of a yank; an empty reason ends the yank."""
+    """Return the verb for a new reason of a yank; an empty reason ends the yank."""
     return YANK if reason else UNYANK
 
 
@@ -67,7 +67,7 @@ def is_refusal(response: webob.Response) -> bool:
 
 
 def refusal(req: webob.Request, status: int, reason: str, packages: list[str]) -> dict[str, Any]:
-    """Return what to send about a refused request.
+    """Return the content of a notification about a refused request.
 
     :param packages: the ids of the packages that the request should change.
     """

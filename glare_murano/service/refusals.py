@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The refusal of a request, and its answer; warnings in answers."""
+"""Refusals of requests, their answers, and warnings in answers."""
 
 import json
 from http import HTTPStatus
@@ -45,7 +45,7 @@ def document(status: int, message: str) -> dict[str, Any]:
 
 
 def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
-    """Return the JSON of a refusal in HTML, such as a middleware's."""
+    """Return a refusal in HTML, such as that of another filter, as JSON."""
     known = exc.status_map[response.status_code]
     reason = known.explanation or known.title
     if allowed := response.headers.get("Allow"):
@@ -54,6 +54,6 @@ def document_of(req: webob.Request, response: webob.Response) -> dict[str, Any]:
 
 
 def warn(response: webob.Response, warning: str) -> None:
-    """Add a warning to a response, in ASCII and quoted; nothing for an empty one."""
+    """Add a warning to a response, quoted and in ASCII, unless the warning is empty."""
     if warning:
         response.headers["Warning"] = f"299 - {json.dumps(warning)}"

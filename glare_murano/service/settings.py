@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def plan_seconds(self) -> float:
-        """The longest time of a plan."""
+        """The longest time that planning may take, in seconds."""
         return float(self["plan_seconds"])
 
     @property
@@ -117,7 +117,7 @@ class Settings:
             raise RuntimeError(f"[{self.group}] reserved_names_file: {error}") from error
 
     def check(self) -> None:
-        """Check the options whose values are not checked by oslo.config; called at the start.
+        """Check at the start the options whose values oslo.config does not check.
 
         :raises RuntimeError: if an option is not valid.
         """

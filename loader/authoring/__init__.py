@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages on this host: begin, check, compare, build and release them, without a network."""
+"""Create, check, compare, build and release packages on this host, without a network."""

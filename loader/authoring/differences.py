@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The differences between the files of two packages."""
+"""Find the differences between the files of two packages."""
 
 import difflib
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ _MAX_TEXT = 1024**2
 
 
 def diff(old: Archive, new: Archive, old_name: str, new_name: str) -> Iterator[str]:
-    """Yield the lines of a unified diff, for each file in alphabetical order.
+    """Yield the lines of a unified diff, with the files in alphabetical order.
 
-    :param old_name: the old package, in the heads of the files.
+    :param old_name: the name of the old package, for the headers in the diff.
+    :param new_name: the name of the new package.
     :raises InvalidArchive: if a file is damaged.
     """
     for path in sorted({*old.paths, *new.paths}):
@@ -34,7 +35,7 @@ def _read(archive: Archive, path: str) -> bytes | None:
 
 
 def _lines(content: bytes | None) -> list[str] | None:
-    """Return the lines of a text; None for anything else, and for a long file."""
+    """Return the lines of a text; None if the content is not text, or too long."""
     if content is None:
         return []
     if len(content) > _MAX_TEXT or b"\0" in content:

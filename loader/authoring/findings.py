@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The findings of a check of packages, as text, as annotations of GitHub, and as SARIF 2.1.0.
+"""What a check of packages has found, as text, as GitHub annotations, and as SARIF 2.1.0.
 
 ``checking`` has the checks themselves.
 """
@@ -32,10 +32,10 @@ class Level(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """A problem of a package.
+    """A problem in a package.
 
-    :param rule: the broken rule, whose docstring says why and what to do.
-    :param path: the file on this host; for a package in a ZIP file, that file.
+    :param rule: the broken rule; the string below it says why and what to do.
+    :param path: the file on this host; if the package is in a ZIP file, the ZIP file.
     :param line: counted from 1; 0 if unknown.
     """
 

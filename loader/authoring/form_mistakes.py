@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find mistakes in a form that the dashboard accepts, and shows or sends as something else."""
+"""Find mistakes in a form that the dashboard accepts, but that lead to wrong objects."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from loader.compatibility.nodes import entries, is_expression, pairs, text, valu
 # A rule, its place in the form, and a message.
 Mistake = tuple[CheckRule, yaml.Node, str]
 
-# Here "$" may be something else than the values of all pages.
+# In these expressions, "$" may stand for something other than the values of all pages.
 _REBINDING = re.compile(r"->|\.\s*\w+\s*\(")
 _REFERENCE = re.compile(r"(?<![\w$])\$(?:forms)?\.([^\W\d]\w*)(?:\.([^\W\d]\w*))?")
 # The page that the dashboard adds.
@@ -24,9 +24,9 @@ _LAST_PAGE = "workflowManagement"
 
 
 def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
-    """Find classes that the package lacks, and values of fields that the form lacks.
+    """Find uses of classes that the package lacks, and of fields that the form lacks.
 
-    :param form: a form without problems.
+    :param form: a form that has passed ``check_form``.
     """
     sections = {snake_case(name): node for name, node in values(form).items()}
     pages = _pages(sections.get("forms"))
@@ -43,16 +43,16 @@ def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
 
 
 def is_missing(manifest: Manifest, class_name: str) -> bool:
-    """Return whether a class should be in the package, by its name, and is not."""
+    """Return whether a class is missing: its name says that it should be in the package."""
     prefix = f"{manifest.full_name}."
-    # A required package may have a longer name.
+    # The name of a required package may begin with the name of this package.
     required = tuple(f"{each}." for each in manifest.requirements if each.startswith(prefix))
     is_own = class_name.startswith(prefix) and not class_name.startswith(required)
     return is_own and class_name not in manifest.classes
 
 
 def _pages(forms: yaml.Node | None) -> dict[str, set[str]]:
-    """Return the names of the fields of each page."""
+    """Return the pages of a form: name of a page -> names of its fields."""
     found: dict[str, set[str]] = {}
     for page in forms.value if isinstance(forms, yaml.SequenceNode) else ():
         for name, (_, content) in list(entries(page).items())[:1]:

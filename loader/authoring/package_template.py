@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The files of a new package: small, valid, and with a test that passes.
+"""Write the files of a new package, which is small and valid, and has a test that passes.
 
 The comments in the files explain the package to its author.
 """
@@ -165,21 +165,21 @@ Forms:
 
 
 class DirectoryUsed(errors.LoaderError):
-    """A directory has files already."""
+    """A directory for a new package is not empty."""
 
 
 def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[pathlib.Path]:
     """Write a new package into a new or empty directory.
 
-    A directory called ``dev`` gets a package without a version, which a release sets.
+    If the directory is called ``dev``, the package has no version: a release sets it.
 
-    :param name: the name of the package, with a dot.
+    :param name: the name of the package, which needs a dot.
     :returns: the paths of the files, relative to the directory.
-    :raises InvalidName: if a class of the package could not have such a name.
+    :raises InvalidName: if the name is not valid, or its class could not have a valid name.
     :raises DirectoryUsed: if the directory has files.
     :raises OSError: if a file cannot be written.
     """
-    # "." has a name as well.
+    # The directory may be ".", so its absolute path is needed for the name.
     is_dev = os.path.basename(os.path.abspath(folder)) == DEV  # noqa: PTH100, PTH119
     files = new_package(name, package_type, is_versioned=not is_dev)
     folder.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
             with fs.created(target) as file:
                 file.write(text.encode())
     except BaseException:
-        # The next run needs an empty directory.
+        # Remove all files after an error, since the next run needs an empty directory.
         for each in folder.iterdir():
             fs.remove(each)
         raise
@@ -202,7 +202,7 @@ def create(folder: pathlib.Path, name: str, package_type: PackageType) -> list[p
 def new_package(
     name: str, package_type: PackageType, *, is_versioned: bool = True
 ) -> Mapping[str, str]:
-    """Return the files of a new package by their paths; the manifest is the last one.
+    """Return the files of a new package by path; the manifest is the last one.
 
     :param is_versioned: whether the package has a version.
     :raises InvalidName: as in ``create``.

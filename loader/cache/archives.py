@@ -2,9 +2,9 @@
 
 """Archives on disk, as they were downloaded; each is named by its SHA-256 digest.
 
-The first use of an archive checks its digest, and records the result in a file
-beside the archives. So does the next use after a process has written to the
-archive. A missing or damaged record only causes another check.
+The first use of an archive checks its digest, and writes a record into another
+directory. If a process has written to the archive, the next use checks it again.
+If the record is missing or damaged, the archive is checked again as well.
 
 The modification time of a record is the archive's last-used time.
 """
@@ -43,11 +43,11 @@ class ArchiveFiles:
         return self._records / digest
 
     def has(self, digest: str) -> bool:
-        """Return whether an archive exists, intact or not."""
+        """Return whether an archive exists; it may be damaged."""
         return self.path(digest).is_file()
 
     def is_untouched(self, digest: str) -> bool:
-        """Return whether an archive was found intact, and not written to since."""
+        """Return whether an archive was found intact, and nothing was written to it since."""
         try:
             # Strings instead of pathlib for speed: every load of a package runs this.
             return Record.load(f"{self._records}/{digest}") == self._stamp(digest)
@@ -66,7 +66,7 @@ class ArchiveFiles:
         return [f"its archive {problem}" for problem in problems.values()]
 
     def place(self, made: Collection[pathlib.Path]) -> None:
-        """Move files, named by their digests, once all of them are on the disk."""
+        """Move files that are named by their digests, after all of them are on the disk."""
         fs.sync_files(made)
         for path in made:
             target = self.path(path.name)
@@ -83,7 +83,7 @@ class ArchiveFiles:
         fs.remove(self.record(digest))
 
     def discard(self, digest: str) -> None:
-        """Remove an archive and its record for good, even if the power is cut."""
+        """Remove an archive and its record, so that a power failure does not bring them back."""
         self.remove(digest)
         fs.sync(self._root)
 
@@ -98,6 +98,6 @@ class ArchiveFiles:
         return Record.stamp(self._root, {digest: digest})
 
     def _save(self, digest: str, record: Record) -> None:
-        # If the record cannot be written, each use of the archive reads it.
+        # If the record cannot be written, each use of the archive checks its digest.
         with contextlib.suppress(OSError):
             record.save(self.record(digest))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The directory of a cache: its layout, who may write to it, and errors of its disk.
+"""The directory of a cache: its layout, its owner, and the errors of its disk.
 
-The document "The package cache" has the whole layout.
+The document "The package cache" describes the whole layout.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ _T = TypeVar("_T")
 
 
 class CacheDirectory:
-    """A directory in use as a cache, until it is closed.
+    """A directory that is in use as a cache until it is closed.
 
-    :ivar path: its absolute path.
+    :ivar path: the absolute path of the directory.
     :ivar archives: the directory of stored archives.
-    :ivar records: the directory of their records.
+    :ivar records: the directory of the archives' records.
     :ivar packages: the directory of unpacked packages.
     :ivar staging: the directory of unfinished files.
     :ivar resolved: the directory of the offline indexes.
@@ -38,7 +38,7 @@ class CacheDirectory:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Use a directory, and make what is missing.
+        """Use a directory, and make missing directories and files in it.
 
         :raises CacheError: if the directory cannot be used.
         """
@@ -62,13 +62,13 @@ class CacheDirectory:
         self._is_closed = True
 
     def refresh(self) -> None:
-        """Have an NFS client request changes from the server, which opening does."""
+        """Open the directories, so that an NFS client requests changes from its server."""
         for directory in (self.archives, self.packages):
             os.close(os.open(directory, os.O_RDONLY))
 
     @contextlib.contextmanager
     def errors(self, action: str) -> Iterator[None]:
-        """Raise CacheError in place of OSError, and if the cache is closed."""
+        """Raise CacheError instead of OSError, or if the cache is closed."""
         if self._is_closed:
             raise errors.CacheError(f"cannot {action}: the cache {self.path} is closed")
         try:
@@ -81,7 +81,7 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context, with ``errors`` around entering only."""
+        """Enter a context, and apply ``errors`` only while it is entered."""
         with contextlib.ExitStack() as stack:
             with self.errors(action):
                 entered = stack.enter_context(context)
@@ -89,7 +89,7 @@ class CacheDirectory:
 
 
 def is_cache(folder: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is one of a cache."""
+    """Return whether a directory is a cache."""
     return (pathlib.Path(folder) / _ARCHIVES).is_dir()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in a cache, by name: which archive there is of which version.
+"""List the packages in a cache by name and version.
 
-The cache itself knows digests alone; names and versions are read from the manifests.
+The cache itself knows only digests; names and versions are read from the manifests.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ class CachedPackage:
 
 
 def read_all(cache: Cache) -> list[CachedPackage]:
-    """Return all packages in a cache, by name, the newest version of each first.
+    """Return all packages in a cache, sorted by name, the newest version of each name first.
 
     :raises CacheError: if the cache cannot be read.
     """
@@ -45,9 +45,9 @@ def read_all(cache: Cache) -> list[CachedPackage]:
 def find(cache: Cache, reference: PackageReference | str) -> CachedPackage:
     """Return the newest package in a range, or the package with a digest.
 
-    :param reference: the SHA-256 digest of an archive if it is a string.
-    :raises NotFound: if the cache does not have it.
-    :raises AmbiguousReference: if there are several archives of the version.
+    :param reference: a name and a range; a string is the SHA-256 digest of an archive.
+    :raises NotFound: if the cache does not have the package.
+    :raises AmbiguousReference: if the cache has several archives of the version.
     :raises CacheError: if the cache cannot be read.
     """
     packages = read_all(cache)
@@ -79,7 +79,7 @@ def _read(stored: StoredArchive) -> CachedPackage:
     try:
         with Archive.open(stored.archive) as archive:
             manifest = read_manifest(archive)
-    # Damaged, or removed by another process meanwhile.
+    # The archive is damaged, or another process has removed it meanwhile.
     except (GlareMuranoError, OSError):
         return CachedPackage("", None, stored)
     return CachedPackage(manifest.full_name, manifest.version, stored)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The integrity record of stored files: their sizes, times of change and SHA-256 sums.
+"""Records of stored files, to check them: their sizes, times of change and SHA-256 sums.
 
-Archives and unpacked packages have records of the same form, in JSON; the record
+Archives and unpacked packages have records in the same form, in JSON; the record
 of an archive lists a single file and no directory::
 
     {"files": {PATH: [SIZE, CHANGED, SHA256], ...}, "directories": {PATH: CHANGED, ...}}
 
 Paths are relative and have slashes; the root directory itself is ``""``. CHANGED
-is ``st_ctime_ns``, which the kernel sets and no program can choose. Files with
-their recorded sizes and times were not written to since, except perhaps within
-the same tick of the kernel's clock, a few milliseconds.
+is ``st_ctime_ns``, which the kernel sets and no program can choose. If a file still
+has its recorded size and time, nothing was written to it since, except perhaps
+within the same tick of the kernel's clock, a few milliseconds.
 """
 
 import dataclasses
@@ -35,9 +35,9 @@ class _File(NamedTuple):
 class Record:
     """The recorded state of some files below a root directory.
 
-    :param files: their states, by path.
-    :param directories: their times of change, by path. Adding or removing a file
-        changes its directory.
+    :param files: path -> the state of the file.
+    :param directories: path -> the directory's time of change, which changes when a file is
+        added or removed.
     """
 
     files: Mapping[str, _File]
@@ -47,7 +47,7 @@ class Record:
     def seal(cls, root: pathlib.Path) -> Self:
         """Write all files below a directory to the disk, and record them.
 
-        :raises OSError: if writing fails.
+        :raises OSError: if a file cannot be written.
         """
         directories, paths = [], []
         for directory, _, names in os.walk(root, topdown=False):
@@ -65,12 +65,12 @@ class Record:
     ) -> Self:
         """Record the present sizes and times of files with given SHA-256 sums.
 
-        Stamp files before their sums are checked if other processes can write to
-        them. A change after the check then differs from the record.
+        If other processes can write to the files, record them before their sums are
+        checked. Then a later change differs from the record.
 
         :raises OSError: if a file or a directory is missing.
         """
-        # Strings instead of pathlib for speed: every load of a package runs this.
+        # Every load of a package runs this, and strings are faster than pathlib.
         found = {path: os.lstat(f"{root}/{path}") for path in sums}
         return cls(
             {path: _File(s.st_size, s.st_ctime_ns, sums[path]) for path, s in found.items()},
@@ -100,7 +100,7 @@ class Record:
     def save(self, path: pathlib.Path) -> None:
         """Write the record to a file.
 
-        :raises OSError: if writing fails.
+        :raises OSError: if the file cannot be written.
         """
         with open(path, "wb", opener=private_opener) as stream:
             stream.write(json.dumps(vars(self)).encode())
@@ -113,7 +113,7 @@ class Record:
     def restamped(self, root: pathlib.Path) -> Self:
         """Return the record with the present sizes and times, without reading files.
 
-        The result equals this record if the files were not written to.
+        The result equals this record if nothing was written to the files.
 
         :raises OSError: if a file or a directory is missing.
         """
@@ -123,8 +123,8 @@ class Record:
     def problems(self, root: pathlib.Path) -> dict[str, str]:
         """Read all files, and return their differences from the record.
 
-        :return: a phrase for each damaged, missing or added path, such as "is missing".
-        :raises OSError: if reading fails, perhaps temporarily, as with too many open files.
+        :return: damaged, missing or added path -> a phrase such as "is missing".
+        :raises OSError: if a file cannot be read for now, as with too many open files.
         """
         problems = {}
         for directory in self.directories:
@@ -147,7 +147,7 @@ def _sum(path: str) -> str:
 
 
 def _problem(path: str, sha256: str) -> str:
-    """Return why a file does not have a given sum, or an empty string."""
+    """Return why a file does not have a given sum; an empty string if it has."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return "is not a regular file"

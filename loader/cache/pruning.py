@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages of a cache by their last use, and the removal of the least recently used.
+"""List the packages in a cache by their last use, and remove the least recently used.
 
-A user of a package shares the lock ``use_lock``, so packages in use stay. One process prunes
-at a time.
+Each user of a package has the shared lock ``use_lock``, so packages in use are not removed. Only
+one process prunes at a time.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ class KeptPackage(NamedTuple):
 
 
 class Pruner:
-    """The packages of a cache, to be listed and pruned.
+    """Lists and prunes the packages in a cache.
 
     Methods raise ``OSError`` if the disk fails, and ``CacheBusy`` if another process locks
     the cache for too long.
@@ -60,12 +60,12 @@ class Pruner:
         self._resolved = resolved
 
     def digests(self) -> set[str]:
-        """Return the digests of all packages, complete or not."""
+        """Return the digests of all packages, also of incomplete ones."""
         names = {*self._archives.names(), *self._unpacked.names()}
         return set(filter(DIGEST.match, names))
 
     def packages(self) -> Iterator[KeptPackage]:
-        """Yield all packages, complete or not."""
+        """Yield all packages, also incomplete ones."""
         for digest in self.digests():
             yield KeptPackage(
                 is_complete=self._archives.has(digest),
@@ -75,7 +75,7 @@ class Pruner:
             )
 
     def prune(self, limit: int, goal: int) -> tuple[list[KeptPackage], int]:
-        """Remove packages down to a goal, if the size exceeds a limit.
+        """Remove packages until the size is at most a goal, if the size exceeds a limit.
 
         :returns: the removed packages, and the remaining size.
         """
@@ -104,17 +104,17 @@ class Pruner:
         with self._locks.try_exclusive([use_lock(digest)]) as locked:
             if not locked or lru.last_used(self._archives.record(digest)) != package.used:
                 return False
-            # The archive first: without an archive, the rest is not used.
+            # The archive is removed first: unpacked files without an archive are not used.
             self._archives.remove(digest)
             return self._unpacked.remove(digest)
 
     def _forget_resolved(self) -> None:
-        """Remove the releases in offline indexes whose archives are gone."""
+        """Remove the releases in offline indexes whose archives are missing."""
         for path in self._resolved.glob("*/*.json"):
             if not self._archives.has(path.stem):
                 fs.remove(path)
         for project in self._resolved.iterdir():
-            # A directory with releases stays.
+            # ``rmdir`` fails for a directory that still has releases.
             with contextlib.suppress(OSError):
                 project.rmdir()
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The size of all packages as a running total, which the processes of a cache share.
+"""The total size of all packages, which all processes that use a cache share.
 
-The total is too small if a process was killed after storing a package and before counting it.
-Therefore each process measures the cache once before relying on the total.
+If a process is killed after it has stored a package and before it has counted it, the total is
+too small. Therefore each process measures the cache once before it relies on the total.
 """
 
 import pathlib
@@ -20,19 +20,19 @@ class UsedSpace:
     """
 
     def __init__(self, path: pathlib.Path, locks: LockFile) -> None:
-        """Use a file, which may be missing."""
+        """Use a file; it may be missing."""
         self._path = path
         self._locks = locks
 
     def add(self, size: int) -> int:
-        """Add to the total, and return it."""
+        """Add a size to the total, and return the total."""
         with self._locks.exclusive("size", "the size of the cache"):
             total = self._read() + size
             self._write(total)
         return total
 
     def correct(self, measured: int, before: int) -> None:
-        """Set the total to a measured size, plus the packages added while measuring.
+        """Set the total to a measured size, plus the packages that were added meanwhile.
 
         :param before: the total at the start of the measurement.
         """

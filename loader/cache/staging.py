@@ -2,8 +2,8 @@
 
 """Staging directories, in which files are completed before they are moved to their places.
 
-A process locks the name of its staging directory. An unlocked directory was left
-by a killed process; ``sweep`` removes such directories.
+A process locks the name of its staging directory. If a directory is not locked, its process
+was killed; ``sweep`` removes such directories.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ class StagingDirectories:
 
     @contextlib.contextmanager
     def directory(self, name: str) -> Iterator[pathlib.Path]:
-        """Make an empty directory under a locked name, and remove it at exit.
+        """Lock a name, make an empty directory with this name, and remove it at exit.
 
         The caller may move the directory away.
         """

@@ -2,9 +2,9 @@
 
 """Unpacked packages on disk, each in a directory named by its archive's SHA-256 digest.
 
-The directory has the package's ``files`` and their ``record``; without a record,
-files are not used. Both are completed in a staging directory, written to the disk
-and put in place by a single rename.
+The directory has the package's ``files`` and their ``record``; files without a record
+are not used. Both are completed in a staging directory, written to the disk, and moved
+to their place by a single rename.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ class UnpackedPackages:
     """
 
     def __init__(self, root: pathlib.Path, staging: StagingDirectories) -> None:
-        """Use an existing directory, on the same file system as staging directories."""
+        """Use an existing directory; it is on the same file system as staging directories."""
         self._root = root
         self._staging = staging
 
@@ -44,7 +44,7 @@ class UnpackedPackages:
         return self._root / digest / _FILES
 
     def is_untouched(self, digest: str) -> bool:
-        """Return whether a package exists, and was not written to since the last check."""
+        """Return whether a package exists, and nothing was written to it since the last check."""
         try:
             record = Record.load(self._record(digest))
             return record.restamped(self.files(digest)) == record
@@ -52,12 +52,12 @@ class UnpackedPackages:
             return False
 
     def damage(self, digest: str) -> list[str] | None:
-        """Read a package, and return its problems, or None for a missing package."""
+        """Read a package, and return its problems; None for a missing package."""
         files = self.files(digest)
         present = None
         try:
             record = Record.load(self._record(digest))
-            # A missing file is among the problems below.
+            # ``problems`` below reports a missing file.
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 present = record.restamped(files)
             problems = [f"{path} {problem}" for path, problem in record.problems(files).items()]
@@ -66,15 +66,15 @@ class UnpackedPackages:
                 raise
             problems = [str(error)]
         if not problems and present is not None and present != record:
-            # If the record cannot be replaced, each use of the package reads its files.
+            # If the record cannot be replaced, each use of the package checks its files.
             with contextlib.suppress(OSError), self._staging.new() as made:
                 _save_record(present, made)
                 (made / _RECORD).rename(self._record(digest))
-        # Removing a package begins with its record.
+        # If the record is missing, another process is removing the package.
         return problems if self._record(digest).exists() else None
 
     def make(self, digest: str, path: pathlib.Path, limits: Limits) -> None:
-        """Unpack an archive, write all files to the disk, and put them in place.
+        """Unpack an archive, write all files to the disk, and move them to their place.
 
         :raises InvalidArchive: if the archive breaks a rule.
         """
@@ -86,16 +86,16 @@ class UnpackedPackages:
         fs.sync(self._root)
 
     def forget(self, digest: str) -> None:
-        """Remove a record for good, even if the power is cut; processes can still use the files."""
+        """Remove a record, but keep its files; a power failure does not bring the record back."""
         fs.remove(self._record(digest))
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             fs.sync(self._root / digest)
 
     def remove(self, digest: str) -> bool:
-        """Remove the record and, as far as possible, the files; return whether all are gone."""
+        """Remove the record, and the files if possible; return whether nothing is left."""
         fs.remove(self._record(digest))
         shutil.rmtree(self._root / digest, ignore_errors=True)
-        # Perhaps a file is in the place of the directory.
+        # A file may have the name of the directory.
         with contextlib.suppress(OSError):
             (self._root / digest).unlink()
         return not os.path.lexists(self._root / digest)
@@ -117,7 +117,7 @@ class UnpackedPackages:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
-            # The target is damaged, half removed, or not a directory.
+            # The target is damaged, partly removed, or not a directory.
             with self._staging.new() as old:
                 target.rename(old / made.name)
                 made.rename(target)

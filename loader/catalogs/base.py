@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface of catalogues, in which the loader finds releases of packages."""
+"""The interface of catalogues, in which the loader searches for releases of packages."""
 
 import abc
 import itertools
@@ -15,12 +15,12 @@ from loader.counters import Counters
 class Catalog(abc.ABC):
     """A source of releases that may be loaded: active, and visible to the project.
 
-    Several projects may have released the same version: a project's own release then comes
-    before a public one, and a public one before others. The loader uses the first that may be
-    chosen, by the rules of ``eligibility``.
+    Several projects may have released the same version. Then the project's own release comes
+    first, then a public one, then others. The loader uses the first release that the rules of
+    ``eligibility`` allow.
 
-    :ivar name: its name in messages. Catalogues of different content have
-        different names, since the offline index is kept by name.
+    :ivar name: its name in messages. Catalogues with different content have
+        different names, since each name has its own offline index.
     :ivar gives_batches: whether ``batch`` may return archives.
     """
 
@@ -35,7 +35,7 @@ class Catalog(abc.ABC):
 
     @property
     def counters(self) -> Counters:
-        """Requests and downloads so far."""
+        """The number of requests and downloads so far."""
         return self._counters
 
     @abc.abstractmethod
@@ -53,16 +53,16 @@ class Catalog(abc.ABC):
         """
 
     def releases_extending(self, class_names: Collection[str]) -> Iterable[Release]:
-        """Return all releases with direct subclasses of classes, in any order.
+        """Return all releases that have direct subclasses of classes, in any order.
 
-        By default, none: such a catalogue does not know the base classes of its packages.
+        By default, return none: such a catalogue does not know the base classes of its packages.
 
         :raises CatalogError: if the catalogue cannot be read.
         """
         return ()
 
     def known(self, fqns: Collection[str]) -> Iterable[Release]:
-        """Return all releases of several packages, the best of each version first.
+        """Return all releases of several packages; the best release of each version comes first.
 
         The resolver calls this for each level of a closure.
 
@@ -71,25 +71,25 @@ class Catalog(abc.ABC):
         return itertools.chain.from_iterable(map(self.releases, fqns))
 
     def resolve(self, query: Query) -> Answer | None:
-        """Return the closure of a query, by the rule of ``glare_murano.resolver``.
+        """Return the closure for a query, by the rules of ``glare_murano.resolver``.
 
-        :returns: None if the catalogue cannot plan by itself; then the loader
-            plans, from the releases of each level of the graph.
+        :returns: None if the catalogue cannot plan by itself; then the loader plans, and reads
+            the releases of one level of the graph after the other.
         :raises CatalogError: if the catalogue does not answer.
         """
         return None
 
     def folder(self, release: Release) -> pathlib.Path | None:
-        """Return the directory in which a release lies unpacked.
+        """Return the directory with the unpacked files of a release.
 
         :returns: None for an archive, which has to be fetched.
         """
         return None
 
     def remedy(self, missing: str) -> str:
-        """Say how to get something that is missing into the catalogue, for messages.
+        """Return how to add something missing to the catalogue, for messages.
 
-        :param missing: such as ``a version in the range``.
+        :param missing: what is missing, such as ``a version in the range``.
         """
         return f"publish {missing}"
 
@@ -101,17 +101,17 @@ class Catalog(abc.ABC):
         """
 
     def check(self, release: Release, read: Callable[[], Release]) -> None:  # noqa: B027
-        """Check a loaded package, whose archive has the digest of the release.
+        """Check a loaded package; its archive has the digest of the release.
 
-        :param read: returns the release with the requirements and classes of the package.
+        By default, only the digest has to be right.
 
-        By default, the digest is enough.
-
-        :raises LoaderError: if the package is not as the catalogue says.
+        :param read: a function that returns the release with the package's requirements and
+            classes.
+        :raises LoaderError: if the package differs from the release in the catalogue.
         """
 
     def batch(self, releases: Collection[Release]) -> Iterable[tuple[Release, bytes]]:
-        """Yield the archives of several releases by a single request; some may be missing.
+        """Yield the archives of several releases with one request; some may be missing.
 
         :raises CatalogError: if the download fails, at any point.
         """

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Batches: several archives in one answer, a TAR stream."""
+"""Batches: several archives in one answer, as a TAR stream."""
 
 import tarfile
 from collections.abc import Iterator, Mapping
 
-# The errors of ``read_batch``.
+# The errors that ``read_batch`` raises.
 BATCH_ERRORS = (tarfile.TarError, ValueError)
 _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 
 
 def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-    """Yield the archives in a batch, a TAR stream, each with the id of its package.
+    """Yield the archives in a batch, each with the id of its package.
 
-    Only plain files are read, as the server writes them. The library's own reader
+    The server writes plain files only, so no other entries are read. The library's own reader
     follows every kind of header, and may never end.
 
     :param sizes: id of each requested package -> size of its archive.
-    :raises BATCH_ERRORS: if the stream breaks off, or contains anything else.
+    :raises BATCH_ERRORS: if the stream breaks off, or contains anything but these archives.
     """
     stream = _Stream(pieces)
     missing = dict(sizes)
@@ -32,7 +32,7 @@ def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tu
 
 
 class _Stream:
-    """Pieces of any size, read in the sizes of TAR."""
+    """A stream of pieces of any size, which is read in blocks of given sizes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

@@ -2,12 +2,12 @@
 
 """Releases in a directory of this host, unpacked or as ZIP files.
 
-A package is any directory with a manifest, and any ZIP file, however deep below the
-catalogue's directory; directories inside a package are not searched. In the
-version-aware layout of the specification "Murano versioning" (section "Developer
-impact") they are ``FQN/VERSION`` and ``FQN/dev``. Directories are used in place.
+Any directory with a manifest is a package, and so is any ZIP file, at any depth below the
+catalogue's directory. Directories inside a package are not searched. In the version-aware layout
+of the specification "Murano versioning" (section "Developer impact"), packages are
+``FQN/VERSION`` and ``FQN/dev``. Directories are used where they are.
 
-Each query looks for changes, and reads new and changed packages.
+Each query searches for changes, and reads new and changed packages.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ class DirectoryCatalog(base.Catalog):
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        """Make a catalogue; nothing is read yet."""
+        """Make a catalogue; no file is read yet."""
         self._root = pathlib.Path(directory).absolute()
         super().__init__(f"the directory {self._root}")
         self._lock = threading.Lock()
@@ -143,7 +143,7 @@ class DirectoryCatalog(base.Catalog):
 
 @dataclasses.dataclass(frozen=True)
 class _Listing:
-    """The entries of a directory; the only package of one with a manifest is itself."""
+    """The entries of a directory; a directory with a manifest is itself its only package."""
 
     directory: pathlib.Path
     stamps: FileStamps
@@ -162,7 +162,7 @@ class _Candidate:
 
 
 class _Index:
-    """Releases by name and by class; the first of each version counts."""
+    """Releases by name and by class; only the first release of each version is kept."""
 
     def __init__(self, candidates: Iterable[_Candidate]) -> None:
         self.by_fqn: dict[str, list[Release]] = {}
@@ -221,7 +221,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
                 contents = read_contents(archive)
             release = Release.from_contents(contents, str(path))
             if contents.manifest.format.name != MURANO_PL:
-                # Its package type may read any file.
+                # The package type of this package may read any file.
                 stamps = whole
         else:
             with open(path, "rb") as stream:
@@ -234,7 +234,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
 
 
 def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
-    """Return the paths of a package whose changes may change its release, and all its paths."""
+    """Return the paths in a package that can change its release, and all its paths."""
     decisive = [f"{package}/{MANIFEST_FILE}"]
     all_paths = []
     for directory, subdirectories, names in os.walk(package):
@@ -249,7 +249,7 @@ def _paths(package: pathlib.Path) -> tuple[list[str], list[str]]:
 
 
 def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) -> str:
-    """Describe the problem if the version-aware layout has another package in this place."""
+    """Describe the problem if a package is in another package's place in the layout."""
     try:
         version = None if directory.name == DEV else parse_version(directory.name)
     except InvalidVersion:
@@ -264,12 +264,12 @@ def _misplaced(directory: pathlib.Path, root: pathlib.Path, release: Release) ->
     )
 
 
-# One catalogue of a directory serves all scopes of the process.
+# All scopes of the process share one catalogue for each directory.
 _catalog = functools.cache(DirectoryCatalog)
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[DirectoryCatalog]:
-    """Make the catalogues of the entry point ``directory``, for each directory."""
+    """Make the catalogues of the entry point ``directory``: one for each directory."""
     options.register(conf, OPTIONS)
     directories = conf.engine.load_packages_from
     return [_catalog(pathlib.Path(directory).absolute()) for directory in directories]

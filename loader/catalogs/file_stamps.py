@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The state of files and directories when they were read, to read only changed ones again."""
+"""Record the state of files and directories, to read only the changed ones again."""
 
 import os
 import time
 from collections.abc import Iterable
 
 _SECOND = 1_000_000_000
-# How long a file can change again and keep its time: a tick of the file system's
-# clock, which counts in whole seconds or in milliseconds.
+# For how long a file may change again while its time stays the same: a tick of the file
+# system's clock, which counts in whole seconds or in milliseconds.
 _COARSE_TICK = 2 * _SECOND
 _FINE_TICK = _SECOND // 20
 
-# The parts of ``stat`` that change with the content; of an unreadable path, the error.
+# The parts of ``stat`` that change with the content; for an unreadable path, the error.
 _Stamp = tuple[int, ...]
 
 
 class FileStamps:
-    """The state of some paths, taken before they are read."""
+    """The state of some paths, recorded before they are read."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         self._stamps = {os.fspath(path): _stamp(path) for path in paths}
@@ -31,7 +31,7 @@ class FileStamps:
 
     @property
     def surely_unchanged(self) -> bool:
-        """The same, but false if a path may have changed within a tick of the clock."""
+        """Check the same, but return false if a path may have changed within a clock tick."""
         return self._is_certain and self.unchanged
 
 
@@ -40,7 +40,7 @@ def _stamp(path: str | os.PathLike[str]) -> _Stamp:
         status = os.stat(path, follow_symlinks=False)
     except OSError as error:
         return (error.errno or -1,)
-    # First the time of the last change of any kind: no program can set it.
+    # The first value is the time of the last change of any kind, which no program can set.
     return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Glance, the image service, by python-glanceclient.
+"""Releases in Glance, the image service, read with python-glanceclient.
 
-Visibility is Glance's: a project finds its own packages, public ones, and those shared with
-it once it has accepted them. Packages of the visibility ``community``, which any project can
-publish, are used only if that is configured. An administrator's token shows the images of
-every project: images that the project itself would not see are left out.
+Glance's rules of visibility apply: a project can use its own packages, public packages, and
+shared packages that it has accepted. Any project can publish packages with the visibility
+``community``, so they are used only if an option allows it. For an administrator's token, Glance
+lists the images of every project; images that the project itself cannot see are left out.
 """
 
 import functools
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-# Characters of an image's name.
+# The most characters that an image's name can have.
 _MAX_NAME = 255
-# Between two names in a filter: a comma and two quotation marks.
+# The separator of two names in a filter: a comma and two quotation marks.
 _SEPARATOR = "%22%2C%22"
 
 _COMMUNITY = cfg.BoolOpt(
@@ -51,8 +51,8 @@ class GlanceCatalog(PlanningCatalog):
     """The packages in a Glance that a project can use.
 
     A Glance without the filter of ``glare_murano`` has neither queries nor batches. Its lists
-    of images give the same releases. They cannot be filtered by class, so that each search
-    for a class reads all packages.
+    of images give the same releases. Glance cannot filter them by class, so each search for a
+    class reads all packages.
 
     >>> catalog = GlanceCatalog(session, project_id="my-project", region_name="north")
     """
@@ -76,7 +76,8 @@ class GlanceCatalog(PlanningCatalog):
 
     @functools.cached_property
     def _service(self) -> "ImageService":
-        # Its import takes longer than a warm load, which the filter can do without it.
+        # To import the client takes longer than to load cached packages, and with the filter of
+        # ``glare_murano``, a load does not need the client.
         return image_service(self._client)
 
     def releases(self, fqn: str) -> Iterable[Release]:
@@ -126,7 +127,7 @@ class GlanceCatalog(PlanningCatalog):
         try:
             return images.release(image)
         except GlareMuranoError as error:
-            # The filter in Glance answers without it, too.
+            # The filter in Glance leaves this image out as well.
             LOG.warning(
                 "%s sent the image %s, which is not a valid package: %s",
                 self.name,
@@ -138,7 +139,7 @@ class GlanceCatalog(PlanningCatalog):
     def _of_project(self, releases: Iterable[Release]) -> Collection[Release]:
         """Return the releases that the project may use.
 
-        The project's own one is preferred, then a public one, as the filter does.
+        As in the filter, the project's own release is preferred, then a public one.
         """
         project = self._project()
         ranked = sorted(
@@ -159,16 +160,16 @@ class GlanceCatalog(PlanningCatalog):
 
 
 def name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
-    """Yield the filters to list the images of packages: names, and the filter for them."""
+    """Yield lists of package names, each with the filter that finds the images for them."""
     for names in name_lists(fqns, _MAX_NAME, _SEPARATOR):
         quoted = ",".join(f'"{name}"' for name in names)
         yield names, {"name": f"in:{quoted}"}
 
 
 def check_client() -> None:
-    """Check that python-glanceclient is installed, without the time of its import.
+    """Check that python-glanceclient is installed, without importing it.
 
-    :raises CatalogError: if it is not.
+    :raises CatalogError: if it is not installed.
     """
     if importlib.util.find_spec("glanceclient") is None:
         raise errors.CatalogError(
@@ -178,7 +179,7 @@ def check_client() -> None:
 
 
 def image_service(adapter: ServiceAdapter) -> "ImageService":
-    """Return a client of images."""
+    """Return a client for images."""
     from loader.transport.image_service import ImageService
 
     return ImageService(adapter)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Glare, found by its own filters.
+"""Releases in Glare, found with Glare's own filters.
 
 Lists are limited to active artifacts of the type ``murano`` that belong to the
 caller's project or are public. Without this limit, an administrator's token would show
@@ -23,10 +23,10 @@ from loader.catalogs.planning import PlanningCatalog
 from loader.transport.sessions import Scope
 
 ARTIFACTS_PATH = f"/artifacts/{fields.TYPE_NAME}"
-# Artifacts in one page of a list.
+# How many artifacts one page of a list has.
 _PAGE = 100
 _MAX_CLASS_NAME = 255
-# Values of one filter; a request may have 300 of all filters.
+# How many values one filter has; all filters of a request may have 300 together.
 _MAX_VALUES = 200
 
 
@@ -64,7 +64,7 @@ class GlareCatalog(PlanningCatalog):
         return self._client.download(path, f"the archive of {release} (artifact {release.id})")
 
     def _releases(self, filters: list[tuple[str, str]]) -> Iterator[Release]:
-        """Yield the releases in the result of filters, in the order of the interface."""
+        """Yield the releases that match filters, in the order that the interface requires."""
         project = self._project()
         available = [
             *([("owner", f"or:eq:{project}")] if project else []),
@@ -78,9 +78,9 @@ class GlareCatalog(PlanningCatalog):
             ("limit", str(_PAGE)),
         ]
         found = map(_release, self._client.items(ARTIFACTS_PATH, "artifacts", query, next_marker))
-        # The database sorts pre-releases by its collation. Therefore all releases with
-        # the same major, minor and patch are sorted again, the project's own one before a
-        # public one of the same version.
+        # The database sorts pre-releases by its collation. Therefore all releases with the
+        # same major, minor and patch are sorted again. In each version, the project's own
+        # release comes before a public one.
         for _, peers in itertools.groupby(found, key=lambda r: r.version.truncate()):
             own_first = sorted(peers, key=lambda r: r.owner == project, reverse=True)
             yield from base.newest_first(own_first)
@@ -88,17 +88,17 @@ class GlareCatalog(PlanningCatalog):
 
 def next_marker(answer: Mapping[str, Any]) -> Any:
     """Return the marker of the page after a list of artifacts; None at the end."""
-    # The page's length does not show the end: an operator may limit pages.
+    # A short page need not be the last one: an operator may limit the length of pages.
     artifacts = answer["artifacts"]
     return artifacts[-1]["id"] if "next" in answer and artifacts else None
 
 
 def _release(artifact: Any) -> Release:
-    """Read a release as Glare lists it: digest and size are in the blob."""
+    """Read a release from Glare's list; its digest and size are in the blob."""
     try:
         archive = wire.get(artifact, fields.ARCHIVE, wire.mapping)
         owner = "" if artifact.get("owner") is None else artifact["owner"]
-        # Without a visibility, a release would count as the operator's.
+        # A release without a visibility would be taken for one of the operator's.
         wire.get(artifact, "visibility", wire.string)
         digest = {"sha256": archive.get("sha256"), "size": archive.get("size")}
         return wire.release_from_json({**artifact, "owner": owner, **digest})

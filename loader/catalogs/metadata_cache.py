@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases as read from archives, so that each archive is read once on a host.
+"""A cache of the releases that archives contain, so that a host reads each archive once.
 
-Losing the cache costs only time.
+If the cache is lost, the archives are read again.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class MetadataCache:
-    """Releases by key, in memory and in a directory shared by processes."""
+    """Releases by key, in memory and in a directory that processes share."""
 
     def __init__(self, directory: pathlib.Path | None = None) -> None:
         """Make a cache; without a directory, releases are kept in memory only."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Murano's own API, where Murano alone keeps packages.
+"""Releases in Murano's own API, for a cloud where Murano itself keeps the packages.
 
-Murano keeps an archive of each package for each project, and public ones. Its lists
+For each name, Murano keeps one archive for each project, and public archives. Its lists
 contain neither versions nor requirements. Therefore each archive is downloaded, read and
-kept until it is fetched. An archive never changes under its id: each is read once on a
-host.
+kept until it is fetched. The archive with an id never changes, so a host reads each archive
+once.
 
 python-muranoclient is not used, since it reads a whole download into memory.
 """
@@ -31,7 +31,7 @@ from loader.transport.sessions import Scope
 LOG = logging.getLogger(__name__)
 
 PATH = "/v1/catalog/packages"
-# Packages in one page of a list.
+# How many packages one page of a list has.
 PAGE = 100
 
 
@@ -50,7 +50,7 @@ class MuranoCatalog(ServiceCatalog):
     ) -> None:
         """Make a catalogue; no request is sent.
 
-        :param metadata: the metadata of known packages; by default empty.
+        :param metadata: the cache for metadata of packages; by default an empty one.
         :param others: further parameters of ``ServiceCatalog``.
         """
         super().__init__(session, **others)
@@ -68,7 +68,7 @@ class MuranoCatalog(ServiceCatalog):
         return self._spool.take(release.digest) or self._download(release.id)
 
     def _releases(self, key: str, value: str) -> list[Release]:
-        """List releases by a key of the API; the project's own before public ones."""
+        """List releases by a key of the API; the project's own come before public ones."""
         project = self._project()
         query = [(key, value), ("catalog", "true"), ("limit", str(PAGE))]
         listed = self._client.items(PATH, "packages", query, next_marker)

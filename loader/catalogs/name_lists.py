@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The names of packages, in lists that fit into the URL of a request."""
+"""Split the names of packages into lists that fit into the URL of a request."""
 
 from collections.abc import Collection, Iterator
 
 from glare_murano.package import InvalidName
 from glare_murano.package.manifest import check_required_name
 
-# Characters of all names in one URL; servers accept 8190 in a whole URL.
+# The characters that all names in one URL may have; servers accept 8190 in a whole URL.
 _NAMES_LENGTH = 4000
 
 
 def name_lists(fqns: Collection[str], max_length: int, separator: str) -> Iterator[list[str]]:
-    """Split names into lists that fit into a URL; names too long for a service are left out.
+    """Split names into lists that fit into a URL; leave out names that are too long.
 
-    :param max_length: the characters of the longest name in the service.
+    :param max_length: the most characters that a name can have in the service.
     """
     names: list[str] = []
     length = 0

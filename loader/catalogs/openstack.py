@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The common part of catalogues in OpenStack services: options, session, project."""
+"""The common part of all catalogues in OpenStack services: options, session, project."""
 
 from typing import Any, ClassVar, Self
 
@@ -66,9 +66,9 @@ class ServiceCatalog(base.Catalog):
         :param interface: ``public``, ``internal`` or ``admin``.
         :param region_name: the region to look the URL up in; by default any.
         :param attempts: how often a request is sent while its failures are temporary.
-        :param request_timeout: the limit of a request and its retries, in seconds.
-        :param min_download_rate: the lowest rate of an archive, in bytes per second, by
-            which it may be two minutes late.
+        :param request_timeout: how long a request and its retries may take, in seconds.
+        :param min_download_rate: the lowest rate of a download, in bytes per second; at this
+            rate, an archive may arrive two minutes late.
         """
         if not isinstance(session, ksa_session.Session):
             raise TypeError(f"{session!r} is not a keystoneauth session")
@@ -100,7 +100,7 @@ class ServiceCatalog(base.Catalog):
 
     @classmethod
     def service_options(cls) -> Options:
-        """Return the options of the service: of its place, and of a session with it."""
+        """Return the options for the service: its endpoint, and the session with it."""
         region = cfg.StrOpt("home_region", help="The region of the services. By default any.")
         url = cfg.StrOpt(
             "url",
@@ -121,7 +121,7 @@ class ServiceCatalog(base.Catalog):
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, scope: Scope, **others: Any) -> Self:
-        """Make a catalogue from the options, for a scope.
+        """Make a catalogue for a scope from the options.
 
         :param others: further parameters of the class.
         :raises CatalogError: if the scope has no session, or an option is invalid.
@@ -145,7 +145,7 @@ class ServiceCatalog(base.Catalog):
         )
 
     def _project(self) -> str | None:
-        """Return the project whose private packages may be used; None for public ones only."""
+        """Return the project whose private packages may be used; None if none may be used."""
         if self._project_id is None:
             self._project_id = self._client.authenticated_project()
         return self._project_id

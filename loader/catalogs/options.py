@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of catalogues, registered beside the options of Murano.
+"""Register the options of catalogues beside the options of Murano.
 
-A catalogue's module lists its options as ``OPTIONS``. If Murano has registered an
-option of the same name, Murano's definition stays, since both read the same file.
+A catalogue's module lists its options as ``OPTIONS``. If Murano has registered an option with
+the same name, Murano's definition stays: both read the same file.
 """
 
 import functools
@@ -24,7 +24,7 @@ GROUP = "package_loader"
 
 
 class Seconds(types.Float):
-    """A number of seconds. The type of oslo.config accepts NaN, with which no wait would end."""
+    """A number of seconds. The type of oslo.config accepts NaN, and a wait for NaN never ends."""
 
     def __call__(self, value: Any) -> float | None:
         seconds: float | None = super().__call__(value)
@@ -50,7 +50,7 @@ def register(conf: cfg.ConfigOpts, options: Options) -> None:
     for group, in_group in options.items():
         registered = conf if group == "DEFAULT" else getattr(conf, group, ())
         for option in in_group:
-            # Registering again would make oslo.config forget all values that it has read.
+            # If an option is registered again, oslo.config forgets all values that it has read.
             if option.dest not in registered:
                 conf.register_opt(option, None if group == "DEFAULT" else group)
 
@@ -65,7 +65,7 @@ _shared_cache = functools.cache(MetadataCache)
 
 
 def metadata_cache(conf: cfg.ConfigOpts) -> MetadataCache:
-    """Return the metadata cache, on disk only if the package cache is enabled."""
+    """Return the metadata cache; it is on disk only if the package cache is enabled."""
     register(conf, CACHE)
     if not conf.engine.enable_packages_cache:
         return MetadataCache()

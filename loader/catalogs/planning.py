@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The common part of catalogues in services with the filter of ``glare_murano``.
+"""The common part of all catalogues in services with the filter of ``glare_murano``.
 
 The filter answers a dependency query in one request, and sends several archives in one answer.
-Both are missing in a service without the filter.
+A service without the filter can do neither.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from loader.transport.failures import NoSuchPath
 
 LOG = logging.getLogger(__name__)
 
-# Seconds for a batch; its archives are locked for other processes meanwhile.
+# How many seconds a batch may take; other processes wait for its archives meanwhile.
 _BATCH_TIMEOUT = 60
 
 
@@ -32,7 +32,7 @@ class PlanningCatalog(ServiceCatalog):
     def resolve(self, query: Query) -> Answer | None:
         if not self._answers_queries:
             return None
-        # No project has an empty id: with it, only public packages are chosen.
+        # No project has an empty id, so for this id only public packages are chosen.
         scoped = dataclasses.replace(query, project_id=self._project() or "")
         body = wire.query_to_json(scoped)
         if body is None:
@@ -63,7 +63,7 @@ class PlanningCatalog(ServiceCatalog):
             for artifact_id, archive in read_batch(pieces, sizes):
                 self.counters.count(bytes=len(archive))
                 yield by_id[artifact_id], archive
-            # The connection is reused only after the end of the answer.
+            # The connection can be used again only after the end of the answer is read.
             next(pieces, b"")
         except NoSuchPath:
             self.gives_batches = False

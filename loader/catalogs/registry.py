@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Catalogues by name: entry points of the group ``glare_murano.catalogs``.
+"""Find catalogues by name: they are entry points in the group ``glare_murano.catalogs``.
 
-An entry point is a function of the configuration and a scope, and returns catalogues.
+An entry point is a function that takes the configuration and a scope, and returns catalogues.
 Only the chosen entry points are imported.
 """
 
@@ -23,9 +23,9 @@ Factory = Callable[[cfg.ConfigOpts, Scope], Iterable[Catalog]]
 
 
 def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[Catalog]:
-    """Make the catalogues of some names, in their order; each registers its own options.
+    """Make the catalogues with these names, in this order; each registers its own options.
 
-    :raises UnknownCatalog: if a name is not installed, or cannot be imported.
+    :raises UnknownCatalog: if no catalogue with a name is installed, or its import fails.
     :raises CatalogError: if a catalogue cannot be made.
     """
     factories = [_factory(name) for name in names]

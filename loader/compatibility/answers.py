@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Answer(enum.IntEnum):
-    """An answer; of several answers, the least holds for all of them together."""
+    """An answer. If several questions are joined by "and", the least answer is the result."""
 
     NO = 0
     UNKNOWN = 1
@@ -15,10 +15,10 @@ class Answer(enum.IntEnum):
 
     @classmethod
     def of(cls, value: bool | None) -> "Answer":
-        """Return the answer for a truth value, where None is unknown."""
+        """Return the answer for a truth value; None means unknown."""
         return cls.UNKNOWN if value is None else cls.YES if value else cls.NO
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
-    """Return whether all answers are yes."""
+    """Return the answer to the question whether all answers are yes."""
     return min(answers, default=Answer.YES)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The changes of the classes of a package: added, removed, base classes, members.
+"""Compare the classes of a package: find added and removed classes, base classes and members.
 
-Declared and inherited members of a class are compared in the same way. A change in a base class
-of the same package is reported once, for the base class.
+Declared and inherited members of a class are compared in the same way. If a base class of the
+same package has changed, the change is reported once, for the base class.
 """
 
 import dataclasses
@@ -16,12 +16,12 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.hierarchy import Hierarchy, Kind, Member
 from loader.compatibility.members import MemberChange
 
-# The usages of properties that have the same effect as an argument of initialize.
+# A property with one of these usages is given in the same way as an argument of initialize.
 _INPUTS = ("In", "InOut", "Const")
 
 
 def compare_classes(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
-    """Return the changes of all classes of a package."""
+    """Yield the changes of all classes of a package."""
     before, after = old.interface.classes, new.interface.classes
     for name, each in before.items():
         if name in after:
@@ -34,7 +34,7 @@ def compare_classes(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
 
 
 class _ClassPair:
-    """A class in both versions of its package."""
+    """A class that both versions of its package have."""
 
     def __init__(self, old: Class, new: Class, before: Hierarchy, after: Hierarchy) -> None:
         self._old = old
@@ -44,11 +44,11 @@ class _ClassPair:
         self._old_lineage = before.lineage(old.name)
         self._new_lineage = after.lineage(new.name)
         own = before.interface.classes.keys() & after.interface.classes.keys()
-        # Base classes in the same package, in both versions.
+        # The base classes that are in the same package, in both versions.
         self._own_bases = own & self._old_lineage.names & self._new_lineage.names
 
     def changes(self) -> Iterator[Change]:
-        """Return all changes."""
+        """Yield all changes of the class."""
         findings = (
             *self._of_class(),
             *self._of_bases(),
@@ -80,7 +80,7 @@ class _ClassPair:
         lost = self._old_lineage.names - self._new_lineage.names
         for name in sorted(lost):
             is_certain = name in self._old.bases or self._new_lineage.is_complete
-            # The change is reported for the base class in this package, if it has the same change.
+            # If a base class in this package has the same change, the change is reported there.
             above = any(name in self._before.lineage(base).names for base in self._own_bases)
             if is_certain and not above:
                 message = f"{name} is not a base class any more"
@@ -118,7 +118,10 @@ class _ClassPair:
     def _inputs(
         hierarchy: Hierarchy, class_name: str, arguments: Mapping[str, Member]
     ) -> Mapping[str, Member]:
-        """Return the properties that take the values of arguments of the other version."""
+        """Return the properties with the names of arguments that the other version has.
+
+        They take the same values as these arguments.
+        """
         return {
             name: dataclasses.replace(
                 member, declared=dataclasses.replace(member.declared, usage="Standard")
@@ -133,7 +136,7 @@ class _ClassPair:
         if (old and old.owner is self._old) or (new and new.owner is self._new):
             return False
         if old is not None and new is None and old.owner.name not in self._new_lineage.names:
-            return True  # as a lost base class
+            return True  # the lost base class is reported
         if old and new and old.owner.name == new.owner.name and old.owner.name in self._own_bases:
             return True
         for base in self._own_bases:
@@ -145,14 +148,14 @@ class _ClassPair:
     def _inherited(
         self, findings: Iterable[MemberChange], old: Member | None, new: Member | None
     ) -> Iterator[MemberChange]:
-        """Complete the findings of a member that the class does not declare itself."""
+        """Complete findings about a member: name the class from which it is inherited."""
         member = new or old
         if member is None or member.owner.name == self._new.name:
             yield from findings
             return
         for finding in findings:
             if old is None and finding.rule.part is not Part.MAJOR:
-                continue  # a new base class brought it
+                continue  # the new base class is reported
             message = f"{finding.message}; inherited from {member.owner.name}"
             place = finding.place
             if member.hierarchy not in (self._before, self._after):
@@ -164,7 +167,7 @@ class _ClassPair:
     def _compare_properties(
         self, before: Declaration | None, after: Declaration | None
     ) -> Iterator[MemberChange]:
-        # An argument of initialize takes the value instead of a property of its name.
+        # If an argument of initialize has the name of a property, it takes the property's value.
         arguments = self._after.members(self._new.name, "initializer")
         if before and after:
             yield from members.compare_properties(before, after, self._after.is_subclass)
@@ -218,7 +221,7 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
 
 
 def _public(name: str, findings: Iterable[MemberChange]) -> Iterator[MemberChange]:
-    """Reduce the findings of a member that only its package and subclasses use."""
+    """Reduce the findings if only the package and subclasses use the member, by its name."""
     for finding in findings:
         if not name.startswith("_"):
             yield finding

@@ -17,7 +17,7 @@ from loader.compatibility.declarations import Class, Declaration, Method
 from loader.compatibility.nodes import Entry, entries, frozen, text, values
 
 ROOT_CLASS = "io.murano.Object"
-# Both names of the methods that only the engine calls; of two, the engine takes the last.
+# Only the engine calls these methods. Each may have two names; the engine takes the last method.
 _INITIALIZERS = ("initialize", ".init")
 _DESTRUCTORS = ("destroy", ".destroy")
 _TARGETS = frozenset({"Package", "Type", "Property", "Method", "Argument"})
@@ -28,13 +28,13 @@ def read_class(source: ClassSource, file: str, is_old: bool) -> Class:
     """Read a class.
 
     :param file: the path of its file in the package.
-    :param is_old: whether the file is that of the older version, for places.
+    :param is_old: whether the file belongs to the older version, for places.
     """
     return _ClassReader(source, file, is_old).read()
 
 
 class _ClassReader:
-    """Reads one document."""
+    """Reads one document of a class file."""
 
     def __init__(self, source: ClassSource, file: str, is_old: bool) -> None:
         self._source = source
@@ -42,7 +42,7 @@ class _ClassReader:
         self._is_old = is_old
 
     def read(self) -> Class:
-        """Return the class."""
+        """Read the class with its members."""
         keys, definition = self._source.keys, self._source.definition
         methods = entries(keys.get("Methods")) or entries(keys.get("Workflow"))
         initializers = [methods.pop(name) for name in list(methods) if name in _INITIALIZERS]
@@ -82,7 +82,7 @@ class _ClassReader:
         )
 
     def _arguments(self, method: yaml.Node) -> dict[str, Declaration]:
-        """Return the arguments of a method by name, in order; of equal names, the last wins."""
+        """Return the arguments of a method by name, in order; if a name repeats, the last wins."""
         node = values(method).get("Arguments")
         return {
             name: self._declaration(name, entry, "Standard")
@@ -103,7 +103,7 @@ class _ClassReader:
         )
 
     def _metadata(self, node: yaml.Node | None) -> Collection[object]:
-        """Return the attached objects, each as the full name of its class and its properties."""
+        """Return the attached objects; each is a pair: full name of the class, and properties."""
         if node is None:
             return frozenset()
         found = []
@@ -126,7 +126,7 @@ class _ClassReader:
 
 
 def _targets(node: yaml.Node | None) -> frozenset[str]:
-    """Return the targets of a metadata class: a name or a list, by default all."""
+    """Read the targets of a metadata class: a name, a list of names, or by default all."""
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     names = frozenset(text(each, "All") for each in nodes)
     return _TARGETS if "All" in names else names

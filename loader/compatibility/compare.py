@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare two versions of a package: which part of the version must be raised, and why."""
+"""Compare two versions of a package; report which part of the version must be raised, and why."""
 
 import dataclasses
 
@@ -16,16 +16,17 @@ from loader.compatibility.ranges import compare_ranges
 
 
 class DifferentPackages(GlareMuranoError, ValueError):
-    """Two packages have different names, so neither is a version of the other."""
+    """Two packages have different names, so they are not versions of the same package."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """The differences of two versions of a package.
+    """The differences between two versions of a package.
 
-    :param changes: sorted by the part of the version, the greatest first, then by file and line.
-    :param unseen: unreadable places, such as missing required packages, from which a class may
-        inherit more than the changes show.
+    :param changes: the changes, sorted by the part of the version, the greatest first, then by
+        file and line.
+    :param unseen: what could not be read, such as a missing required package. The changes of
+        members that a class inherits from it are unknown.
     """
 
     full_name: str
@@ -36,7 +37,7 @@ class Comparison:
 
     @property
     def part(self) -> Part:
-        """The part of the version that must be raised; ``patch`` without changes."""
+        """The part of the version that must be raised; ``patch`` if there are no changes."""
         return max((change.part for change in self.changes), default=Part.PATCH)
 
     @property
@@ -46,7 +47,10 @@ class Comparison:
         return Verdict(self.part, self.old_version, self.new_version, smallest)
 
     def required_version(self, old_version: Version) -> Version:
-        """Return the smallest version after a version with the old interface."""
+        """Return the smallest new version that is enough after an old version.
+
+        :param old_version: a version with the old interface.
+        """
         return smallest_version(old_version, self.part)
 
     def report(self) -> str:
@@ -69,9 +73,9 @@ def compare(old: Source, new: Source, requirements: Requirements | None = None) 
     'major'
 
     :param old: the path of a ZIP file or a directory, or a seekable file.
-    :param new: likewise.
-    :param requirements: returns the package for a requirement, in the same form; by default,
-        members inherited from other packages are unknown.
+    :param new: the new version, in the same form.
+    :param requirements: returns the package for a requirement, in the same form. By default,
+        the members that classes inherit from other packages are unknown.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if a package breaks rules.
     :raises YaqlMissing: if a contract was changed, and yaql is not installed.

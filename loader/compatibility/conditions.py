@@ -2,8 +2,8 @@
 
 """The conditions of ``check()`` in contracts: bounds, lists of values, and all others.
 
-``$ > 0 and $ in list(a, b)`` are two conditions. A bound or a list is compared by its values,
-any other condition only by its form.
+``$ > 0 and $ in list(a, b)`` are two conditions. Bounds and lists are compared by their values.
+Other conditions are equal only if their expressions are written in the same form.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# A value with its type: in Python, True equals 1.
+# A value with its type, since True equals 1 in Python.
 _Constant = tuple[str, object]
 
 
@@ -31,7 +31,7 @@ _Constant = tuple[str, object]
 class Bound:
     """A comparison such as ``$ > 0`` or ``len($) <= 8``.
 
-    :param subject: the compared expression, such as ``len($)``, in one form.
+    :param subject: the expression that is compared, such as ``len($)``, in one form.
     """
 
     subject: str
@@ -49,7 +49,7 @@ class OneOf:
 
 @dataclasses.dataclass(frozen=True)
 class Other:
-    """Any other condition, in one form."""
+    """Any other condition; the expression is written in one form."""
 
     text: str
 
@@ -58,12 +58,12 @@ Condition = Bound | OneOf | Other
 
 
 def equals(value: object) -> OneOf:
-    """Return the condition that the value of a contract equals a constant."""
+    """Return the condition that a value equals a constant."""
     return OneOf(_VALUE, frozenset([_constant(value)]))
 
 
 def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
-    """Return the conditions that a predicate joins by ``and``."""
+    """Yield the conditions that a predicate joins by ``and``."""
     from yaql.language import expressions as yaql
 
     match expressions.unwrapped(predicate):
@@ -82,10 +82,10 @@ def read(predicate: Any, namespaces: Mapping[str, str]) -> Iterator[Condition]:
 
 
 def implied(wanted: Condition, given: Collection[Condition]) -> Answer:
-    """Return whether all values that satisfy given conditions satisfy a wanted condition."""
+    """Return whether every value that satisfies given conditions also satisfies a wanted one."""
     if wanted in given or any(_implies(each, wanted) for each in given):
         return Answer.YES
-    # An unknown condition may imply the wanted one in another form.
+    # An unknown condition may imply the wanted one, although it is written in another form.
     return Answer.UNKNOWN if any(isinstance(each, Other) for each in given) else Answer.NO
 
 

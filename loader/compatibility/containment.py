@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The test whether a contract accepts all values that pass another contract."""
+"""Test whether a contract accepts all values that pass another contract."""
 
 from collections.abc import Callable, Iterator
 
@@ -28,7 +28,7 @@ IsSubclass = Callable[[str, str], bool | None]
 def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
     """Return whether all values of a contract pass another contract unchanged.
 
-    Keys that the second contract drops do not count, see ``lost_keys``.
+    Keys that the second contract drops are ignored here; ``lost_keys`` finds them.
     """
     if given == wanted:
         return Answer.YES
@@ -50,7 +50,7 @@ def fits(given: Contract, wanted: Contract, is_subclass: IsSubclass) -> Answer:
 
 
 def lost_keys(old: Contract, new: Contract, path: str = "") -> Iterator[str]:
-    """Return the keys of mappings that a new contract drops, with the keys around them."""
+    """Yield the keys of mappings that a new contract drops, as paths such as ``volume.size``."""
     match old, new:
         case Keys(), Keys():
             for key, contract in old.named.items():
@@ -74,7 +74,7 @@ def _value_fits(given: Value, wanted: Value, is_subclass: IsSubclass) -> Answer:
         Answer.of(wanted.is_owned in (None, given.is_owned)),
         _null_fits(given, wanted),
         *(conditions.implied(each, given.conditions) for each in wanted.conditions),
-        # Conditions before a conversion are compared by their form only.
+        # Conditions before a conversion are equal only if they are written in the same form.
         Answer.YES if wanted.raw <= given.raw else Answer.UNKNOWN,
     ]
     if given.type is not None and wanted.type is not None:
@@ -89,7 +89,7 @@ def _null_fits(given: Value, wanted: Value) -> Answer:
     if wanted.is_not_null:
         return Answer.NO if accepted else Answer.UNKNOWN
     if wanted.skips_null or not given.skips_null:
-        # Null satisfies the given conditions, and therefore all implied conditions.
+        # Null satisfies the given conditions, and therefore all conditions that they imply.
         return Answer.YES
     return Answer.of(conditions.admit_null(wanted.conditions | wanted.raw))
 
@@ -101,7 +101,7 @@ def _type_fits(given: Type, wanted: Type, is_subclass: IsSubclass) -> Answer:
         Answer.of(given.excluded <= wanted.excluded),
     ]
     if given.default is not None:
-        # Objects that do not name their class have the properties of the given default.
+        # An object that does not name its class has the properties of the given default class.
         answers.append(Answer.of(is_subclass(wanted.default or wanted.name, given.default)))
     return all_of(answers)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read contracts of properties and arguments, and say whether a value may be omitted.
+"""Read contracts of properties and arguments, and decide whether a value may be omitted.
 
-Contracts are compared by the values that pass unchanged (document "MuranoPL reference",
-"Contract"). ``$.int()`` converts the string "1" into a number, but only numbers pass unchanged:
-a change from ``$.string()`` to ``$.int()`` changes the type of a property or an argument. The
-engine drops the keys of mappings that a contract does not name.
+Contracts are compared by the values that pass them unchanged (document "MuranoPL reference",
+"Contract"). ``$.int()`` converts the string "1" into a number, but only numbers pass unchanged.
+So a change from ``$.string()`` to ``$.int()`` changes the type of a property or an argument. If
+a contract of a mapping does not name a key, the engine drops the key.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from loader.compatibility.nodes import is_expression, pairs
 
 
 class Kind(enum.Enum):
-    """The kind of values that an expression stands for."""
+    """The kind of the values that an expression accepts."""
 
     ANY = "anything"
     STRING = "string"
@@ -36,9 +36,9 @@ class Kind(enum.Enum):
 class Type:
     """The arguments of ``class()`` or ``template()``.
 
-    :param default: the class of objects that do not name theirs, if written.
-    :param versions: the range of versions of the class, if written.
-    :param excluded: the properties that a template need not have.
+    :param default: the class of objects that do not name their class; None if not written.
+    :param versions: the range of the class's versions; None if not written.
+    :param excluded: the properties that a template may lack.
     """
 
     name: str
@@ -49,11 +49,11 @@ class Type:
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """An expression of known functions, such as ``$.int().notNull().check($ > 0)``, or a constant.
+    """A constant, or an expression with known functions: ``$.int().notNull().check($ > 0)``.
 
-    :param type: for objects and templates only.
+    :param type: the type of objects and templates.
     :param is_owned: True after ``owned()``, False after ``notOwned()``.
-    :param skips_null: whether null passes without the conditions, which follow ``?.``.
+    :param skips_null: whether the conditions follow ``?.``, so that null passes without them.
     :param conditions: all conditions of ``check()``.
     :param raw: conditions on the value before it is converted.
     """
@@ -68,7 +68,7 @@ class Value:
 
     @property
     def accepts_null(self) -> bool | None:
-        """True if null passes; None if unknown."""
+        """Whether null passes; None if unknown."""
         if self.is_not_null:
             return False
         return True if self.skips_null else conditions.admit_null(self.conditions | self.raw)
@@ -76,7 +76,7 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class Items:
-    """A list: the contracts of its first items, the last one also for all others."""
+    """A list: the contracts of its first items. The last contract applies to all other items."""
 
     contracts: "tuple[Contract, ...]"
     least: int
@@ -89,9 +89,9 @@ class Items:
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """A mapping: the contracts of its named keys, and those of all other keys and their values.
+    """A mapping: the contracts of its named keys, and the contracts of all other keys.
 
-    :param others: None if other keys are dropped.
+    :param others: the contracts of another key and of its value; None if other keys are dropped.
     """
 
     named: "Mapping[str, Contract]"
@@ -111,7 +111,7 @@ class Unknown:
 
 @dataclasses.dataclass(frozen=True)
 class Invalid:
-    """A string that looks like an expression, and is not valid YAQL."""
+    """A string that looks like an expression but is not valid YAQL."""
 
     text: str
     reason: str
@@ -132,8 +132,8 @@ _CONSTANTS = {str: Kind.STRING, int: Kind.INTEGER, bool: Kind.BOOLEAN}
 def read(node: yaml.Node | None, namespaces: Mapping[str, str]) -> Contract:
     """Read a contract.
 
-    :param node: its YAML; without one, every value is accepted.
-    :param namespaces: prefix -> namespace, of the class.
+    :param node: its YAML; if it is None, the contract accepts every value.
+    :param namespaces: prefix -> namespace, as the class declares them.
     :raises YaqlMissing: if yaql is not installed.
     """
     if node is None:
@@ -154,7 +154,7 @@ def read(node: yaml.Node | None, namespaces: Mapping[str, str]) -> Contract:
 def accepts_missing(contract: Contract) -> bool | None:
     """Return whether a value may be null or omitted; None if unknown.
 
-    Then a list is empty, and a mapping has no key.
+    The engine reads an omitted list or mapping as an empty one.
     """
     match contract:
         case Value() | Unknown():
@@ -182,7 +182,7 @@ def invalid_part(contract: Contract) -> Invalid | None:
 
 
 def type_names(contract: Contract) -> Iterator[str]:
-    """Return the names of the classes whose objects a contract accepts."""
+    """Yield the names of the classes whose objects a contract accepts."""
     match contract:
         case Value(type=Type() as found):
             yield found.name
@@ -228,7 +228,7 @@ def _read_keys(node: yaml.MappingNode, namespaces: Mapping[str, str]) -> Contrac
 
 
 def read_constant(value: object) -> Value:
-    """Return the contract of a constant, which only this value passes."""
+    """Return the contract of a constant; only this value passes it."""
     kind = _CONSTANTS.get(type(value), Kind.ANY)
     allowed = frozenset([conditions.equals(value)])
     return Value(kind, is_not_null=value is not None, conditions=allowed)
@@ -250,13 +250,16 @@ def _unknown_accepts_null(expression: Any, namespaces: Mapping[str, str]) -> boo
     from yaql.language import expressions as yaql
 
     if isinstance(expression, yaql.BinaryOperator) and expression.operator == "or":
-        # $.int() or 5: the first contract refuses values, the second replaces null.
+        # In "$.int() or 5", the first contract refuses values, and the second replaces null.
         return accepts_missing(_read_expression(expression.args[0], namespaces))
     return None
 
 
 def _steps(expression: Any) -> list[tuple[str, Any]] | None:
-    """Split ``$.int().check($ > 0)`` into its functions; None if it has another form."""
+    """Split an expression such as ``$.int().check($ > 0)`` into its functions.
+
+    :returns: None if the expression has another form.
+    """
     from yaql.language import expressions as yaql
 
     steps = []
@@ -286,7 +289,7 @@ def _with_step(
     if name in _CONVERSIONS and value.kind is Kind.ANY:
         return _converted(value, _CONVERSIONS[name], None)
     if name == "notNull":
-        # Null does not reach a function after "?.".
+        # A function after "?." is not called for null.
         return dataclasses.replace(value, is_not_null=value.is_not_null or connector == ".")
     if name in _OWNERSHIP and value.is_owned is None:
         return dataclasses.replace(value, is_owned=_OWNERSHIP[name])
@@ -324,7 +327,7 @@ def _read_type(function: str, arguments: Any, namespaces: Mapping[str, str]) -> 
             return None
     if not given.keys() <= set(parameters):
         return None
-    # Null is the default of every parameter but the first.
+    # Null means that a parameter is omitted; only the first cannot be omitted.
     given = {key: each for key, each in given.items() if getattr(each, "value", "") is not None}
     name, default = map(given.get, parameters[:2])
     versions, excluded = given.get("versionSpec"), given.get("excludeProperties")

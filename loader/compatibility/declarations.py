@@ -16,10 +16,10 @@ from loader.compatibility.nodes import flow, frozen
 class Declaration:
     """A property, or an argument of a method.
 
-    :param usage: as written, or the default of the language.
-    :param contract: the YAML of the contract; None without one.
-    :param default: the YAML of the default; None without one.
-    :param namespaces: prefix -> namespace, of the class.
+    :param usage: the usage as written, or the default of MuranoPL.
+    :param contract: the YAML of the contract; None without a contract.
+    :param default: the YAML of the default; None without a default.
+    :param namespaces: prefix -> namespace, as the class declares them.
     """
 
     name: str
@@ -63,12 +63,12 @@ class Method:
 
 @dataclasses.dataclass(frozen=True)
 class Class:
-    """A class; the root class is not among the names of its base classes.
+    """A class. The names of its base classes do not include the root class.
 
     :param usage: ``Class`` or ``Meta``.
-    :param targets: the things to which instances of a metadata class can be attached.
+    :param targets: what instances of a metadata class can be attached to, such as properties.
     :param initializer: the arguments of ``initialize``, by name.
-    :param methods: all other methods but ``destroy``, which the engine alone calls.
+    :param methods: all other methods, without ``destroy``, which only the engine calls.
     """
 
     name: str

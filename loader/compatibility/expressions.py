@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parse YAQL expressions of contracts and forms, and write them in one form, with full class names.
+"""Parse YAQL expressions in contracts and forms, and write them in one form.
 
-``contracts`` decides on the meaning of an expression. The library yaql is imported with the
-first expression, since building its parser takes 0.2 seconds.
+In this form, class names are complete, so equal texts mean equal expressions. ``contracts``
+knows what an expression means. The library yaql is imported for the first expression, since it
+takes 0.2 seconds to build its parser.
 """
 
 import functools
 import threading
 
-# yaql 3.2.0 uses this module as well, without importing it.
+# yaql 3.2.0 uses collections.abc, but does not import it.
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from glare_murano.package.classes import resolve
 from glare_murano.package.errors import GlareMuranoError
 
-# Longer expressions are not judged; the longest contract of Murano's packages has 200.
+# Longer expressions are not parsed. The longest contract in Murano's packages has 200 characters.
 MAX_LENGTH = 4000
 
-# The parser's state is shared by all threads.
+# All threads share the parser and its state.
 _LOCK = threading.Lock()
 
 
@@ -36,7 +37,8 @@ class YaqlMissing(GlareMuranoError, ImportError):
 def parse(text: str, of_form: bool = False) -> Any:
     """Parse an expression as the engine does.
 
-    :param of_form: whether to parse as Murano's dashboard does, without MuranoPL's operators.
+    :param of_form: whether the expression is from a form: Murano's dashboard parses without
+        MuranoPL's operators.
     :returns: an object of ``yaql.language.expressions``.
     :raises ValueError: if the expression is not valid YAQL, nested too deep or too long.
     :raises YaqlMissing: if yaql is not installed.
@@ -58,7 +60,7 @@ def parse(text: str, of_form: bool = False) -> Any:
 def is_form_expression(text: str) -> bool:
     """Return whether Murano's dashboard reads a string of a form as an expression.
 
-    Too long strings are not judged, and may be expressions.
+    A string that is too long to be parsed is assumed to be an expression.
 
     :raises YaqlMissing: if yaql is not installed.
     """
@@ -71,7 +73,7 @@ def is_form_expression(text: str) -> bool:
 
 @functools.cache
 def _parser(of_form: bool) -> Callable[[str], Any]:
-    """Build a parser, for classes with MuranoPL's operators ``is``, ``ns:Name`` and ``:Name``."""
+    """Build a parser; that for classes has MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
     except ImportError as error:
@@ -82,14 +84,15 @@ def _parser(of_form: bool) -> Callable[[str], Any]:
         factory.insert_operator(">", True, "is", left, False)
         factory.insert_operator(None, True, ":", left, True)
         factory.insert_operator(":", True, ":", OperatorType.PREFIX_UNARY, False)
-        # The new group binds most, so it must stand apart from the operator "=>" before it.
+        # The operators of the new group bind more tightly than all others. The empty entry keeps
+        # "=>" out of this group.
         factory.operators.insert(0, ())
     parser: Callable[[str], Any] = factory.create()
     return parser
 
 
 def write(expression: Any, namespaces: Mapping[str, str]) -> str:
-    """Write an expression in one form: without redundant brackets, with full class names."""
+    """Write an expression in one form: without needless brackets, and with full class names."""
     from yaql.language import expressions
 
     expression = unwrapped(expression)
@@ -105,7 +108,7 @@ def write(expression: Any, namespaces: Mapping[str, str]) -> str:
                 return f"type {name}"
             arguments = ", ".join(write(each, namespaces) for each in expression.args)
             return f"{expression.name}({arguments})"
-    # A constant; a number is not the string of its digits.
+    # A constant: repr() gives a number and the string of its digits different forms.
     return repr(expression.value)
 
 
@@ -121,8 +124,10 @@ def unwrapped(expression: Any) -> Any:
 def class_name(expression: Any, namespaces: Mapping[str, str]) -> str | None:
     """Return the full name of the class that ``Name``, ``ns:Name``, ``:Name`` or a string names.
 
-    A word or a string can be something else than the name of a class, so only an argument that
-    must be a class is passed here; any other expression gives None, as does an invalid name.
+    A word or a string need not be the name of a class. So callers pass only arguments that must
+    be classes.
+
+    :returns: None if the expression has another form, or if the name is not valid.
     """
     from yaql.language import expressions
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The class generated for a Heat template, as users of its package see the class.
+"""The class that is generated for a Heat template, as users of the package see it.
 
-The class has one property for all parameters, and one for all outputs. Here, each parameter is
-a property ``templateParameters.NAME``, and each output a property ``templateOutputs.NAME``,
-with its line in the template.
+The class has one property for all parameters, and one for all outputs. Here, each parameter
+becomes a property ``templateParameters.NAME``, and each output becomes a property
+``templateOutputs.NAME``, with its line in the template.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ _SECTIONS = {"templateParameters": "parameters", "templateOutputs": "outputs"}
 def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
     """Read the only class of the package.
 
-    :raises InvalidPackage: if the template is missing, or listing its errors.
+    :raises InvalidPackage: if the template is missing or not valid.
     """
     if TEMPLATE_FILE not in archive.paths:
         raise template_missing()
@@ -56,13 +56,13 @@ def read_heat(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Cl
 
 
 def _parts(whole: Declaration, section: yaml.Node | None, is_old: bool) -> Iterator[Declaration]:
-    """Return a property for each entry of a section of the template."""
+    """Yield a property for each entry in a section of the template."""
     # An output can be anything.
     generated = values(whole.contract) if whole.usage == "In" else {}
     for name, (key, node) in entries(section).items():
         contract, default = generated.get(name), values(node).get("default")
         if contract is not None and "default" not in values(node):
-            # Heat refuses to create the stack without the value, which the class allows.
+            # The class allows users to omit the value, but Heat then refuses to create the stack.
             contract = yaml.ScalarNode(safe_yaml.YAQL, f"{contract.value}.notNull()")
         yield dataclasses.replace(
             whole,

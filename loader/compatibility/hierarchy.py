@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The base classes of classes, and the members that they inherit, also from required packages.
+"""The base classes of a class, and the members that it inherits, also from required packages.
 
-A class name is found in the class's own package and in its direct requirements, by the rule of
-the specification "Murano versioning", "Package requirements".
+The name of a base class is searched for in the package of the class, and in its direct
+requirements. This is the rule of the specification "Murano versioning", "Package requirements".
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ Kind = Literal["properties", "methods", "initializer"]
 
 
 class RequiredPackages:
-    """Reads required packages, each range once, and keeps what could not be read.
+    """Reads required packages, each range once, and remembers what could not be read.
 
     :ivar unseen: package and range -> why the package was not read.
     """
@@ -37,7 +37,7 @@ class RequiredPackages:
         self.unseen: dict[str, str] = {}
 
     def hierarchy(self, fqn: str, spec: VersionSpec) -> "Hierarchy | None":
-        """Return the classes of a required package, or None if it cannot be had.
+        """Return the classes of a required package; None if the package is not available.
 
         :raises InvalidPackage: if the package breaks rules.
         :raises OSError: if the package cannot be read.
@@ -61,7 +61,7 @@ class RequiredPackages:
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A member of a class, with the class of its declaration.
+    """A member of a class, and the class that declares it.
 
     :param declared: a ``Method``, or the ``Declaration`` of a property or an argument of
         ``initialize``.
@@ -77,8 +77,8 @@ class Member:
 class Lineage:
     """A class and all its base classes, the nearest first.
 
-    :param names: the names of all base classes, readable or not.
-    :param is_complete: whether all of them could be read.
+    :param names: the names of all base classes, even of those that could not be read.
+    :param is_complete: whether all base classes could be read.
     """
 
     classes: "tuple[tuple[Class, Hierarchy], ...]"
@@ -101,7 +101,7 @@ class Hierarchy:
         if name in self.interface.classes:
             return self.interface.classes[name], self
         manifest = self.interface.manifest
-        # Most class names begin with the name of their package: read that one first.
+        # Most class names begin with the name of their package, so that package is read first.
         ranges = sorted(
             manifest.requirements.items(), key=lambda each: not name.startswith(f"{each[0]}.")
         )
@@ -112,7 +112,7 @@ class Hierarchy:
         return None
 
     def package_of(self, class_name: str) -> str | None:
-        """Return the name of a class's package, guessed from its name if the class was not read."""
+        """Return the name of a class's package; guess it from the class name if necessary."""
         found = self.find(class_name)
         if found is not None:
             return found[1].interface.manifest.full_name
@@ -126,7 +126,7 @@ class Hierarchy:
         return self._lineages[name]
 
     def is_subclass(self, name: str, base: str) -> bool | None:
-        """Return whether a class is the base class itself or extends it; None if unknown."""
+        """Return whether a class is a base class itself, or extends it; None if unknown."""
         if base in (name, ROOT_CLASS):
             return True
         found = self.find(name)

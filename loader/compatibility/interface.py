@@ -2,9 +2,9 @@
 
 """The public interface of one version of a package: what its classes declare, and where.
 
-Bodies of methods are not read, and contracts are not parsed: most are equal in both versions.
-Of what a package type other than MuranoPL and Heat generates, only the classes and their base
-classes are known.
+Bodies of methods are not read. Contracts are not parsed, since most contracts are equal in both
+versions. For package types other than MuranoPL and Heat, only the classes and their base classes
+are known.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ def read_interface(source: Source, is_old: bool = False) -> Interface:
     """Read a package.
 
     :param source: the path of a ZIP file or a directory, or a seekable file.
-    :param is_old: whether the package is the older of two versions, for places.
+    :param is_old: whether the package is the older version, for places.
     :raises InvalidPackage: if the package breaks rules.
     :raises OSError: if the source cannot be read.
     """
@@ -86,6 +86,6 @@ def _read_murano_pl(archive: Archive, manifest: Manifest, is_old: bool) -> Itera
 
 
 def _read_described(archive: Archive, manifest: Manifest, is_old: bool) -> Iterator[Class]:
-    """Read the names and the base classes of a package type without own rules here."""
+    """Read the names and the base classes of the classes that any other package type generates."""
     for definition in read_contents(archive).classes:
         yield read_class(ClassSource(definition, {}, {}), MANIFEST_FILE, is_old)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The changes of a property, of a method, or of the arguments of a method.
+"""Find the changes of a property, a method, or the arguments of a method.
 
 ``class_changes`` finds declared and inherited members.
 """
@@ -18,9 +18,9 @@ from loader.compatibility.contracts import Contract
 from loader.compatibility.declarations import Declaration, Method
 from loader.compatibility.nodes import flow, frozen, is_null
 
-# The uses of a property by its usage (document "MuranoPL reference", "Property
-# usage"): set it; set it again after the first deployment; find it in the object model; use it
-# on the class; set it in configuration files.
+# Usage of a property -> what users can do with the property (document "MuranoPL reference",
+# "Property usage"): set it, set it again after the first deployment, find it in the object model,
+# use it on the class, or set it in configuration files.
 _USES: Mapping[str, frozenset[str]] = {
     "In": frozenset({"set by users", "set again by users", "part of the object model"}),
     "InOut": frozenset({"set by users", "set again by users", "part of the object model"}),
@@ -32,12 +32,12 @@ _USES: Mapping[str, frozenset[str]] = {
 }
 INPUTS = frozenset({"In", "Const", "InOut", "Static", "Config"})
 OUTPUTS = frozenset({"Out", "Runtime", "InOut", "Static", "Config"})
-# The engine refuses an object without them if null violates their contracts.
+# If null violates the contract of such a property, the engine refuses an object without it.
 _CHECKED = frozenset({"In", "Out", "InOut", "Const", "Standard"})
 
 
 class MemberChange(NamedTuple):
-    """A change of a member, without its class."""
+    """A change of a member; its class is added later."""
 
     rule: Rule
     member: str
@@ -46,7 +46,7 @@ class MemberChange(NamedTuple):
 
 
 def must_be_given(declaration: Declaration) -> bool:
-    """Return whether a property or an argument cannot be omitted, or perhaps cannot."""
+    """Return whether a property or an argument must be given; true if that is unknown."""
     if declaration.usage not in _CHECKED or not is_null(declaration.default):
         return False
     return contracts.accepts_missing(declaration.read_contract()) is not True
@@ -55,7 +55,7 @@ def must_be_given(declaration: Declaration) -> bool:
 def compare_properties(
     old: Declaration, new: Declaration, is_subclass: IsSubclass
 ) -> Iterator[MemberChange]:
-    """Return the changes of a property."""
+    """Yield the changes of a property."""
     subject, name, place = f"property {new.name}", new.name, new.place
     lost = sorted(_USES.get(old.usage, frozenset()) - _USES.get(new.usage, frozenset()))
     if old.usage != new.usage:
@@ -75,7 +75,7 @@ def compare_properties(
 
 
 def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterator[MemberChange]:
-    """Return the changes of a method and its arguments."""
+    """Yield the changes of a method and its arguments."""
     subject, name, place = f"method {new.name}", new.name, new.place
     if old.usage != new.usage:
         is_callable = (old.usage, new.usage) == ("Runtime", "Static") and not old.is_public
@@ -96,7 +96,7 @@ def compare_methods(old: Method, new: Method, is_subclass: IsSubclass) -> Iterat
 def compare_argument(
     old: Declaration, new: Declaration, method: str, is_subclass: IsSubclass
 ) -> Iterator[MemberChange]:
-    """Return the changes of an argument, other than its position."""
+    """Yield the changes of an argument; its position is compared elsewhere."""
     subject, member = _subject(new, method), f"{method}.{new.name}"
     if old.usage != new.usage:
         message = f"{subject} has Usage {new.usage} instead of {old.usage}"
@@ -112,7 +112,7 @@ def compare_argument(
 
 
 def added_argument(new: Declaration, method: str) -> MemberChange:
-    """Return the finding for a new argument behind all others."""
+    """Return the finding for a new argument that is the last one."""
     subject, member = _subject(new, method), f"{method}.{new.name}"
     if must_be_given(new):
         message = f"{subject} was added and must be given"
@@ -121,7 +121,7 @@ def added_argument(new: Declaration, method: str) -> MemberChange:
 
 
 def removed_argument(old: Declaration, method: str) -> MemberChange:
-    """Return the finding for an argument that is gone."""
+    """Return the finding for a removed argument."""
     message = f"{_subject(old, method)} was removed"
     return MemberChange(Rule.ARGUMENT_REMOVED, f"{method}.{old.name}", message, old.place)
 
@@ -142,10 +142,10 @@ def _compare_values(
     is_subclass: IsSubclass,
     rules: _InputRules,
 ) -> Iterator[MemberChange]:
-    """Return the changes of the contract, the default and the metadata."""
+    """Yield the changes of the contract, the default and the metadata."""
     found = list(_compare_contracts(old, new, subject, is_subclass, rules))
     is_changed = found or old.usage != new.usage or frozen(old.default) != frozen(new.default)
-    # A contract that breaks callers needs no further finding.
+    # If the new contract breaks callers anyway, the finding "must be given" adds nothing.
     is_broken = any(rule.part is Part.MAJOR for rule, _, _ in found)
     if is_changed and not is_broken and must_be_given(new) and not must_be_given(old):
         found.append((rules.required, f"{subject} must be given now", new.place))
@@ -182,7 +182,7 @@ def _compare_contracts(
 def _judge(
     before: Contract, after: Contract, usage: str, is_subclass: IsSubclass, rules: _InputRules
 ) -> Iterator[tuple[Rule, str]]:
-    """Return the rules for a change of a contract, each with the end of its message."""
+    """Yield the rules that apply to a change of a contract, each with the end of its message."""
     is_output, is_input = usage in OUTPUTS, usage in INPUTS or usage not in OUTPUTS
     lost = list(lost_keys(before, after))
     if lost:
@@ -218,7 +218,7 @@ def _compare_defaults(
 
 
 def _default_value(declaration: Declaration) -> object:
-    """Return the value of an omitted property; a list or a mapping is empty without a default."""
+    """Return what replaces an omitted value: the default, an empty list or mapping, or None."""
     if not is_null(declaration.default):
         return frozen(declaration.default)
     if isinstance(declaration.contract, yaml.SequenceNode):
@@ -248,7 +248,10 @@ def _compare_arguments(old: Method, new: Method, is_subclass: IsSubclass) -> Ite
 
 
 def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[int, Declaration]:
-    """Pair arguments by name, collecting arguments by usage, and renamed arguments by position.
+    """Pair the arguments of both versions.
+
+    Arguments are paired by name, ``VarArgs`` and ``KwArgs`` by usage, and renamed arguments by
+    position.
 
     :returns: ``id()`` of an old argument -> the new one.
     """
@@ -273,7 +276,7 @@ def _paired(old: Sequence[Declaration], new: Sequence[Declaration]) -> Mapping[i
 
 
 def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Return the findings for arguments that are no longer in the previous order."""
+    """Yield the findings for arguments whose order has changed."""
     kept = set(map(id, order))
     now = [each for each in new.arguments if id(each) in kept]
     for before, after in zip(order, now, strict=True):
@@ -284,7 +287,7 @@ def _moved(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
 
 
 def _added(order: Sequence[Declaration], new: Method) -> Iterator[MemberChange]:
-    """Return the findings for new arguments; optional arguments belong to the end."""
+    """Yield the findings for new arguments; a new optional argument has to be the last."""
     kept = set(map(id, order))
     following = ""
     for each in reversed(new.arguments):

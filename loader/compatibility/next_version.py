@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The smallest version that is enough for changes, and the verdict on a declared version.
+"""Find the smallest version that is enough for changes, and judge a declared version.
 
 The rules are those of the specification "Murano versioning", "Murano packages versioning", and
 of SemVer 2:
@@ -28,7 +28,7 @@ UNVERSIONED = Version("0.0.0")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The verdict on the version of a release, by its changes.
+    """The verdict: whether the version of a release is enough for its changes.
 
     :param part: the part of the version that the changes need.
     :param old: the version before the changes.
@@ -43,16 +43,16 @@ class Verdict:
 
     @property
     def is_enough(self) -> bool:
-        """True if the declared version may be released."""
+        """Whether the declared version may be released."""
         if _plain(self.old) == UNVERSIONED:
             return True
-        # Only pre-releases of one version follow each other below the smallest version.
+        # The suffix is ignored below, so a pre-release must also be newer than the old version.
         is_newer: bool = self.declared > self.old
         return is_newer and bool(_plain(self.declared) >= self.smallest)
 
     @property
     def is_unversioned(self) -> bool:
-        """True if the release has no version yet, as in a directory ``dev``."""
+        """Whether the release has no version yet, as in a directory ``dev``."""
         is_unversioned: bool = self.declared == UNVERSIONED
         return is_unversioned
 
@@ -69,14 +69,20 @@ class Verdict:
 
 
 def raised_part(old: Version, part: Part) -> Part:
-    """Return the part of an old version that changes of a part raise."""
+    """Return which part of an old version has to be raised.
+
+    :param part: the part that the changes need; below 1.0.0, a smaller part takes its place.
+    """
     if old.major or part is Part.PATCH:
         return part
     return Part.MINOR if part is Part.MAJOR else Part.PATCH
 
 
 def smallest_version(old: Version, part: Part) -> Version:
-    """Return the smallest version after an old one for changes of a part."""
+    """Return the smallest version that is enough after an old version.
+
+    :param part: the part that the changes need.
+    """
     major, minor, patch = old.major, old.minor, old.patch
     if old.prerelease or _plain(old) == UNVERSIONED:
         return _plain(old)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nodes of YAML as they are compared: keys in any order, merged mappings, one line."""
+"""Prepare YAML nodes for a comparison: ignore the order of keys, merge mappings, write one line."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ import yaml
 
 from glare_murano.package import safe_yaml
 
-# The engine reads other plain strings as expressions, if they are valid YAQL.
+# Strings that are not expressions. The engine reads any other plain string as an expression, if
+# it is valid YAQL.
 _PLAIN = re.compile(r"[\s\w.]*\Z")
 
 # A key and its value.
@@ -18,7 +19,7 @@ Entry = tuple[yaml.Node, yaml.Node]
 
 
 def entries(node: yaml.Node | None) -> dict[str, Entry]:
-    """Return the entries of a mapping by their keys; none for anything else."""
+    """Return the entries of a mapping by their keys; for anything else, return no entries."""
     if not isinstance(node, yaml.MappingNode):
         return {}
     return {
@@ -29,12 +30,12 @@ def entries(node: yaml.Node | None) -> dict[str, Entry]:
 
 
 def values(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
-    """Return the values of a mapping by their keys; none for anything else."""
+    """Return the values of a mapping by their keys; for anything else, return no values."""
     return {name: value for name, (_, value) in entries(node).items()}
 
 
 def text(node: yaml.Node | None, default: str) -> str:
-    """Return a scalar as written; the default without one."""
+    """Return a scalar as written; for anything else, return the default."""
     is_written = isinstance(node, yaml.ScalarNode) and node.tag != safe_yaml.NULL
     return str(node.value) if node is not None and is_written and node.value else default
 
@@ -55,7 +56,7 @@ def is_null(node: yaml.Node | None) -> bool:
 
 
 def frozen(node: yaml.Node | None) -> Any:
-    """Return a hashable form of a node, in which the order of keys does not matter."""
+    """Return a hashable form of a node, which does not depend on the order of keys."""
     if node is None:
         return None
     if isinstance(node, yaml.MappingNode):

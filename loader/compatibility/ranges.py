@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The changes of ranges in ``Require``, for required packages that are part of the interface.
+"""Compare the ranges in ``Require``, if classes of the required package are in the interface.
 
-Classes of a required package belong to the interface as base classes and in contracts: a
-``class()`` contract accepts versions in the range of the declaring package (specification
-"Murano versioning", "Object version"). Use within methods alone does not count.
+A class of a required package is in the interface if it is a base class, or if a contract uses
+it: a ``class()`` contract accepts the versions that ``Require`` allows (specification "Murano
+versioning", "Object version"). Classes that only bodies of methods use are not in the interface.
 """
 
 import enum
@@ -19,7 +19,7 @@ from loader.compatibility.members import INPUTS, OUTPUTS
 
 
 class _Use(enum.Enum):
-    """A use of a required package's classes in an interface."""
+    """How an interface uses the classes of a required package."""
 
     BASE = "as a base class"
     INPUT = "in contracts for input"
@@ -27,7 +27,7 @@ class _Use(enum.Enum):
 
 
 def compare_ranges(old: Hierarchy, new: Hierarchy) -> Iterator[Change]:
-    """Return the changes of the ranges of packages that both versions require."""
+    """Yield the changed ranges of packages that both versions require."""
     before, after = (each.interface.manifest.requirements for each in (old, new))
     own_name = new.interface.manifest.full_name
     changed = [
@@ -52,7 +52,7 @@ def _rule(old: VersionSpec, new: VersionSpec, met: set[_Use]) -> Rule | None:
     if not met:
         return None
     edges = old.edges | new.edges
-    # The greatest major number stands for all greater numbers.
+    # The greatest of these major numbers represents all greater numbers.
     majors = {0, *(each.major for each in edges), max(each.major for each in edges) + 1}
     before, after = (
         {major for major in majors if _allows(spec, major, edges)} for spec in (old, new)

@@ -30,12 +30,12 @@ from loader.transport.sessions import Scope
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
 
-# The sum over all finished tasks of this process.
+# The costs of all finished tasks of this process, added up.
 totals = Counters()
 
 
 class MuranoPackage(Protocol):
-    """The engine's package object; Murano's class has more."""
+    """The part of the engine's package object that is used here."""
 
     name: str
     version: Version
@@ -45,13 +45,13 @@ class MuranoPackage(Protocol):
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
     """Load packages for the engine.
 
-    Ranges come as ``semantic_version.Spec``, as the engine parses them.
+    The engine parses ranges, and passes them as ``semantic_version.Spec``.
 
-    :ivar warn: is called with each warning for the environment's owner.
+    :ivar warn: the function that gets each warning for the environment's owner.
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader for Murano over a package loader, which is closed together with it."""
+        """Make a loader for Murano over a package loader, which ``cleanup`` closes."""
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []
@@ -60,7 +60,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     @classmethod
     def for_task(cls, execution_session: credentials.ExecutionSession) -> Self:
-        """Make a loader for a task of the engine; no catalogue is queried yet.
+        """Make a loader for a task of the engine, without a request to a catalogue.
 
         :raises LoaderError: if the configuration or the cache directory cannot be used.
         """
@@ -116,9 +116,9 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
             raise _engine_error(exceptions.NoPackageForClassFound, error) from error
 
     def plan_model(self, model: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Plan the packages of all objects of a model together, before the first is loaded.
+        """Plan the packages for all objects in a model together, before the first is loaded.
 
-        :returns: the model to load, in which objects follow the moves of pins.
+        :returns: the model to load; its objects have the versions to which pins were moved.
         :raises InvalidPins: if the moves in the model cannot be made.
         :raises LoaderError: if the catalogues cannot be queried.
         """
@@ -151,14 +151,14 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
                 )
 
     def list_subclasses(self, class_name: str, version_spec: str, package_name: str) -> Subclasses:
-        """List the subclasses of a class of a package.
+        """List the subclasses of a class that a package defines.
 
         :raises LoaderError: if the catalogues cannot be queried.
         """
         return self._loader.subclasses(class_name, version_spec, package_name)
 
     def register_package(self, package: MuranoPackage) -> None:
-        """Add a package of extension classes, which comes before packages of the catalogues."""
+        """Add a package of extension classes; it is preferred to packages of the catalogues."""
         self._registered.append(package)
         self._loader.provide(package.name, package.version, package.classes)
 
@@ -168,7 +168,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._imported = self._loader.pins.dump()
 
     def restore_fixation_table(self) -> None:
-        """Return to the pins that were imported."""
+        """Restore the pins that were imported."""
         self._loader.pins.load(self._imported)
 
     def export_fixation_table(self) -> dict[str, list[str]]:
@@ -211,7 +211,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return [package for package in self._registered if class_name in package.classes]
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a loaded package is the operator's or the public core library."""
+        """Return whether a loaded package is the core library, from the operator or public."""
         return self._loader.is_core_library(package)
 
     def _engine_package(self, package: Package) -> "EnginePackage":
@@ -223,14 +223,14 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
 
 def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str = "") -> Exception:
-    """Return an error of the engine, with the loader's message in place of its own."""
+    """Return an error of the engine that has the loader's message."""
     found = kind(error)
     found.args = (f"{error}{remedy}",)
     return found
 
 
 def _how_to_move(error: errors.NoSuchPackage) -> str:
-    """Return how the pin of a missing package is moved; nothing if it cannot be."""
+    """Return how a user moves the pin of a missing package; an empty string if nobody can."""
     if error.pinned is None or not error.available:
         return ""
     return (
@@ -240,16 +240,16 @@ def _how_to_move(error: errors.NoSuchPackage) -> str:
 
 
 class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
-    """The engine's package object over a package of the loader."""
+    """The engine's package object for a package of the loader."""
 
     def __init__(self, loader: EnginePackageLoader, package: Package, release: Release) -> None:
-        """Make a package, whose classes are parsed when the engine needs them."""
+        """Make a package; its classes are parsed when the engine needs them."""
         self._release = release
-        # Kept here, since the base refers to its loader weakly.
+        # This reference keeps the loader alive: the base class has only a weak one.
         required_by = f"{package.full_name} {package.version}"
         self._requirement_loader = _RequirementLoader(loader, required_by)
         self.application_package = package
-        # The constructor of the base needs ``meta``, which the package interface lacks.
+        # The constructor of the base class needs ``meta``, which the package interface lacks.
         dsl_package.MuranoPackage.__init__(
             self,
             self._requirement_loader,
@@ -261,13 +261,13 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         )
         for name in package.classes:
             self.register_class(functools.partial(_parse_class, package, name), name)
-        # The name alone is no proof: any project may have a private package of this name.
+        # The name is not enough: any project may publish a private package with this name.
         self.is_core_library = loader.is_core_library(package)
         if self.is_core_library:
             system_objects.register(self)
 
     def get_class_config(self, name: str) -> Any:
-        """Return the operator's values of a class; none for a package that must not read them."""
+        """Return the operator's values for a class; none if its package must not read them."""
         if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
             return super().get_class_config(name)
         # The package does not learn whether there is a file.
@@ -285,17 +285,17 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
                     return found
                 raise exceptions.DslSyntaxError(f"the file does not define class {name}")
             except Exception:
-                # Murano reads a class once. Its next use has to fail with the same error.
+                # Murano reads a class once. The next use of the class has to fail with this error.
                 self._load_queue.setdefault(name, data)
                 raise
 
 
 class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
-    """The engine's package object over the extension classes of one distribution."""
+    """The engine's package object for the extension classes of one distribution."""
 
     def __init__(self, loader: Any, package: ExtensionPackage) -> None:
         if isinstance(loader, EnginePackageLoader):
-            # Kept here, since the base refers to its loader weakly.
+            # This reference keeps the loader alive: the base class has only a weak one.
             required_by = f"{package.name} {package.version}"
             loader = self._requirement_loader = _RequirementLoader(loader, required_by)
         requirements = {fqn: spec.canonical for fqn, spec in package.requirements.items()}
@@ -313,13 +313,13 @@ class PluginLoader:
         return load_extensions(CONF.murano.enabled_plugins)
 
     def register_in_loader(self, package_loader: Any) -> None:
-        """Add the extension packages to a task's loader, of this project or of Murano."""
+        """Add the extension packages to a task's loader, which may be Murano's own."""
         for package in self.packages:
             package_loader.register_package(EngineExtension(package_loader, package))
 
 
 class _RequirementLoader:
-    """Load the requirements of one package, which errors then name."""
+    """Loads the requirements of one package, and names this package in errors."""
 
     def __init__(self, loader: EnginePackageLoader, required_by: str) -> None:
         self._loader = loader

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The RabbitMQ of the agents: those that the operator names, and the one that a package gets.
+"""The agents' RabbitMQ servers: the operator names them, and a package gets one of them.
 
-In MuranoPL, ``getConfig`` of a region returns the host and the credentials, and packages can
-define regions of their own. So a connection is made with the operator's settings only.
+In MuranoPL, a region's ``getConfig`` returns the host and the credentials, and packages can
+define regions of their own. So the engine connects with the operator's settings only.
 """
 
 import dataclasses
@@ -26,21 +26,21 @@ _PORT = 5672
 
 @dataclasses.dataclass(frozen=True)
 class AgentBroker:
-    """A RabbitMQ with credentials for it."""
+    """A RabbitMQ server, with the credentials for it."""
 
     destination: Destination
     login: str
     password: str = dataclasses.field(repr=False)
     virtual_host: str
-    # A package cannot choose these.
+    # A package cannot choose these for the operator's servers, so they are not compared.
     ssl: bool = dataclasses.field(default=False, compare=False)
     insecure: bool = dataclasses.field(default=False, compare=False)
 
     @classmethod
     def of(cls, settings: Any) -> Self:
-        """Read settings, such as ``agentRabbitMq`` of ``regionConfigs``, with Murano's defaults.
+        """Read settings, such as ``agentRabbitMq`` of a region, with Murano's defaults.
 
-        :raises ValueError: if they have no host, or no valid port.
+        :raises ValueError: if the settings have no host, or no valid port.
         """
         if not isinstance(settings, Mapping):
             raise ValueError(
@@ -59,7 +59,7 @@ class AgentBroker:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of Murano's client, which puts them into a URL unquoted."""
+        """Return quoted arguments for Murano's client, which puts them into a URL as they are."""
         host, quote = self.destination.host, urllib.parse.quote
         return {
             "host": f"[{host}]" if ":" in host else quote(host, safe=""),
@@ -73,7 +73,7 @@ class AgentBroker:
 
 
 def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the RabbitMQ of ``[rabbitmq]``, and those of the class configs of environments.
+    """Yield the server in ``[rabbitmq]``, and those in the class configs for environments.
 
     :raises ValueError: if a file is not valid.
     """
@@ -87,12 +87,12 @@ def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
-    """Return the RabbitMQ to connect to for the settings that a package gives.
+    """Return the RabbitMQ server to connect to for the settings that a package gives.
 
-    Host, port, virtual host and credentials have to be those of one that the operator names.
-    At an endpoint of ``reachable_endpoints``, the package's own settings are used.
+    The operator has to name a server with the same host, port, virtual host and credentials.
+    For an endpoint in ``reachable_endpoints``, the package's own settings are used.
 
-    :raises ForbiddenDestination: if the operator does not name it.
+    :raises ForbiddenDestination: if the operator names no such server.
     :raises ValueError: if the settings or the operator's files are not valid.
     """
     given = AgentBroker.of(settings)
@@ -109,11 +109,11 @@ def select(settings: Any, conf: cfg.ConfigOpts) -> AgentBroker:
 
 
 def warn_if_shared(conf: cfg.ConfigOpts) -> None:
-    """Warn if the agents' RabbitMQ has the user or the virtual host of the services.
+    """Warn if agents use the same user or virtual host in RabbitMQ as Murano's services.
 
     Virtual machines get the agents' password, and every package can read it.
 
-    :raises ValueError: if a class config of environments is not valid.
+    :raises ValueError: if a class config for environments is not valid.
     """
     if conf.engine.disable_murano_agent:
         return
@@ -132,7 +132,7 @@ def warn_if_shared(conf: cfg.ConfigOpts) -> None:
 
 
 def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the brokers of ``transport_url``."""
+    """Yield the servers in ``transport_url``."""
     url = oslo_messaging.TransportURL.parse(conf)
     for host in url.hosts if url.transport == "rabbit" else ():
         destination = Destination((host.hostname or "localhost").lower(), host.port or _PORT)
@@ -141,9 +141,9 @@ def _of_services(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
 
 
 def _shared(broker: AgentBroker, service: AgentBroker) -> str:
-    """Return what two brokers have in common, for messages; empty if nothing.
+    """Return what two brokers have in common, for messages; an empty string if nothing.
 
-    A server may have several names, so the same credentials count at any host.
+    A server may have several names, so credentials are compared even if the hosts differ.
     """
     is_same_host = broker.destination == service.destination
     if broker.login == service.login and (is_same_host or broker.password == service.password):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's files with values of ``Usage: Config`` properties, and which packages get them.
+"""The operator's files with values for ``Usage: Config`` properties, and who may read them.
 
 The files are in the directory ``[engine] class_configs``, and are called ``CLASS-VERSION.yaml``
-or ``.json``. They are found by the name of a class alone, which every package can choose.
+or ``.json``. Only the name of a class selects its file, and every package can choose this name.
 """
 
 import json
@@ -20,12 +20,13 @@ from glare_murano.wire import Release
 
 
 def may_read(class_name: str, release: Release, reserved: ReservedNames) -> bool:
-    """Return whether a class gets the values of the operator's files.
+    """Return whether a class gets the values in the operator's files.
 
     The package has to be public, or from the operator's directory or lock file. If the name of
-    the class is reserved, the package has to be of an owning project, or from the operator.
+    the class is reserved, the package has to belong to a project that owns the name, or to come
+    from the operator.
 
-    :param release: of the package that declares the class.
+    :param release: the release of the package that declares the class.
     """
     if eligibility.is_from_operator(release):
         return True
@@ -45,7 +46,7 @@ def find(directory: str, class_name: str) -> Iterator[pathlib.Path]:
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
-    """Read a file as Murano does: a document other than a dictionary gives no values.
+    """Read a file as Murano does: a document that is not a dictionary gives no values.
 
     :raises ValueError: if the file is unreadable or not valid.
     """

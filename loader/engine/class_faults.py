@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The wrong part of a class file: its line, and the reason.
+"""Find the wrong part of a class file: its line, and the reason.
 
 Murano 16 reports neither: for ``{$a: 1, $b: 2}`` in a method's body, its report is ``None``.
-After an error, the file is parsed again, and the wrong part is found by the path of the error
-through the class.
+Here, an error records its path through the parts of the class. The file is then parsed again,
+and the path leads to the wrong part.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ from glare_murano.package import InvalidPackage, safe_yaml
 from glare_murano.package.errors import shown
 from glare_murano.package.safe_yaml import kind, line_of
 
-# Murano's other names of keys and methods.
+# Keys and methods for which Murano has a second name.
 _ALIASES = {"Methods": "Workflow", ".init": "initialize", ".destroy": "destroy"}
 
-# Errors of Python, which say nothing about the class.
+# Errors of Python, whose messages do not explain what is wrong in the class.
 _BARE = (AttributeError, IndexError, KeyError, TypeError)
 
 
@@ -46,25 +46,25 @@ class Trace:
 
     @classmethod
     def of(cls, error: Exception) -> "Trace":
-        """Return the trace that an error carries; an empty one at first."""
+        """Return the trace that an error carries; the first call adds an empty one."""
         found: Trace = error.__dict__.setdefault("_trace", cls())
         return found
 
     def enter_class(self, data: Any, namespaces: Any) -> None:
-        """Note the class with the error."""
+        """Record the class that contains the error."""
         position = getattr(data, "source_file_position", None)
         self.document = position.start_line if position else 0
         self.namespaces = namespaces
 
     def enter(self, *keys: str) -> None:
-        """Note a part of the class, which contains the parts noted before."""
+        """Record a part of the class; it contains the parts that were recorded before."""
         self.keys[:0] = keys
 
 
 def traced(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
-    """Return a function of Murano, with its errors traced.
+    """Wrap a function of Murano, and trace its errors.
 
-    :param note: gets the trace of an error, and the function's arguments.
+    :param note: a function that gets an error's trace, and the arguments of the function.
     """
 
     @functools.wraps(function)
@@ -79,9 +79,9 @@ def traced(function: Callable[..., Any], note: Callable[..., None]) -> Callable[
 
 
 def check_contract(spec: object) -> None:
-    """Refuse a text in a contract that begins with ``$`` and is not a valid expression.
+    """Refuse a string in a contract that begins with ``$`` and is not a valid expression.
 
-    :raises DslContractSyntaxError: for such a text.
+    :raises DslContractSyntaxError: for such a string.
     """
     if isinstance(spec, dict):
         spec = [*spec, *spec.values()]
@@ -108,7 +108,7 @@ class _Fault:
 
 
 def explain(code: str | bytes, error: Exception) -> str:
-    """Return what follows the name of a class file in a message.
+    """Return the part of a message that follows the name of the class file.
 
     :returns: the line, the part of the class, and the reason, as ``:3: Properties.size: ...``.
     """
@@ -126,7 +126,7 @@ def explain(code: str | bytes, error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the text of an error of Murano; its type, if it has none."""
+    """Return the message of an error; the error's type if there is no message."""
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, _BARE) and "prefix" not in text:
         return f"{type(error).__name__}: {text}"
@@ -154,7 +154,7 @@ def _find(nodes: list[yaml.Node], error: Exception) -> _Fault:
 
 
 def _descend(documents: list[yaml.Node], trace: Trace, message: str) -> _Fault:
-    """Follow a trace as far as the file has its keys."""
+    """Follow a trace until the file lacks one of its keys."""
     node, line = documents[0], trace.document
     labels = []
     for key in trace.keys:
@@ -166,7 +166,7 @@ def _descend(documents: list[yaml.Node], trace: Trace, message: str) -> _Fault:
     if trace.statements:
         line = _line_of_statement(node, trace.statements[0]) or line
         return _Fault(line, ".".join(labels), _wrong_statement(trace.statements[0]))
-    # Murano's messages have the keys in any case, in the singular: "Unknown usage Input".
+    # A message has the key in another case, and in the singular: "Unknown usage Input".
     words = set(re.findall(r"\w+", message.lower())) - {"name"}
     for written, _ in itertools.chain.from_iterable(map(_pairs, [node] if labels else documents)):
         key = str(written.value)
@@ -182,7 +182,7 @@ def _line_of_statement(node: yaml.Node, statement: object) -> int:
 
 
 def _wrong_statement(statement: object) -> str:
-    """Explain why a statement of a method's body is wrong; empty if that is not known."""
+    """Return why a statement in a method's body is wrong; an empty string if unknown."""
     if isinstance(statement, dict):
         written = ", ".join(map(str, statement)) or "none"
         if any(isinstance(key, yaql_expression.YaqlExpression) for key in statement):
@@ -195,9 +195,9 @@ def _wrong_statement(statement: object) -> str:
 
 
 def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Fault | None:
-    """Find the name in ``Name``, ``Extends`` or ``Import`` that an error is about.
+    """Find the wrong name in ``Name``, ``Extends`` or ``Import``.
 
-    :param namespaces: None if the error is about the namespaces, or the class's own name.
+    :param namespaces: None if the namespaces or the class's own name are wrong.
     """
     names = namespaces or namespace_resolver.NamespaceResolver(None)
     for key in ("Extends", "Import") if namespaces else ("Name",):
@@ -216,7 +216,7 @@ def _wrong_name(document: yaml.Node, namespaces: Any, error: Exception) -> _Faul
 
 
 def _wrong_shapes(document: yaml.Node) -> Iterator[_Fault]:
-    """Yield the parts of a class that are not of the kind which Murano expects."""
+    """Yield the parts of a class that have another type than Murano expects."""
     if kind(document) not in ("nothing", "a mapping"):
         yield _Fault(line_of(document), "", f"expected a class, found {kind(document)}")
     for key, value in _pairs(document):
@@ -269,7 +269,7 @@ def _wrong_method(name: yaml.Node, value: yaml.Node) -> Iterator[_Fault]:
             yield dataclasses.replace(fault, label=f"{name.value}.{fault.label}")
 
 
-# For each key of a class with a mapping, the check of its members.
+# A key of a class whose value is a mapping -> the check of this mapping's members.
 _CHECKS: Mapping[str, Callable[[yaml.Node, yaml.Node], Iterator[_Fault]]] = {
     "Namespaces": _wrong_namespace,
     "Properties": _wrong_declaration,
@@ -279,7 +279,7 @@ _CHECKS: Mapping[str, Callable[[yaml.Node, yaml.Node], Iterator[_Fault]]] = {
 
 
 def _not_yaql(text: str) -> str:
-    """Explain why a text is not an expression; empty if valid."""
+    """Return why a string is not a valid expression; an empty string if it is valid."""
     try:
         yaql_integration.ENGINE_12(text)
     except YaqlParsingException as error:
@@ -292,7 +292,7 @@ def _pairs(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def _items(node: yaml.Node) -> list[yaml.Node]:
-    """Return the items of a sequence; any other node alone."""
+    """Return the items of a sequence; for any other node, the node itself."""
     return node.value if isinstance(node, yaml.SequenceNode) else [node]
 
 

@@ -20,8 +20,8 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
     """Translate a contract into a JSON schema.
 
     :param contract: the contract of a property or an argument, or a part of it.
-    :param context: the YAQL context, with the names of the declaring class.
-    :param runtime_version: the format of the package.
+    :param context: the YAQL context, which resolves names as the declaring class does.
+    :param runtime_version: the version of MuranoPL that the package has.
     :raises InvalidClass: if an expression of the contract is not valid.
     """
     if isinstance(contract, dsl_types.YaqlExpression):
@@ -35,7 +35,7 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
 
 
 def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a value can be left out, since the contract accepts null or an empty value.
+    """Return whether the contract accepts a missing value.
 
     A missing value is null for an expression, and empty for an array or a dictionary.
 
@@ -73,7 +73,7 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
         return {"type": "object"}
     schema: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
     required = []
-    # The other keys are expressions, or numbers and the like, which JSON does not have.
+    # The other keys are expressions, or for example numbers, which cannot be keys in JSON.
     names = [key for key in contract if isinstance(key, str)]
     for key, value in contract.items():
         translated = translate(value, *rest)
@@ -92,7 +92,7 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
 
 
 def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the pattern of the keys that a schema of keys accepts; None for all keys.
+    """Return the pattern for keys that a schema of keys accepts; None if it accepts all.
 
     :param names: keys with contracts of their own, which the pattern must not match.
     """
@@ -107,7 +107,7 @@ def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the patterns that a key matches, each for one keyword of its schema."""
+    """Yield one pattern for each keyword in the schema of a key; a key matches all of them."""
     if "integer" in key.get("type", ()):
         yield "^-?[0-9]+$"
     if "pattern" in key:
@@ -121,7 +121,7 @@ def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _array(contract: Sequence[Any], *rest: Any) -> dict[str, Any]:
-    """Translate an array; one or two integers at its end are the bounds of its length."""
+    """Translate an array; one or two integers at its end bound its length."""
     bounds = 0
     while bounds < min(2, len(contract)) and isinstance(contract[-1 - bounds], int):
         bounds += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The credentials of a task of the engine: its own token first, then Murano's credentials."""
+"""The credentials of a task: first its own token, then Murano's credentials."""
 
 import contextlib
 from typing import Protocol
@@ -17,7 +17,7 @@ CONF = murano_config.CONF
 
 
 class ExecutionSession(Protocol):
-    """The credentials of one task; Murano's class has more."""
+    """The credentials of one task; the part of Murano's class that is used here."""
 
     token: str
     project_id: str
@@ -25,11 +25,12 @@ class ExecutionSession(Protocol):
 
 
 class TaskToken(identity.BaseIdentityPlugin):
-    """The token of a task, which Keystone has issued to its user for its project.
+    """The token of a task, which Keystone has issued to the task's user for the project.
 
-    Murano requests another token for each client, by the trust or from this one. Keystone
-    then hashes a password, which takes longer than to look the task's token up. So another
-    token is requested only if the task's is not valid, not of the project, or expires.
+    For each client, Murano requests another token, with the trust or with the task's token.
+    Keystone then hashes a password, which takes longer than to look up the task's token. So
+    another token is requested only if the task's token is invalid, expires, or belongs to
+    another project.
     """
 
     def __init__(self, token: str, project_id: str, renewing: identity.BaseIdentityPlugin) -> None:
@@ -43,7 +44,7 @@ class TaskToken(identity.BaseIdentityPlugin):
         self._renewing = renewing
 
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
-        """Return the task's token with its catalogue of services; later, a renewed one."""
+        """Return the task's token with its catalogue of services; later, another token."""
         token, self._token = self._token, None
         if token is not None:
             with contextlib.suppress(ksa_exceptions.HTTPClientError):
@@ -65,20 +66,20 @@ class TaskToken(identity.BaseIdentityPlugin):
 
 
 class ForbiddenTrust(Exception):
-    """A trust is of another project than the environment."""
+    """A trust belongs to another project than its environment does."""
 
 
 class EnvironmentTrust(identity.BaseIdentityPlugin):
-    """The credentials by a trust, whose project has to be that of the environment.
+    """The credentials by a trust, which has to belong to the environment's project.
 
-    The model of the environment has the id of the trust, and Keystone lets Murano's account use
-    every trust that any user has made for it.
+    The id of the trust is in the environment's model, and Keystone lets Murano's account use
+    every trust that any user has made for this account.
     """
 
     def __init__(self, trust: identity.BaseIdentityPlugin, project_id: str | None) -> None:
         """Make the plug-in; no request is sent.
 
-        :param project_id: of the owner of the environment.
+        :param project_id: the project that owns the environment.
         """
         super().__init__(trust.auth_url)
         self._trust = trust
@@ -87,7 +88,7 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
         """Return a token by the trust.
 
-        :raises ForbiddenTrust: if it is of another project.
+        :raises ForbiddenTrust: if the trust belongs to another project.
         """
         found = self._trust.get_auth_ref(session)
         if found.project_id != self._project_id:

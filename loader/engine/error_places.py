@@ -2,10 +2,9 @@
 
 """The places of errors in packages: the package, its version, the file and the line.
 
-Murano 16 reports an error in a class without the file. The place is added to the errors of
-Murano, and valid packages stay valid. There is one exception: Murano compares every value with
-a string in a contract that begins with ``$`` and is not a valid expression. Here, such a string
-is an error.
+Murano 16 reports an error in a class without the file. Here, the place is added to Murano's
+errors. Valid packages stay valid, with one exception: a string in a contract that begins with
+``$`` and is not a valid expression is an error. In Murano, a value would have to be equal to it.
 """
 
 import contextlib
@@ -27,19 +26,19 @@ from loader.engine import class_faults
 from loader.engine.yaql_quota import LimitExceeded
 from loader.formats.base import Package
 
-# Errors of a contract itself, whatever the value is.
+# Errors in a contract itself, which do not depend on the value.
 _CONTRACT_ERRORS = (
     exceptions.DslContractSyntaxError,
     exceptions.NoClassFound,
     yaql_exceptions.NoFunctionRegisteredException,
     yaql_exceptions.NoMethodRegisteredException,
-    # An unknown prefix of a namespace.
+    # A contract uses an unknown prefix of a namespace.
     KeyError,
 )
 _OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
-# Python's frames in the stack trace of an error.
+# How many of Python's frames a stack trace may have.
 _MAX_NATIVE_FRAMES = 100
-# Errors of a contract or a default for the value at hand, and of the functions that it calls.
+# Errors of a contract or a default for one value, and of the functions that they call.
 _CALL_ERRORS = (
     LimitExceeded,
     ValueError,
@@ -53,21 +52,21 @@ class InvalidClass(GlareMuranoError):
 
 
 class ClassFile(str):
-    """The file of a class, such as ``org.example.App 1.2.0: Classes/App.yaml``.
+    """The name of a class file, such as ``org.example.App 1.2.0: Classes/App.yaml``.
 
-    Murano keeps the file with every expression, and shows the file in stack traces.
+    Murano keeps this name with every expression, and shows it in stack traces.
     """
 
     @classmethod
     def of(cls, package: Package, path: str) -> Self:
-        """Name a file of a package; the package type of a plug-in may return an absolute path."""
+        """Return the name for a file; its path may be absolute, or relative to the package."""
         if pathlib.PurePath(path).is_absolute():
             path = os.path.relpath(path, package.source_directory)
         return cls(f"{package.full_name} {package.version}: {path}")
 
 
 def read_class(package: Package, name: str) -> tuple[str | bytes, ClassFile]:
-    """Return the code of a class, and its file."""
+    """Return the code of a class, and the name of its file."""
     found = package.get_class(name)
     code, path = found if isinstance(found, tuple) else (found, name)
     return code, ClassFile.of(package, path)
@@ -75,10 +74,10 @@ def read_class(package: Package, name: str) -> tuple[str | bytes, ClassFile]:
 
 @contextlib.contextmanager
 def explaining(package: Package, name: str) -> Iterator[None]:
-    """Explain errors while a class is loaded.
+    """Explain errors that occur while a class is loaded.
 
-    :raises InvalidClass: instead of an error of the class; errors of catalogues, of archives
-        and about missing packages stay as they are.
+    :raises InvalidClass: for an error in the class; errors from catalogues and archives, and
+        errors about missing packages, are raised unchanged.
     """
     try:
         yield
@@ -93,10 +92,9 @@ def explaining(package: Package, name: str) -> Iterator[None]:
 
 
 def place_in_contract(function: Callable[..., Any], position: int) -> Callable[..., Any]:
-    """Return a function of contracts, whose errors name the place of the contract.
+    """Wrap a function that evaluates contracts, so that its errors name the contract's place.
 
-    :param position: the position of the contract, or of its expression, in the function's
-        arguments.
+    :param position: which argument of the function is the contract, or its expression.
     """
 
     @functools.wraps(function)
@@ -113,7 +111,7 @@ def place_in_contract(function: Callable[..., Any], position: int) -> Callable[.
                 raise InvalidClass(message) from error
             trace = class_faults.Trace.of(error)
             if not trace.document:
-                # Add the place once, and keep the type, from which murano-api takes the status.
+                # Add the place once. Keep the type, by which murano-api chooses the HTTP status.
                 trace.document, error.args = at.start_line, (message,)
             raise
 
@@ -121,7 +119,7 @@ def place_in_contract(function: Callable[..., Any], position: int) -> Callable[.
 
 
 def name_place(error: Exception) -> None:
-    """Begin the message of a run-time error with its place."""
+    """Put the place of a run-time error in front of its message."""
     if isinstance(error, dsl_exception.MuranoPlException) and (frames := _frames(error)):
         error.args = (f"{_place(frames[-1]['location'])}: {error}",)
 
@@ -129,10 +127,10 @@ def name_place(error: Exception) -> None:
 def in_frame(frame: FrameType | None) -> str:
     """Return the innermost place in a class that a Python frame evaluates, and the class.
 
-    A place in the core library counts only if no other package has led there.
+    A place in the core library is returned only if no other package has called the library.
 
-    :returns: such as ``org.example.App 1.2.0: Classes/App.yaml:7: class org.example.App:``;
-        an empty string outside of packages.
+    :returns: a string such as ``org.example.App 1.2.0: Classes/App.yaml:7: class
+        org.example.App:``; an empty string if no package is evaluated.
     """
     innermost = ""
     for place in _places(frame):
@@ -151,7 +149,7 @@ def _places(frame: FrameType | None) -> Iterator[str]:
                 instruction = helpers.get_current_instruction(context)
                 position = getattr(instruction, "source_file_position", None)
                 place = f"{_place(position)}:" if _is_in_class(position) else ""
-            # An assignment has a context without the class, inside that of its method.
+            # An assignment's context lacks the class; the context of its method has it.
             if place and (scope := context[constants.CTX_NAMES_SCOPE]):
                 yield f"{place} class {scope.name}:"
                 place = ""
@@ -161,16 +159,16 @@ def _places(frame: FrameType | None) -> Iterator[str]:
 
 
 def lines(error: Any) -> list[str]:
-    """Return the lines of classes in the stack trace of a run-time error, the outermost first."""
+    """Return a run-time error's stack trace as lines in classes, the outermost first."""
     return [stack_trace.format_frame(frame, "  ") for frame in _frames(error)]
 
 
 def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
-    """Return what ``inspect.trace`` returns, for frames without a source as well.
+    """Return frames as ``inspect.trace`` does, also those without a source.
 
-    Python's own modules such as ``<frozen abc>`` have none. A recursion may end in one of them,
-    and has thousands of frames: only the innermost are returned, since Murano checks each by a
-    contract.
+    Python's own modules such as ``<frozen abc>`` have no source, and a recursion may end in one
+    of them. It may have thousands of frames. Only the innermost are returned, since Murano
+    checks each frame by a contract.
     """
     return [
         (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])
@@ -179,7 +177,7 @@ def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
 
 
 def path_in_trace(path: str) -> str:
-    """Return a path for a stack trace: absolute, except that of a class."""
+    """Return a path for a stack trace: the name of a class file, or an absolute path."""
     return path if isinstance(path, ClassFile) else str(pathlib.Path(path).absolute())
 
 
@@ -189,7 +187,7 @@ def _frames(error: Any) -> list[Any]:
 
 
 def _context(frame: FrameType) -> Any:
-    """Return the YAQL context of a function of Murano's language; None of other functions."""
+    """Return the YAQL context in a frame of Murano's interpreter; None for other frames."""
     if not frame.f_globals.get("__name__", "").startswith("murano.dsl."):
         return None
     if "context" not in frame.f_code.co_varnames:

@@ -5,8 +5,8 @@
 A Python distribution registers classes in the entry-point group
 ``io.murano.extensions``, each under the name of a MuranoPL class. Together they are one
 package with the distribution's name and version (specification "Murano versioning",
-section "Murano packages versioning"). A class's attribute ``murano_requirements``, a
-mapping of FQN to range, adds to the package's requirements. Murano is not imported here.
+section "Murano packages versioning"). A class can add requirements to the package, by its
+attribute ``murano_requirements``, a mapping of FQN to range. This module does not import Murano.
 """
 
 import collections
@@ -32,7 +32,7 @@ class ExtensionPackage:
     """The extension classes of one Python distribution.
 
     :param name: the distribution's name.
-    :param version: its version, as SemVer.
+    :param version: the distribution's version, as SemVer.
     :param classes: name of a MuranoPL class -> the Python class.
     :param requirements: FQN of a required package -> range.
     """
@@ -46,10 +46,10 @@ class ExtensionPackage:
 def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPackage]:
     """Import the installed extension plug-ins.
 
-    Left out with a warning: plug-ins with errors in their import, invalid class names, and
-    classes defined by two distributions.
+    A warning is logged for plug-ins that cannot be imported, invalid class names, and classes
+    that two distributions define. They are left out.
 
-    :param enabled: names of the distributions whose plug-ins may be used; None means all.
+    :param enabled: the distributions whose plug-ins may be used; None means all.
     """
     classes: dict[str, dict[str, type]] = collections.defaultdict(dict)
     for name, installed in sorted(entry_points.installed(NAMESPACE).items()):
@@ -74,12 +74,12 @@ def load_extensions(enabled: Collection[str] | None = None) -> list[ExtensionPac
 
 
 def to_semver(python_version: str) -> Version:
-    """Return the SemVer version for a Python distribution's version.
+    """Translate a Python distribution's version to SemVer.
 
-    ``1.2`` is 1.2.0; a pre-release or development release such as ``1.2rc1`` is the
-    pre-release 1.2.0-rc.1; parts without a place in SemVer become build metadata.
+    ``1.2`` becomes 1.2.0. A pre-release or development release such as ``1.2rc1`` becomes the
+    pre-release 1.2.0-rc.1. Parts that SemVer does not have become build metadata.
 
-    :raises InvalidVersion: if it is not a valid version of a distribution.
+    :raises InvalidVersion: if it is not a valid version for a distribution.
     """
     try:
         found = pep440.Version(python_version)

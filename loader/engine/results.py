@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Send the results of tasks to murano-api, and keep each until its queue has it."""
+"""Send the results of tasks to murano-api, and keep each result until a queue has it."""
 
 import itertools
 import logging
@@ -15,7 +15,7 @@ from loader.engine import result_queue, tasks
 LOG = logging.getLogger(__name__)
 CONF = murano_config.CONF
 
-# Seconds between attempts.
+# The seconds between attempts.
 _FIRST_WAITS = (0.5, 1, 2)
 _WAIT = 5
 _NOT_TAKEN = (oslo_messaging.MessageUndeliverable, oslo_messaging.MessageDeliveryFailure)
@@ -30,11 +30,11 @@ class ResultSender:
     def send(self, client: oslo_messaging.RPCClient, result: Any, environment_id: str) -> None:
         """Send a result, and return when a queue has it.
 
-        RabbitMQ returns a message that reaches no queue, and confirms any other. Without
-        RabbitMQ, oslo.messaging itself waits until it is back. When the engine stops, it declares
-        the queue, in which the result waits for murano-api.
+        RabbitMQ returns a message that reaches no queue, and confirms any other. If RabbitMQ is
+        down, oslo.messaging itself waits for it. When the engine stops, it declares the queue, in
+        which the result waits for murano-api.
 
-        :param client: the client of murano-api.
+        :param client: the client that calls murano-api.
         """
         options = oslo_messaging.TransportOptions(at_least_once=True)
         cast = client.prepare(transport_options=options).cast
@@ -51,7 +51,7 @@ class ResultSender:
             self._unsent.remove(environment_id)
 
     def report_unsent(self) -> None:
-        """Log the results that are lost when the process ends now."""
+        """Log the results that are lost since the process ends."""
         for environment_id in self._unsent:
             LOG.error(
                 "The result for environment %s is lost: RabbitMQ did not take it before the "
@@ -65,8 +65,8 @@ class ResultSender:
 def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> None:
     """Wait until the next attempt; declare the queue if the engine stops.
 
-    While the engine runs, the result is safer in its memory than in a queue that RabbitMQ loses
-    when it restarts.
+    While the engine runs, the result is safer in the engine's memory than in a queue: RabbitMQ may
+    lose the queue when it restarts.
     """
     reason: object = error
     if isinstance(error, oslo_messaging.MessageUndeliverable):
@@ -87,5 +87,5 @@ def _wait_for_queue(environment_id: str, error: Exception, seconds: float) -> No
     eventlet.sleep(seconds)
 
 
-# Of this process.
+# The sender of this process.
 sender = ResultSender()

@@ -37,10 +37,10 @@ class InvalidConfiguration(Exception):
 def main() -> int:
     """Check the configuration, and run the engine's service.
 
-    :returns: the exit code, 1 if Murano is not installed or an option is invalid.
+    :returns: the exit code: 1 if Murano is not installed or an option is invalid.
     """
     try:
-        # First of all: eventlet patches the standard library for the modules after it.
+        # This import comes first: with it, eventlet patches the standard library for later ones.
         from murano.cmd import engine
 
         from loader.engine import patches, result_queue, shutdown
@@ -66,7 +66,7 @@ def main() -> int:
 def check(conf: "cfg.ConfigOpts") -> None:
     """Make a loader as a task does, import the enabled plug-ins, and log the catalogues.
 
-    No request is sent, so a service that is down does not keep the engine from starting.
+    No request is sent, so the engine starts even if a service is down.
 
     :raises InvalidConfiguration: for an option with which every task would fail.
     """
@@ -160,7 +160,7 @@ def _scope(conf: "cfg.ConfigOpts") -> "Scope":
 
 
 def _check_yaql() -> None:
-    """Check that YAQL has no ``format`` of its own, as it had before version 3."""
+    """Check that YAQL has no ``format`` of its own; versions before 3 have one."""
     from yaql.standard_library import strings
 
     if hasattr(strings, "format_"):

@@ -2,13 +2,13 @@
 
 """Run the engine's service in one process or several, and stop it without losing tasks.
 
-The launchers of oslo.service get other reactions to signals. Unchanged, they end running tasks
-without a result: a single process at SIGINT or a second SIGTERM, workers at any of these
-signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+This module changes how the launchers of oslo.service react to signals. Unchanged, they end
+running tasks without a result: a single process at SIGINT or a second SIGTERM, workers at any of
+these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
 
-A package may hold the process when it is stopped. So the handler of the signal itself starts
-the kernel's alarm, which ends the process in any case; everything else is done by green threads,
-after the watchdog has interrupted the package.
+A package may block the process when the signal comes. So the signal's handler itself starts the
+kernel's alarm, which ends the process in any case. Green threads do everything else, after the
+watchdog has interrupted the package.
 """
 
 import errno
@@ -31,13 +31,13 @@ from loader.engine import results, tasks, watchdog
 
 LOG = logging.getLogger(__name__)
 
-# After graceful_stop_seconds: to interrupt and report tasks, and then to end the process.
+# The seconds after graceful_stop_seconds: to interrupt and report tasks, then to end the process.
 _REPORT_SECONDS = 15
 _EXIT_SECONDS = 5
 # A task may wait again while it ends, for example in a Finally block.
 _INTERRUPTION_SECONDS = 3
 _POLL_SECONDS = 0.1
-# The functions of eventlet's hub, and of oslo.service in it, that wait for events.
+# The functions that wait for events in eventlet's hub: eventlet's own, and that of oslo.service.
 _WAITS = ("do_poll", "do_sleep")
 
 
@@ -54,8 +54,8 @@ def serve(conf: cfg.ConfigOpts) -> None:
 def freeze_startup() -> None:
     """Exclude from garbage collections what the process has loaded so far.
 
-    Murano 16 collects garbage in each task, to find the objects that nothing uses any more.
-    That walks through all modules as well, which takes 90 ms of each task. Workers inherit the
+    Murano 16 collects garbage in each task, to find objects that nothing uses any more. Python
+    then walks through all modules as well, which takes 90 ms in each task. Workers inherit the
     exclusion.
     """
     gc.collect()
@@ -63,13 +63,13 @@ def freeze_startup() -> None:
 
 
 def longest_stop(conf: cfg.ConfigOpts) -> int:
-    """Return the most seconds that a stop takes; then SIGALRM ends the process."""
+    """Return how many seconds a stop may take, before SIGALRM ends the process."""
     seconds: float = conf.engine.graceful_stop_seconds
     return math.ceil(seconds) + _REPORT_SECONDS + _EXIT_SECONDS
 
 
 class EngineService(engine.EngineService):  # type: ignore[misc]
-    """Murano's service, which waits for its tasks at the end."""
+    """Murano's service, which waits for its tasks when it stops."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__()
@@ -80,13 +80,13 @@ class EngineService(engine.EngineService):  # type: ignore[misc]
         self._ending: Any = None
 
     def start(self) -> None:
-        """Take tasks, and watch what they do; a worker calls it after its process began."""
+        """Start to take tasks, and watch them; a worker calls this in its own process."""
         self._watchdog.start()
         super().start()
 
     def stop(self, graceful: bool = False) -> None:
         """Wait for the running tasks; interrupt and report tasks that take too long."""
-        # The parent of the workers has no server.
+        # The parent process of workers has no server.
         if self.server is not None:
             if self._ending is None:
                 self._ending = eventlet.spawn(self._end)
@@ -136,19 +136,19 @@ def start_alarm_with_signals(seconds: int) -> None:
 
 
 class _StartAlarm:
-    """A handler that starts the alarm, and calls another handler."""
+    """A handler of signals that starts the alarm, and calls another handler."""
 
     def __init__(self, seconds: int, handle: Any) -> None:
         self._seconds = seconds
         self._handle = handle
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        # A second signal does not move the end.
+        # A second signal does not start the alarm again.
         if not any(signal.getitimer(signal.ITIMER_REAL)):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(self._seconds)
         self._handle(number, frame)
-        # The other handler would do so if Python called it. Otherwise the hub would wait on.
+        # If Python called the other handler itself, it would raise this; else the hub would wait.
         if frame is not None and frame.f_code.co_name in _WAITS:
             raise InterruptedError(errno.EINTR, "a signal to stop arrived")
 
@@ -184,7 +184,7 @@ class _Workers(service.ProcessLauncher):  # type: ignore[misc]
     def _wait_child(self) -> Any:
         ended = super()._wait_child()
         if ended is None and not self.running:
-            # The caller would spin, and handle no other signal.
+            # Without the pause, the caller would loop all the time, and handle no other signal.
             eventlet.sleep(self.wait_interval)
         return ended
 
@@ -198,7 +198,7 @@ class _Workers(service.ProcessLauncher):  # type: ignore[misc]
         start_alarm_with_signals(longest_stop(self.conf))
 
     def _on_alarm_exit(self, *_: object) -> None:
-        # Of the parent. A worker in a function that no signal interrupts has no alarm.
+        # This runs in the parent. A worker in a function that no signal interrupts has no alarm.
         LOG.warning("Stopping: the workers that do not end are killed")
         for pid in self.children:
             os.kill(pid, signal.SIGKILL)

@@ -20,7 +20,7 @@ class SecretsDisabled(Exception):
 
 
 class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
-    """Barbican, with a session in place of castellan's own context and session."""
+    """Barbican's client, with the given session in place of the one that castellan makes."""
 
     def _get_barbican_client(self, context: Any) -> Any:
         context.verify = self._verify
@@ -32,7 +32,7 @@ class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
 def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
     """Check that packages may read secrets, and that an id is valid.
 
-    :raises SecretsDisabled: if they may not.
+    :raises SecretsDisabled: if packages may not read secrets.
     :raises ValueError: if the id is not valid.
     """
     if not conf.engine.decrypt_data:
@@ -47,9 +47,9 @@ def check_call(secret_id: str, conf: cfg.ConfigOpts) -> None:
 
 
 def manager(conf: cfg.ConfigOpts) -> TaskSecrets:
-    """Return Barbican; other key managers of castellan use the credentials of the engine.
+    """Return Barbican's client; other key managers of castellan use the engine's credentials.
 
-    :raises SecretsDisabled: if the operator has chosen another one.
+    :raises SecretsDisabled: if the operator has chosen another key manager.
     """
     if not isinstance(key_manager.API(conf), barbican_key_manager.BarbicanKeyManager):
         raise SecretsDisabled(
@@ -62,7 +62,7 @@ def manager(conf: cfg.ConfigOpts) -> TaskSecrets:
 def task_session() -> ksa_session.Session:
     """Return a session with the token of the task.
 
-    :raises AuthTypeInvalidError: in a static action, which is no task of an environment.
+    :raises AuthTypeInvalidError: in a static action, which has no environment.
     """
     task = helpers.get_execution_session()
     if task is None or task.token is None:

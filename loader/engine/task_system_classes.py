@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""System classes that act for the environment of the running task, and for no other.
+"""System classes that act for the running task's environment, and for no other.
 
-Murano's classes take the environment, or its id, from the package.
+Murano's own classes let the package choose the environment, or its id.
 """
 
 import logging
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ForbiddenQueue(Exception):
-    """A package sends to the agent of a host that is not of its task's environment."""
+    """A package sends to an agent whose host is not in the task's environment."""
 
     def __init__(self, queue: str, environment_id: str | None) -> None:
         owner = f"environment {environment_id}" if environment_id else "a task of an environment"
@@ -31,7 +31,7 @@ def environment_id() -> str | None:
 
 
 class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
-    """Report for the task's environment, whatever object is given; a static action has none."""
+    """Reports for the task's environment, whatever object is given; not in a static action."""
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment_id() or "")
@@ -44,7 +44,7 @@ class TaskReporter(status_reporter.StatusReporter):  # type: ignore[misc]
 
 
 class TaskInstanceNotifier(instance_reporter.InstanceReportNotifier):  # type: ignore[misc]
-    """Count the instances of the task's environment; none in a static action."""
+    """Counts the instances of the task's environment; none in a static action."""
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment)
@@ -60,10 +60,10 @@ class TaskInstanceNotifier(instance_reporter.InstanceReportNotifier):  # type: i
 
 
 class TaskAgent(agent.Agent):  # type: ignore[misc]
-    """Send to the agents of the task's environment.
+    """Sends to the agents of the task's environment.
 
-    The name of a queue has the ids of the environment and of the host as the model has them, and
-    a package can choose ids.
+    The name of a queue consists of the environment's id and the host's id in the model, and a
+    package can choose ids.
     """
 
     def _send(self, *arguments: Any) -> Any:

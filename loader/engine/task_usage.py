@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one task uses, and may use: nested calls, iterations, green threads, messages.
+"""Limit what one task uses: nested calls, iterations, green threads, messages.
 
 ``yaql_quota`` limits the size of values.
 """
@@ -20,18 +20,18 @@ from oslo_config import cfg
 from loader.engine import yaql_format
 from loader.engine.yaql_quota import LimitExceeded
 
-# Python's own default, 1000, allows about 20 nested calls of MuranoPL.
+# Python's default limit, 1000, allows about 20 nested calls of MuranoPL.
 RECURSION_LIMIT = 2000
-# A call of MuranoPL takes 40 frames of Python. The others are left to report the error.
+# A call of MuranoPL takes 40 frames of Python. The remaining 300 are kept to report the error.
 _MAX_FRAMES = RECURSION_LIMIT - 300
-# An iteration takes at least 0.1 ms, so that is ten seconds without any wait.
+# An iteration takes at least 0.1 ms, so this many take ten seconds, even if none waits.
 MAX_ITERATIONS = 100_000
 # A column of text in MariaDB has 64 KiB, and a character at most 4 bytes.
 MAX_MESSAGE = 16_000
 # In bytes of Python's objects; an application of the core library takes about 5 KiB.
 MAX_MODEL = 64 * 1024**2
 MAX_LOGGERS = 100
-# Seconds. No task takes so long.
+# In seconds. No task takes so long.
 MAX_WAIT = 10 * 24 * 3600
 MAX_LOGGER_NAME = 255
 
@@ -41,7 +41,7 @@ _TOO_DEEP = (
 
 
 class TaskUsage:
-    """What one task has used so far, in all its green threads."""
+    """The resources that one task has used so far, in all its green threads."""
 
     def __init__(self) -> None:
         self._green_threads = 0
@@ -52,8 +52,8 @@ class TaskUsage:
     def green_threads(self, wanted: int) -> Iterator[int]:
         """Reserve green threads for a block.
 
-        :returns: how many the block may start at a time, at most the wanted number.
-        :raises LimitExceeded: if none are left.
+        :returns: how many green threads the block may run at a time, at most the wanted number.
+        :raises LimitExceeded: if the task may start no more green threads.
         """
         limit = cfg.CONF.engine.max_green_threads
         granted = min(wanted, limit - self._green_threads)
@@ -69,9 +69,9 @@ class TaskUsage:
             self._green_threads -= granted
 
     def count_message(self) -> None:
-        """Count a line of the log, or a report.
+        """Count a log line, or a report.
 
-        :raises LimitExceeded: if the task has written too many.
+        :raises LimitExceeded: if the task has written too many messages.
         """
         limit = cfg.CONF.engine.max_messages
         self._messages += 1
@@ -102,23 +102,23 @@ _usages: "weakref.WeakKeyDictionary[Any, TaskUsage]" = weakref.WeakKeyDictionary
 def current() -> TaskUsage:
     """Return the usage of the task that the current green thread belongs to."""
     executor = helpers.get_executor()
-    # Outside of a task, as in tests of a single class, nothing is shared.
+    # Without a task, as in tests of a single class, each call gets a usage of its own.
     return TaskUsage() if executor is None else _usages.setdefault(executor, TaskUsage())
 
 
 def check_frames() -> None:
     """Refuse a call of MuranoPL while Python still has frames to report the error.
 
-    :raises LimitExceeded: if too few are left.
+    :raises LimitExceeded: if too few frames are left.
     """
-    # Fails unless there are so many frames.
+    # ``_getframe`` raises ValueError if fewer frames exist.
     with contextlib.suppress(ValueError):
         sys._getframe(_MAX_FRAMES)
         raise LimitExceeded(_TOO_DEEP.format(used=_MAX_FRAMES, limit=_MAX_FRAMES))
 
 
 def explain_recursion(error: BaseException) -> BaseException:
-    """Return the error of a limit instead of Python's own error of recursion."""
+    """Return ``LimitExceeded`` for Python's error of recursion; return other errors unchanged."""
     if not isinstance(error, RecursionError):
         return error
     return LimitExceeded(_TOO_DEEP.format(used=RECURSION_LIMIT, limit=RECURSION_LIMIT))
@@ -136,7 +136,7 @@ def check_iterations(count: int) -> None:
 def check_model(model: Any) -> None:
     """Refuse to save a model that is too large.
 
-    :raises LimitExceeded: if it is.
+    :raises LimitExceeded: if the model is too large.
     """
     size, rest = 0, [model]
     while rest:
@@ -154,9 +154,9 @@ def check_model(model: Any) -> None:
 
 
 def seconds_to_wait(seconds: float) -> float:
-    """Return a time to wait for, in seconds; a longer one than the maximum is shortened.
+    """Return how many seconds to wait, at most the maximum.
 
-    :raises LimitExceeded: if it is not a number.
+    :raises LimitExceeded: if the value is not a number.
     """
     if math.isnan(seconds):
         raise LimitExceeded("nan is not a number of seconds to wait for")
@@ -164,7 +164,7 @@ def seconds_to_wait(seconds: float) -> float:
 
 
 def shorten(value: Any) -> str:
-    """Return a message as a string; a long one is shortened, and says so."""
+    """Return a message as a string; shorten a long message, and say so at its end."""
     text = yaql_format.write(value)
     if len(text) <= MAX_MESSAGE:
         return text
@@ -172,7 +172,7 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log. No line after the first looks like the log's own."""
+    """Return a message for the log, in which no later line can pass for a log entry."""
     return "\n| ".join(shorten(value).splitlines())
 
 
@@ -184,9 +184,9 @@ def select(
 ) -> Iterable[Any]:
     """Run a function for all elements in green threads of the task.
 
-    What exceeds a limit ends all of them, since others may wait for long.
+    If one of them exceeds a limit, all end, since the others may wait for long.
 
-    :param parallel_select: Murano's function for it.
+    :param parallel_select: Murano's function that runs green threads.
     :raises ValueError: if the limit allows no green thread.
     """
     if limit < 1:
@@ -227,7 +227,7 @@ class _Block:
             self._threads.discard(thread)
 
     def stop_at_limit(self, error: Exception) -> None:
-        """End all green threads of the block with an error, if it is that of a limit."""
+        """End all green threads of the block if the error is an exceeded limit."""
         if _is_limit(error):
             self._exceeded = error
             for thread in self._threads - {eventlet.getcurrent()}:

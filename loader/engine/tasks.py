@@ -26,18 +26,18 @@ LOG = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 
-# From the first interruption of a task to the second. Each further pause is half as long, so
-# that a request ends within 4 seconds.
+# The seconds from the first interruption of a task to the second. Each further pause is half as
+# long, so that a request ends within 4 seconds.
 _FIRST_PAUSE = 2.0
 _SHORTEST_PAUSE = 0.1
-# For an interrupted task to save its model.
+# How long an interrupted task may save its model.
 _SAVING_SECONDS = 10.0
-# For the other green threads of a task to end after the first one.
+# How long the other green threads of a task may take to end, after the first one has ended.
 _ENDING_SECONDS = 10.0
 
 
 class Interrupted(greenlet.GreenletExit):  # type: ignore[misc]
-    """A task is interrupted; no ``Catch`` of a package stops the interruption."""
+    """A task is interrupted; a package cannot stop the interruption with ``Catch``."""
 
 
 class EngineStopped(Exception):
@@ -51,9 +51,9 @@ class EngineStopped(Exception):
 
 
 class TaskLimitExceeded(GlareMuranoError):
-    """A task has exceeded a limit of time; the message names the place, and the option.
+    """A task has exceeded a limit of time or memory; the message has the place and the option.
 
-    A place is in a package, and ends with a colon. It is empty outside of packages.
+    A place is in a package, and ends with a colon. It is empty if no package was evaluated.
     """
 
     @classmethod
@@ -101,7 +101,7 @@ class Task:
     :ivar interruptions: how many times it was interrupted.
     :ivar deadline: when it is interrupted next, in seconds of ``time.monotonic``; infinite
         while no code of packages runs.
-    :ivar memory: the bytes that the process has grown by while the task ran.
+    :ivar memory: the bytes by which the process has grown while the task ran.
     """
 
     def __init__(self, limit: TimeLimit) -> None:
@@ -119,7 +119,7 @@ class Task:
 
     @property
     def is_expired(self) -> bool:
-        """Whether the deadline is over."""
+        """Whether the deadline has passed."""
         return time.monotonic() > self.deadline
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
@@ -141,7 +141,7 @@ class Task:
         return result
 
     def extend_for_saving(self) -> None:
-        """Let an interrupted task save its model."""
+        """Give an interrupted task the time to save its model."""
         if self.reason is not None and self.is_interruptible:
             self._pause = _FIRST_PAUSE
             self.deadline = time.monotonic() + _SAVING_SECONDS
@@ -161,9 +161,9 @@ class Task:
 class RunningTasks:
     """The green threads of all tasks.
 
-    The methods take functions instead of being context managers: ``watchdog`` never raises
-    while a function of this module is the innermost one, so each green thread that is added
-    is removed as well.
+    The methods are no context managers, but take functions: ``watchdog`` never raises an
+    exception directly in a function of this module, so each green thread that is added is also
+    removed.
 
     :ivar is_stopping: whether the process is stopping, and returns new tasks to the queue.
     """
@@ -186,7 +186,7 @@ class RunningTasks:
         return self._tasks.get(thread)
 
     def run(self, task: Task, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run a task in the current green thread, and end its other green threads after it.
+        """Run a task in the current green thread, and then end its other green threads.
 
         :raises Exception: the reason, if the task was interrupted.
         """
@@ -200,7 +200,7 @@ class RunningTasks:
             self._end(task)
 
     def run_limited(self, function: Callable[..., _Result], *args: Any) -> _Result:
-        """Run code of packages until the deadline of the current task; without a task, to its end.
+        """Run code of packages until the deadline of the current task, if there is a task.
 
         :raises Exception: the reason, if the task was interrupted.
         """
@@ -212,29 +212,29 @@ class RunningTasks:
     ) -> _Result:
         """Run a part of a task in the current green thread.
 
-        :param interruptions: the task's interruptions when the green thread was created.
-        :raises Interrupted: if the task is interrupted, or was before the part began.
+        :param interruptions: how often the task was interrupted before the green thread was made.
+        :raises Interrupted: if the task is interrupted, or was interrupted before the part began.
         """
         if task.interruptions != interruptions:
             raise Interrupted
         return self._run(task, function, *args)
 
     def interrupt(self, reason: Exception) -> None:
-        """Interrupt all tasks at their current waits.
+        """Interrupt all tasks while they wait.
 
-        A task may wait again while ending, and can then be interrupted again.
+        A task may wait again while it ends, and can then be interrupted again.
         """
         for task in set(self._tasks.values()):
             self._interrupt(task, reason)
 
     def interrupt_expired(self, place: Callable[[Any], str]) -> None:
-        """Interrupt the tasks whose deadlines are over.
+        """Interrupt the tasks whose deadlines have passed.
 
-        :param place: describes the place of a Python frame, for the message.
+        :param place: a function that describes the place of a Python frame, for the message.
         """
         for task in set(self._tasks.values()):
             if task.is_expired:
-                # The first green thread waits for those that it has created.
+                # The first green thread waits for those that it has created: they come first.
                 places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
                 found = next(filter(None, places), "")
                 self._interrupt(task, TaskLimitExceeded.of_time(found, task.limit))
@@ -266,5 +266,5 @@ class RunningTasks:
             eventlet.sleep(_SHORTEST_PAUSE)
 
 
-# Of this process.
+# The running tasks of this process.
 running = RunningTasks()

@@ -2,8 +2,8 @@
 
 """Tests in MuranoPL: the methods ``test...`` of classes that extend ``TestFixture``.
 
-A test runs with an object and an executor of its own, between ``setUp`` and ``tearDown``, and
-with Murano's mocks, the functions ``inject`` and ``withOriginal``. The command that runs tests
+A test has an object and an executor of its own, and runs between ``setUp`` and ``tearDown``. It
+can use Murano's mocks, the functions ``inject`` and ``withOriginal``. The command that runs tests
 is in ``test_runner``.
 """
 
@@ -28,7 +28,7 @@ class NoTests(GlareMuranoError):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A test: a method, and the class whose object it runs with."""
+    """A test: a method, and the class of its object."""
 
     murano_class: Any
     method: str
@@ -38,7 +38,7 @@ class Case:
 
     @property
     def names(self) -> set[str]:
-        """The names that select the test: of its method, its class or both."""
+        """The names that select the test: the method's name, the class's name, or both."""
         name = self.murano_class.name
         classes = {name, name.rpartition(".")[2]}
         return {self.method, *classes, *(f"{each}.{self.method}" for each in classes)}
@@ -48,7 +48,7 @@ class Case:
 class Failure:
     """An error of a test.
 
-    :param reason: its place and its message.
+    :param reason: the place of the error, and its message.
     :param trace: the stack trace as lines of classes, the outermost first.
     """
 
@@ -57,7 +57,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> "Failure":
-        """Describe an error; an unsatisfied assertion is described without its type."""
+        """Describe an error; leave out its type if an assertion has failed."""
         if not isinstance(error, dsl_exception.MuranoPlException):
             return cls(str(error) or type(error).__name__)
         trace = tuple(error_places.lines(error))
@@ -101,9 +101,9 @@ def select(cases: Iterable[Case], names: Iterable[str]) -> list[Case]:
 
 
 def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]:
-    """Run a test as a task, which the watchdog interrupts, and return its failures.
+    """Run a test as a task, which the watchdog can interrupt, and return its failures.
 
-    :param args: those of ``run``, after the test.
+    :param args: the arguments of ``run`` that follow the test.
     """
     task = tasks.Task(limit)
     try:
@@ -113,7 +113,7 @@ def run_limited(case: Case, limit: tasks.TimeLimit, *args: Any) -> list[Failure]
 
 
 def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:
-    """Run a test, and return its failures; an error of ``tearDown`` is one of its own."""
+    """Run a test, and return its failures; an error in ``tearDown`` is a failure of its own."""
     runner = executor.MuranoDslExecutor(package_loader, MockContextManager(), session)
     try:
         test = runner.object_store.load({}, None, default_type=case.murano_class)
@@ -131,7 +131,7 @@ def run(case: Case, package_loader: Any, session: Any) -> list[Failure]:
 
 
 def _methods(found: Any) -> Iterable[str]:
-    """Return the names of the tests of a class and its ancestors."""
+    """Return the names of the tests in a class and its ancestors."""
     methods = (name for each in (found, *found.ancestors()) for name in each.methods)
     return dict.fromkeys(name for name in methods if _TEST.match(name))
 
@@ -140,7 +140,7 @@ def _call(runner: Any, test: Any, name: str) -> list[Failure]:
     try:
         with helpers.with_object_store(runner.object_store):
             method = test.type.find_single_method(name)
-            # ``setUp`` and the tests need not be public, as an action must be.
+            # Unlike an action, ``setUp`` and the tests need not be public.
             runner.invoke_method(method, test, None, (), {}, invoke_action=False)
     except Exception as error:
         return [Failure.of(error)]

@@ -3,27 +3,27 @@
 """Interrupt tasks that block the process, or that exceed their time or their memory.
 
 The green threads of a process share one thread. A package that computes in a loop blocks all
-other tasks. So the time that a package may compute without a switch to another green thread is
-limited.
+other tasks. So a package may compute only for a limited time before it switches to another green
+thread.
 
 The kernel counts the processor time of the process (``ITIMER_PROF``) and sends SIGPROF
-after each tenth of a second. So an idle process is not woken up, and a busy host makes no
-package fail. ``ITIMER_VIRTUAL`` would not count the kernel's share, such as that of writes to
-a log, and its signals could come several times later. Python runs the handler between two
-bytecodes of the main thread, and also within regular expressions and powers.
+after each tenth of a second. So an idle process is not woken up, and no package fails because
+the host is busy. ``ITIMER_VIRTUAL`` would not count the kernel's work, such as writes to a log,
+and the time between its signals could be several times longer. Python runs the handler between
+two bytecodes of the main thread, and also within regular expressions and powers.
 
 greenlet counts the switches, since no hook of eventlet sees all of them; a deployment of 20
-packages has 64. If there was no switch for the limit, the handler raises ``Interrupted`` where
-the package computes.
+packages has 64. If a package exceeds the limit, the handler raises ``Interrupted`` where the
+package computes.
 
-Some functions of Python written in C look for no signals, such as the repetition of strings
-or the product of two integers. They are interrupted after they return. What limits their
-arguments limits their time.
+Some functions that Python implements in C do not check for signals, for example when they repeat
+a string or multiply two integers. They are interrupted after they return. The limits on their
+arguments also limit their time.
 
-A green thread looks for waiting tasks that exceed their time.
+A green thread checks for waiting tasks that exceed their time.
 
-What the process grows by from one switch to the next is the memory of the task that ran between
-them. Python may use memory of earlier tasks again, which then counts for nobody.
+When the process grows between two switches, the growth counts as memory of the task that ran
+between them. Memory of earlier tasks that Python uses again counts for no task.
 """
 
 import atexit
@@ -40,12 +40,12 @@ import greenlet
 
 from loader.engine import error_places, tasks
 
-# Between two signals, in seconds of processor time.
+# The seconds of processor time between two signals.
 _TICK = 0.1
-# Between two looks for tasks that wait, in seconds.
+# The seconds between two checks for waiting tasks.
 _POLL_SECONDS = 0.25
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
-# Modules in which an exception at any bytecode could leave a lock or a timer of all tasks.
+# In these modules, an exception at any bytecode could damage a lock or a timer of all tasks.
 _UNSAFE = {
     "_thread", "amqp", "eventlet", "kombu", "logging", "oslo_log", "oslo_messaging", "threading"
 }  # fmt: skip
@@ -55,7 +55,7 @@ _EVALUATING = {"murano", "yaql"}
 
 
 class Watchdog:
-    """The watchdog of this process; its signals and its trace are of the main thread.
+    """The watchdog of this process; the main thread gets its signals and counts the switches.
 
     >>> Watchdog(5, 1024).start()
 
@@ -66,23 +66,23 @@ class Watchdog:
     def __init__(self, seconds: float, mebibytes: int) -> None:
         self._seconds = seconds
         self._mebibytes = mebibytes
-        # The kernel's file about this process, and the memory at the last look, in pages.
+        # The kernel's file about this process, and the memory at the last check, in pages.
         self._statm = -1
         self._pages = 0
         self._switches = 0
-        # The switches so far and the task, at the signal before.
+        # The number of switches and the task at the previous signal.
         self._seen: tuple[int, tasks.Task | None] = (0, None)
         self._since = 0.0
         self._waits: Any = None
 
     def start(self) -> None:
-        """Begin to watch; a process that is forked starts a watchdog of its own."""
+        """Begin to watch; a forked process starts a watchdog of its own."""
         self._statm = os.open("/proc/self/statm", os.O_RDONLY)
         self._pages = self._resident_pages()
         greenlet.settrace(self._count)
         signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, _TICK, _TICK)
-        # Later, Python restores the default handler, which ends the process.
+        # When Python exits, it restores the default handler, which would end the process.
         atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
         self._waits = eventlet.spawn(self._interrupt_waits)
 
@@ -99,7 +99,7 @@ class Watchdog:
         self._charge(tasks.running.of(threads[0]))
 
     def _charge(self, task: tasks.Task | None) -> None:
-        """Count what the process has grown by, or shrunk, for the task that has run."""
+        """Add the process's growth, which may be negative, to the memory of the task that ran."""
         pages = self._resident_pages()
         grown, self._pages = pages - self._pages, pages
         if task is not None:
@@ -109,7 +109,7 @@ class Watchdog:
         return int(os.pread(self._statm, 100, 0).split()[1])
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
-        """Interrupt the current task if it blocks the process, or its deadline is over."""
+        """Interrupt the current task if it exceeds one of its limits."""
         task = tasks.running.current
         self._charge(task)
         now = time.thread_time()
@@ -118,19 +118,19 @@ class Watchdog:
         if task is None or not task.is_interruptible:
             return
         held = now - self._since
-        # Code should not stay in these modules for long. If it does, a damaged lock is better than
-        # a process that is blocked for ever.
+        # Code should leave these modules soon. If it does not, a damaged lock is better than a
+        # process that is blocked for ever.
         if _is_unsafe(frame) and held < 2 * self._seconds:
             return
         if held > self._seconds:
-            # The interruption may be swallowed, as in a finalizer. Then it repeats.
+            # A finalizer, for example, may swallow the interruption. Then it is repeated.
             self._since = now
             place = error_places.in_frame(frame)
             raise task.record_interruption(
                 tasks.TaskLimitExceeded.of_blocking(place, self._seconds)
             )
         if task.memory > self._mebibytes * 1024**2:
-            # For what the task needs to end.
+            # Count from zero again, since the task needs memory to end.
             task.memory = 0
             place = error_places.in_frame(frame)
             raise task.record_interruption(
@@ -149,7 +149,7 @@ class Watchdog:
 
 @contextlib.contextmanager
 def watching(seconds: float, mebibytes: int) -> Iterator[None]:
-    """Watch the tasks that run within a block; the parameters are those of ``Watchdog``."""
+    """Watch the tasks that run within a block; ``Watchdog`` describes the parameters."""
     watchdog = Watchdog(seconds, mebibytes)
     watchdog.start()
     try:
@@ -159,7 +159,7 @@ def watching(seconds: float, mebibytes: int) -> Iterator[None]:
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
-    """Return whether code between a frame and the evaluation of a package must not be ended."""
+    """Return whether an interruption is unsafe in a frame, or in callers up to a package's code."""
     if frame is not None and frame.f_globals.get("__name__") in _UNSAFE_PARTS:
         return True
     while frame is not None:

@@ -2,10 +2,10 @@
 
 """The function ``format`` of YAQL, and how values are written in strings.
 
-YAQL 2 passed the values to Python's ``str.format``, by which an expression reads the attributes
-of Python's objects, and with them every password of the process (CVE-2024-29156). YAQL 3 has no
-``format``, which Murano's core library needs. Here, a replacement field is a name or a number,
-and a value is written by its kind, with no attribute and no ``repr`` of an object.
+YAQL 2 passed the values to Python's ``str.format``, by which an expression could read attributes
+of Python's objects, and so every password in the process (CVE-2024-29156). YAQL 3 has no
+``format``, but Murano's core library needs it. Here, a replacement field is a name or a number.
+The type of a value decides how it is written; attributes and ``repr`` are never used.
 """
 
 import datetime
@@ -23,14 +23,14 @@ from loader.engine import yaql_quota
 
 MAX_WIDTH = 1000
 
-# Of Python's format specification; what the type of a value does not support, Python refuses.
+# Python's format specification. Python refuses parts that the type of a value does not support.
 _SPEC = re.compile(
     r"(?:.?[<>=^])?[-+ ]?z?#?0?(?P<width>[0-9]*)[,_]?(?:\.(?P<precision>[0-9]+))?[a-zA-Z%]?",
     re.DOTALL,
 )
 _CONVERSIONS = (None, "s", "r", "a")
 _NUMBERS = (bool, int, float)
-# Written by their ``str``, which has only digits, letters and punctuation.
+# Types that ``str`` writes: the result has only digits, letters and punctuation.
 _WRITTEN = (
     bytes,
     datetime.date,
@@ -38,7 +38,7 @@ _WRITTEN = (
     semantic_version.Version,
     semantic_version.Spec,
 )
-# What reflection returns: each has a name.
+# Types that reflection returns: each object has a name.
 _NAMED = (
     dsl_types.MuranoType,
     dsl_types.MuranoPackage,
@@ -46,7 +46,7 @@ _NAMED = (
     dsl_types.MuranoProperty,
     dsl_types.MuranoMethodArgument,
 )
-# Of each type, what stands before and after the elements. Iterators are written as tuples.
+# Type -> the strings before and after the elements. Iterators are written as tuples.
 _BRACKETS = {
     list: ("[", "]"),
     set: ("{", "}"),
@@ -58,11 +58,11 @@ _BRACKETS = {
 def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Replace the fields ``{0}``, ``{name}`` and ``{}`` of a template with values.
 
-    For plain values the result is that of ``str.format``.
+    For plain values, the result is the same as that of ``str.format``.
 
-    :raises IndexError: if a field has the number of no value.
-    :raises KeyError: if a field has the name of no value.
-    :raises ValueError: if the template is invalid, or uses more of Python than a field may.
+    :raises IndexError: if no value has the number of a field.
+    :raises KeyError: if no value has the name of a field.
+    :raises ValueError: if the template is invalid, or a field has an attribute or an index.
     :raises TypeError: if a value is not plain.
     :raises loader.engine.yaql_quota.QuotaExceeded: if the result is too large.
     """
@@ -127,7 +127,7 @@ def _check_spec(spec: str) -> None:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """Yield the parts of a value in a collection, or of a value that is not a string."""
+    """Yield the parts of a value, in which strings are quoted."""
     if value is None or isinstance(value, _NUMBERS):
         yield str(value)
     elif isinstance(value, str):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How large the values of MuranoPL may be.
+"""Limit the size of values in MuranoPL.
 
-Murano gives YAQL a memory quota. YAQL 3 compares it with the outermost part of a value alone,
-after the value was made. Here, a value counts with everything in it, each time that the value
-contains it: a list of twice the same list has twice its size, since every copy, comparison and
-output of the value is as large. All results of functions and all evaluated values are compared,
-in ``patches.yaql_limits``; ``yaql_guards`` compares before a function computes.
+Murano gives YAQL a memory quota. YAQL 3 compares it with the outermost part of a value only, and
+after the value was made. Here, the size of a value includes everything in it. If a list contains
+another list twice, the other list counts twice, since it is copied, compared and written twice.
+``patches.yaql_limits`` compares all results of functions and all evaluated values with the quota,
+and ``yaql_guards`` does so before a function computes.
 """
 
 import itertools
@@ -18,15 +18,15 @@ from murano.dsl import constants, dsl_types
 from oslo_config import cfg
 from yaql.language import exceptions, expressions, utils
 
-# Bytes of a string, or of a list without the values in it; Murano's own quota.
+# The bytes of a string, or of a list without the values in it: Murano's own quota.
 QUOTA: int = constants.EXPRESSION_MEMORY_QUOTA
-# Bytes of a list or dictionary with all values in it. A list of 2,000 dictionaries, each with five
-# values, fits. Twice this size takes Murano a second to evaluate.
+# The bytes of a list or dictionary with all values in it. A list of 2,000 dictionaries, each with
+# five values, is allowed. Murano takes a second to evaluate a value of twice this size.
 WHOLE_QUOTA = 8 * QUOTA
-# Python recurses when it hashes, compares and writes nested tuples, and a hash has no check of
-# the stack.
+# Python recurses when it hashes, compares and writes nested tuples. When it hashes, it does not
+# check the stack.
 MAX_DEPTH = 100
-# Python refuses to read and to write longer integers.
+# Python refuses to read and to write integers with more digits.
 MAX_DIGITS = 4300
 _MAX_BITS = 14284
 
@@ -37,7 +37,7 @@ _SMALLEST = 16
 
 
 class LimitExceeded(exceptions.YaqlException):  # type: ignore[misc]
-    """A package needs more than a limit allows; the message has the limit."""
+    """A package exceeds a limit; the message has the limit."""
 
 
 class QuotaExceeded(LimitExceeded, exceptions.MemoryQuotaExceededException):  # type: ignore[misc]
@@ -61,7 +61,7 @@ class TooManyElements(LimitExceeded, exceptions.CollectionTooLargeException):  #
 def check_size(size: float, quota: int = QUOTA) -> None:
     """Refuse a size in bytes that is greater than the quota.
 
-    :raises QuotaExceeded: with the size.
+    :raises QuotaExceeded: if it is; the message has the size.
     """
     if size > quota:
         raise QuotaExceeded(f"a value would take {size:,.0f} bytes", f"{quota:,} bytes")
@@ -78,7 +78,7 @@ def check_bits(bits: int) -> None:
 
 
 def whole_size(value: Any) -> int:
-    """Return the bytes of a value with everything in it.
+    """Return the size of a value with everything in it, in bytes.
 
     :raises QuotaExceeded: if the value is too large or nested too deep.
     """
@@ -92,7 +92,7 @@ def whole_size(value: Any) -> int:
                 f"a value takes more than {WHOLE_QUOTA:,} bytes, with everything in it",
                 f"{WHOLE_QUOTA:,} bytes",
             )
-        # More elements than this are too large, whatever they are.
+        # Even the smallest elements would be too large if there were more of them.
         most = (WHOLE_QUOTA - size) // _SMALLEST + 1
         children = (_children(each) for each in level if isinstance(each, _COLLECTIONS))
         level = list(itertools.islice(itertools.chain.from_iterable(children), most))
@@ -102,10 +102,10 @@ def whole_size(value: Any) -> int:
 
 
 def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
-    """Replace YAQL's function of this name, which sums up sizes: the values count as a whole.
+    """Compare values with the quota; this replaces YAQL's function, which ignores nested values.
 
-    :param values: pairs of a count and a value. YAQL passes each result of a function alone.
-    :raises QuotaExceeded: if they are larger than the quota.
+    :param values: pairs of a count and a value; YAQL passes one pair for the result of a function.
+    :raises QuotaExceeded: if the values are larger than the quota.
     """
     quota = quota_or_engine
     if not isinstance(quota, int):
@@ -122,10 +122,10 @@ def limit_memory_usage(quota_or_engine: Any, *values: tuple[int, Any]) -> None:
 
 
 def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
-    """Replace YAQL's function of this name: the elements of an iterator have a size as well.
+    """Limit the number and the size of elements; YAQL's function limits only their number.
 
-    :raises TooManyElements: at once for a collection, else from the returned iterator.
-    :raises QuotaExceeded: from the returned iterator.
+    :raises TooManyElements: at once for a collection; otherwise, the returned iterator raises it.
+    :raises QuotaExceeded: the returned iterator raises it.
     """
     limit = limit_or_engine
     if not isinstance(limit, int):
@@ -138,7 +138,7 @@ def limit_iterable(iterable: Any, limit_or_engine: Any) -> Any:
 
 
 def evaluate(value: Any, context: Any, freeze: bool = True) -> Any:
-    """Replace ``murano.dsl.helpers.evaluate``, and stop as soon as the value is too large.
+    """Evaluate a value as ``murano.dsl.helpers`` does, but stop as soon as it is too large.
 
     :param freeze: whether to return tuples, frozen dictionaries and sets.
     :raises QuotaExceeded: if the value is too large or nested too deep.
@@ -149,7 +149,7 @@ def evaluate(value: Any, context: Any, freeze: bool = True) -> Any:
 class _Evaluation:
     """The evaluation of one value, which may have expressions in it.
 
-    :ivar _size: the bytes of what was evaluated so far.
+    :ivar _size: the bytes of all values that were evaluated so far.
     """
 
     def __init__(self, context: Any, freeze: bool) -> None:
@@ -211,7 +211,7 @@ def _limited(iterable: Iterable[Any], limit: int) -> Iterator[Any]:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of a value without the values in it."""
+    """Return the size of a value without the values in it, in bytes."""
     if type(value) is int:
         check_bits(value.bit_length())
     if type(value) is utils.FrozenDict:

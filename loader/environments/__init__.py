@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's environments: their pins, which keep the versions of packages, and their objects."""
+"""The pins and the objects of Murano's environments; pins keep the versions of packages."""

@@ -14,7 +14,7 @@ from typing import Any
 from glare_murano.package import GlareMuranoError, VersionSpec
 from glare_murano.package.manifest import check_full_name
 
-# The current objects, and those of the former deployment. The engine loads both.
+# The current objects, and the objects of the former deployment. The engine loads both.
 _OBJECTS = ("Objects", "ObjectsCopy")
 
 
@@ -26,13 +26,13 @@ def root_header(model: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def object_headers(model: Mapping[str, Any]) -> Iterator[tuple[str, VersionSpec]]:
-    """Yield the class and the range of versions of each object, in any order.
+    """Yield the class of each object and the range in its header, in any order.
 
-    Malformed headers are left out: the engine reports them when it loads the object.
+    A malformed header is left out: the engine reports it when it loads the object.
     """
     for header in _headers(model):
         class_name, version, _ = _parse_type(header["type"])
-        # Without its package: a dependency query has one range for each package.
+        # The package is left out, since a dependency query has only one range for each package.
         with contextlib.suppress(GlareMuranoError):
             yield (
                 check_full_name(class_name),
@@ -41,17 +41,17 @@ def object_headers(model: Mapping[str, Any]) -> Iterator[tuple[str, VersionSpec]
 
 
 def canonical_range(text: object) -> VersionSpec:
-    """Parse a range of the engine, which writes clauses in any order.
+    """Parse a range that the engine has written, with clauses in any order.
 
-    :raises InvalidRange: if it is not valid.
+    :raises InvalidRange: if the range is not valid.
     """
     return VersionSpec.of(VersionSpec.of(str(text)).canonical)
 
 
 def change_versions(model: Mapping[str, Any], change: Callable[[str, str], str]) -> None:
-    """Change the ranges in the headers that the engine has written.
+    """Change the ranges in the headers of objects, if the engine has written the headers.
 
-    :param change: returns the new range for an FQN and a range.
+    :param change: takes an FQN and a range, and returns the new range.
     """
     for header in _headers(model):
         class_name, version, package = _parse_type(header["type"])

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves of pins: other versions of packages for an environment that is deployed.
+"""Move pins: give a deployed environment other versions of packages.
 
-After each task, the engine writes the pins of the environment under ``KEY`` into the header
-of its model's root object, which Murano's API shows and changes. A change of a client is a
-move, which the next deployment makes. The engine and the preview for clients both use this
-module, so that they agree.
+After each task, the engine writes the pins of the environment into the header of the root
+object, under ``KEY``. Clients read and change the key through Murano's API. A change is a move,
+which the next deployment makes. The engine and the preview for clients both use this module, so
+that they agree.
 
-The API reads and saves a model's ``Objects`` alone, and Murano 16 drops unknown keys of a
-header, except for ``metadata``. The adapter therefore writes the key anew. The key is not in
-``metadata``: another package loader would keep the key while the pins change, and the next
-deployment would read the old pins as a move.
+The API reads and saves only the ``Objects`` of a model, and Murano 16 drops unknown keys of a
+header, except for ``metadata``. So the adapter writes the key again after each task. The key is
+not kept in ``metadata``: an engine with another package loader would change the pins and keep
+the key, and the next deployment would read the old pins as a move.
 """
 
 import copy
@@ -30,12 +30,12 @@ from loader.resolution import Resolution
 
 KEY = "_pins"
 
-# FQN -> the versions to pin; none for the newest in range.
+# FQN -> the versions to pin; an empty set means the newest version in range.
 Moves = Mapping[str, frozenset[Version]]
 
 
 def read_moves(table: object, pins: Pins) -> Moves:
-    """Read which pins a table changes.
+    """Read a table, and return the pins that it changes.
 
     >>> read_moves({"org.db": None, "org.wiki": "1.1.0"}, Pins({"org.db": ["1.0.0"]}))
     {'org.db': frozenset(), 'org.wiki': frozenset({Version('1.1.0')})}
@@ -59,12 +59,12 @@ def read_moves(table: object, pins: Pins) -> Moves:
 
 
 def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Change the pins, and return a copy of the model whose objects follow.
+    """Change the pins, and return a copy of the model in which the headers fit the new pins.
 
-    The engine writes the version of the package into the header of each object. An object
-    whose version is no longer pinned gets one of the requested versions: that with the same
-    minor number, else with the same major number, else the newest. If no version is
-    requested, its range is its major number.
+    The engine writes the version of the package into the header of each object. If this
+    version is no longer pinned, the header gets one of the requested versions: one with the same
+    minor number, else one with the same major number, else the newest. If no version is
+    requested, the header gets the major number as its range.
     """
     dropped = {fqn: set(pins.table.get(fqn, ())) - versions for fqn, versions in moves.items()}
 
@@ -118,7 +118,7 @@ def _replacement(version: Version, requested: frozenset[Version]) -> str:
         ordered = resolver.newest_first(requested)
         return str(near(version, ordered) or ordered[0])
     same_major = str(version.major)
-    # 2.0.0-rc.1 is not in the range 2.
+    # A pre-release such as 2.0.0-rc.1 is not in the range 2.
     is_in_range = VersionSpec.of(same_major).match(version)
     return same_major if is_in_range else f">={version},<{version.major + 1}"
 

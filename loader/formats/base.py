@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The interface of package types, for which plug-ins are written.
+"""The interface that package types implement, also those from plug-ins.
 
-The document "package-type plug-ins" defines it, and Murano has the same.
+The document "package-type plug-ins" defines the interface, and Murano has the same one.
 """
 
 import abc
@@ -17,9 +17,10 @@ from loader.formats.source import DirectorySource, PackageSource, path_within
 
 
 class Package(abc.ABC):
-    """A package for the engine, which sees classes in MuranoPL only.
+    """A package as the engine sees it: all its classes are in MuranoPL.
 
-    A package type of another language generates the classes on request.
+    If the files are in another language, the package type generates a class when the engine
+    requests it.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Package(abc.ABC):
 
     @property
     def source_directory(self) -> str:
-        """The path of the package's files, which are unpacked for it."""
+        """The path of the package's files; reading the path unpacks them."""
         return os.fspath(self._source)
 
     @property
@@ -82,7 +83,7 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def requirements(self) -> Mapping[str, Any]:
-        """FQN of a required package -> range, as a string or a ``Spec``."""
+        """The required ranges by FQN; a range is a string or a ``Spec``."""
 
     @property
     @abc.abstractmethod
@@ -112,7 +113,7 @@ class Package(abc.ABC):
     @property
     @abc.abstractmethod
     def tags(self) -> list[str]:
-        """Tags for searches."""
+        """The tags, for searches."""
 
     @property
     @abc.abstractmethod
@@ -131,9 +132,9 @@ class Package(abc.ABC):
 
     @abc.abstractmethod
     def get_class(self, name: str) -> str | bytes | tuple[str | bytes, str]:
-        """Return the MuranoPL code of a class: YAML, or a pair of YAML and the file's path.
+        """Return the MuranoPL code of a class: YAML, or a pair of the YAML and a path.
 
-        Errors name the file by its path in the package.
+        The path is that of the file in the package, for error messages.
 
         :param name: the fully qualified name of the class.
         :raises KeyError: if the package does not define the class.
@@ -145,7 +146,7 @@ class Package(abc.ABC):
 
 
 class PackageBase(Package):
-    """A package whose descriptive properties come from its manifest.
+    """A package that reads its descriptive properties from its manifest.
 
     A subclass defines ``classes``, ``requirements``, ``ui`` and ``get_class``.
     """
@@ -199,7 +200,7 @@ class PackageBase(Package):
 
     @property
     def meta(self) -> Any:
-        """The metadata attached to the package (manifest key ``Meta``), or None."""
+        """The metadata of the package (key ``Meta`` of the manifest), or None."""
         return self._manifest.get("Meta")
 
     @property
@@ -211,7 +212,7 @@ class PackageBase(Package):
         return self._source.read(self.supplier.get("Logo") or "supplier_logo.png")
 
     def get_resource(self, name: str) -> str:
-        """Return the path of a resource file, for which the package is unpacked.
+        """Return the path of a resource file; the package is unpacked first.
 
         :raises ValueError: if the name leaves the directory ``Resources``.
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package type ``Heat.HOT``: a Heat template, from which a class and a form are made."""
+"""The package type ``Heat.HOT``, which generates a class and a form from a Heat template."""
 
 import pathlib
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class HOTPackage(PackageBase):
     ) -> None:
         """Make a package, and parse its template.
 
-        :raises InvalidPackage: if the template is missing, or listing its errors.
+        :raises InvalidPackage: if the template is missing or not valid.
         """
         super().__init__(format_name, runtime_version, source_directory, manifest)
         self._template_path = pathlib.Path(source_directory, TEMPLATE_FILE)
@@ -37,7 +37,7 @@ class HOTPackage(PackageBase):
 
     @property
     def classes(self) -> tuple[str]:
-        """The one class, which has the package's name."""
+        """The name of the only class, which is the package's name."""
         return (self.full_name,)
 
     @property
@@ -46,7 +46,7 @@ class HOTPackage(PackageBase):
 
     @property
     def ui(self) -> bytes | str:
-        """The package's own form, or one made from the template."""
+        """The form in the package, or else a form that is generated from the template."""
         own = self._source.read(self._manifest.get("UI") or "ui.yaml", "UI")
         if own is not None:
             return own
@@ -61,7 +61,7 @@ class HOTPackage(PackageBase):
         return yaql.dump(class_code.make_class(name, self._template, files, has_environments))
 
     def get_resource(self, name: str) -> str:
-        """Return the path of a resource; the template's has the package's name."""
+        """Return the path of a resource; the template is found under the package's name."""
         return str(self._template_path) if name == self.full_name else super().get_resource(name)
 
     def _files(self, directory: str) -> list[str]:
@@ -73,7 +73,7 @@ class HOTPackage(PackageBase):
 def _read(path: pathlib.Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            # One byte over the limit, for the parser to refuse.
+            # One more byte than the limit, so that the parser refuses a file that is too large.
             return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
         raise template_missing() from error

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package type ``MuranoPL``: classes in one or several files."""
+"""The package type ``MuranoPL``, whose classes are in one or several files."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from loader.formats.source import path_within
 
 
 class MuranoPLPackage(PackageBase):
-    """A package of the format ``MuranoPL``, which is not unpacked for its classes."""
+    """A package of the format ``MuranoPL``; its classes are read without unpacking it."""
 
     takes_source = True
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The installed package types, one of which is chosen by a manifest's ``Format``."""
+"""The installed package types; the ``Format`` of a manifest chooses one of them."""
 
 import copy
 import logging
@@ -20,13 +20,13 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PackageTypes:
-    """The usable package types; each is imported for the first package of its format."""
+    """The allowed package types; each is imported for the first package with its format."""
 
     def __init__(self, enabled: Collection[str] | None = None) -> None:
         """List the installed formats; nothing is imported yet.
 
-        :param enabled: names of the Python distributions whose plug-ins may be used beside
-            the built-in ones; None means all.
+        :param enabled: the names of the Python distributions whose plug-ins may be used, in
+            addition to the built-in package types; None allows all.
         """
         self._enabled = enabled
         self._entry_points = {
@@ -38,11 +38,12 @@ class PackageTypes:
     def load(self, source: PackageSource) -> Package:
         """Return the package with the files of a source.
 
-        A package type gets the path of a directory with the files. A class whose own
-        attribute ``takes_source`` is true, not a base class's, gets the source instead.
+        A package type gets the path of a directory with the files. If the class itself has a
+        true attribute ``takes_source``, it gets the source instead; an inherited attribute has
+        no effect.
 
         :raises InvalidPackage: if its manifest breaks a rule.
-        :raises UnsupportedFormat: if no usable package type has the format.
+        :raises UnsupportedFormat: if no allowed package type has the format.
         :raises LoaderError: if its files cannot be read.
         """
         try:
@@ -61,12 +62,15 @@ class PackageTypes:
             manifest.format.name,
             manifest.format.version,
             source if takes_source else os.fspath(source),
-            # The manifest is shared by all loaders of the process; a plug-in may change its own.
+            # All loaders of the process share the manifest, and a plug-in may change its copy.
             copy.deepcopy(dict(manifest.document)),
         )
 
     def _import(self, name: str, found: str) -> Callable[..., Package]:
-        """Import the package type of a format; errors begin with the package found to have it."""
+        """Import the package type of a format.
+
+        :param found: which package has the format, for messages.
+        """
         if name not in self._entry_points:
             raise errors.UnsupportedFormat(
                 f"{found}, but no package type for it is installed; "
@@ -86,7 +90,7 @@ class PackageTypes:
         except Exception as error:
             reason = f"{plugin}: {type(error).__name__}: {error}"
             raise errors.UnsupportedFormat(f"{found}: {reason}") from error
-        # Once, before the first package, as Murano does.
+        # Murano calls this once as well, before the first package.
         if hasattr(package_type, "init_plugin"):
             package_type.init_plugin()
         LOG.info("Package type %s is %s", name, plugin)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The files of a package, and its manifest: in a directory, or in an archive."""
+"""The files and the manifest of a package, which are in a directory or an archive."""
 
 import abc
 import contextlib
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 class PackageSource(os.PathLike[str]):
     """The files of one package.
 
-    Used as a path, a source is unpacked to a directory if it is an archive.
+    If a source is used as a path, an archive is unpacked to a directory.
     """
 
     @abc.abstractmethod
@@ -43,7 +43,7 @@ class PackageSource(os.PathLike[str]):
 
     @abc.abstractmethod
     def fetch(self) -> None:
-        """Bring the files to this host, if they are not there, without unpacking them.
+        """Fetch the files to this host if they are missing; do not unpack them.
 
         :raises LoaderError: if they cannot be fetched.
         :raises InvalidArchive: if the archive breaks a safety rule.
@@ -61,7 +61,7 @@ class PackageSource(os.PathLike[str]):
         """Return the content of a file, or None if the package lacks it.
 
         :param name: a path with slashes, relative to the directory.
-        :param directory: by default the top of the package.
+        :param directory: a directory of the package; by default, the top.
         :raises ValueError: if the name leaves the directory.
         :raises LoaderError: if the file cannot be read.
         :raises InvalidArchive: if the archive breaks a safety rule.
@@ -70,11 +70,11 @@ class PackageSource(os.PathLike[str]):
 
     @abc.abstractmethod
     def _read(self, path: str) -> bytes | None:
-        """Return the content of a file, given by its path in the package."""
+        """Return the content of the file with this path in the package; None if it is missing."""
 
 
 class DirectorySource(PackageSource):
-    """The files in a directory, which others may change."""
+    """The files in a directory; other programs may change them."""
 
     def __init__(self, root: pathlib.Path) -> None:
         self._root = root
@@ -97,7 +97,7 @@ class DirectorySource(PackageSource):
 
 
 class ArchiveSource(PackageSource):
-    """The files in a cache's archive, which never changes while it is used."""
+    """The files in an archive of the cache; the archive does not change while it is used."""
 
     def __init__(
         self,
@@ -105,11 +105,11 @@ class ArchiveSource(PackageSource):
         unpacked: Callable[[], pathlib.Path],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        """Use an archive.
+        """Make a source from an archive.
 
-        :param archive: returns its path, after fetching a missing archive.
+        :param archive: fetches the archive if it is missing, and returns its path.
         :param unpacked: returns the path of a directory with its files.
-        :param limits: the limits of its size and contents.
+        :param limits: the limits on its size and contents.
         """
         self._archive = archive
         self._unpacked = unpacked
@@ -146,7 +146,7 @@ class ArchiveSource(PackageSource):
             try:
                 return use(self._index(path))
             except OSError as error:
-                # A verification of the cache may have removed the archive in this moment.
+                # The command that verifies the cache may just have removed the archive.
                 if is_second_try or not isinstance(error, FileNotFoundError):
                     raise errors.CacheError(f"cannot read the archive {path}: {error}") from error
                 is_second_try = True
@@ -160,7 +160,7 @@ class ArchiveSource(PackageSource):
 
 
 class _Key(NamedTuple):
-    """The identity of an archive's content; its path alone stays when it is replaced."""
+    """The identity of an archive's content; an archive that was replaced gets another key."""
 
     path: str
     size: int
@@ -169,7 +169,7 @@ class _Key(NamedTuple):
 
 
 class _ArchiveIndex:
-    """The file list of an archive, which is read at once, and its manifest."""
+    """The list of an archive's files, which is read at the start, and its manifest."""
 
     def __init__(self, key: _Key) -> None:
         self.key = key
@@ -183,15 +183,15 @@ class _ArchiveIndex:
 
     @property
     def memory(self) -> int:
-        """A bound of its memory in bytes, with the parsed manifest."""
+        """The largest memory that the index can take, in bytes, with the parsed manifest."""
         paths = self.archive.paths
         manifest = self.archive.size(MANIFEST_FILE) if MANIFEST_FILE in paths else 0
         return 16_000 + 600 * len(paths) + 30 * manifest
 
 
-# Loading 30 packages of 9 files from a full cache takes 7 ms of CPU time with these indexes
-# in memory, and 23 ms without. Random indexes are evicted: with the oldest evicted first, a
-# closure a little larger than the memory would always miss.
+# To load 30 packages of 9 files from a full cache takes 7 ms of CPU time with these indexes
+# in memory, and 23 ms without them. Indexes are evicted at random: if the oldest were evicted
+# first, a closure a little larger than this memory would never find an index.
 _INDEX_MEMORY = 64 * 1024**2
 _indexes: cachetools.Cache[_Key, _ArchiveIndex] = cachetools.RRCache(
     _INDEX_MEMORY, getsizeof=lambda index: index.memory
@@ -202,7 +202,7 @@ _shared_index = cachetools.cached(_indexes, key=lambda key: key, lock=threading.
 
 
 class _ReopenedFile(io.RawIOBase):
-    """A file, open only during reads, so that hundreds of archives hold no descriptor."""
+    """A file that is open only during a read, so that many archives need no descriptors."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -247,9 +247,11 @@ class _ReopenedFile(io.RawIOBase):
 
 
 def path_within(directory: str, name: str) -> str:
-    """Return the path in the package of a name in a directory.
+    """Return the path of a file in the package.
 
-    :raises ValueError: if it leaves the directory.
+    :param directory: a directory of the package.
+    :param name: the path of the file, relative to the directory.
+    :raises ValueError: if the path leaves the directory.
     """
     top = "/package"
     base = posixpath.join(top, directory).rstrip("/")

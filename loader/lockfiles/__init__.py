@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lock files: the releases of a closure, kept for loading exactly these again."""
+"""Lock files: they list the releases of a closure, so that exactly these are loaded again."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lock file: the releases of a closure, for loading exactly these again.
+"""The lock file: it lists the releases of a closure, so that exactly these are loaded again.
 
-A lock file has the requirements and every release of their closure with its digest.
-Archives in the cache are loaded from a ``LockedCatalog`` without a network. The file
-is sorted YAML, for version control.
+A lock file has the requirements, and every release in their closure with its digest. If the
+cache has the archives, a ``LockedCatalog`` needs no network. The file is sorted YAML, so that
+version control shows small differences.
 """
 
 import collections
@@ -89,21 +89,21 @@ class Lock:
     ) -> "Lock":
         """Return a lock with the newest versions of some packages, or of all.
 
-        The other packages keep their versions, unless the ranges then need a second
-        version, and never get another archive of the same version.
+        The other packages keep their versions. They get a second version only if the ranges
+        need one, and never another archive of the same version.
 
         >>> old = Lock.create(DirectoryCatalog("packages"), {"org.db": "1", "org.wiki": "1"})
         >>> old.update(DirectoryCatalog("packages"), ["org.db"]) == old
         True
 
         :param fqns: the packages to update; by default, all.
-        :raises LockError: if a package to update is not in the lock, or a version to
-            keep is missing or has another archive now; also as in ``create``.
+        :raises LockError: if a package to update is not in the lock, if a version to keep is
+            missing or has another archive now, or as in ``create``.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises CatalogError: if a catalogue cannot be read.
         """
         if isinstance(fqns, str):
-            # A string would be read letter by letter.
+            # A string would be read as a list of its letters.
             raise errors.LockError(
                 f"expected a list of packages to update, such as [{quoted(fqns)}], not a string"
             )
@@ -124,7 +124,7 @@ class Lock:
     def changes(self, updated: "Lock") -> list[VersionChange]:
         """Return what an update changes.
 
-        If only the archive of a version is another one, both versions of the change are equal.
+        If a version only gets another archive, both versions in the change are equal.
 
         >>> Lock.create(DirectoryCatalog("packages"), {"org.wiki": "1.0.0"}).changes(lock)
         [VersionChange(fqn='org.wiki', before=(Version('1.0.0'),), after=(Version('1.1.0'),))]
@@ -168,7 +168,7 @@ class Lock:
         file = pathlib.Path(path)
         try:
             data = lock_form.dump(self.requirements, self.releases, self.external)
-            # Check that the file can be read again, for example that it is not too large.
+            # This checks that the file can be read again, for example that it is not too large.
             lock_form.parse(data, file.name)
             fs.replace(file, data)
         except OSError as error:
@@ -208,8 +208,8 @@ class Lock:
     def _without_unused(self) -> "Lock":
         """Return this lock without unused releases.
 
-        An update may keep a version while other packages need a newer one, which then
-        satisfies all requirements.
+        An update may keep a version while other packages need a newer one. If the newer version
+        satisfies all requirements, the kept version is not used.
         """
         query = Query(tuple(self.requirements.items()))
         chosen = resolution.resolve([LockedCatalog(self)], query).choices
@@ -238,7 +238,7 @@ class Lock:
 
 
 class LockedCatalog(Catalog):
-    """A catalogue of the releases of a lock.
+    """A catalogue of the releases in a lock.
 
     >>> locked = LockedCatalog(lock, DirectoryCatalog("packages"))
     >>> with PackageLoader(locked, "cache") as packages:
@@ -249,8 +249,8 @@ class LockedCatalog(Catalog):
     def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
         """Make a catalogue.
 
-        :param catalogs: for archives missing in the cache; only archives with the
-            locked digests are fetched.
+        :param catalogs: the catalogues that have the archives, for those that the cache lacks;
+            only archives with the locked digests are fetched.
         """
         super().__init__("the lock file")
         self._lock = lock
@@ -273,10 +273,10 @@ class LockedCatalog(Catalog):
         return newest_first(r for r in self._lock.releases if class_name in r.classes)
 
     def resolve(self, query: Query) -> Answer:
-        """Return the closure of a query, as if all locked versions were pinned.
+        """Return the closure for a query, as if all locked versions were pinned.
 
-        Each range gets its newest locked version. Choosing the fewest versions again
-        could give another closure.
+        For each range, the newest locked version is chosen. If the fewest versions were chosen
+        again, the closure could be another one.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for fqn, releases in self._by_fqn.items():
@@ -316,7 +316,7 @@ class LockedCatalog(Catalog):
     def check(self, release: Release, read: Callable[[], Release]) -> None:
         """Check that a package has its locked requirements and classes.
 
-        :raises LockError: if it has others.
+        :raises LockError: if the package has other requirements or classes.
         """
         found = read()
         for fqn in sorted(release.requirements.keys() | found.requirements.keys()):
@@ -324,7 +324,7 @@ class LockedCatalog(Catalog):
             if locked != written:
                 raise _mismatch(release, f"requirements: {fqn}", locked, written)
         if release.classes != found.classes:
-            # Only the differences, since a package may have many classes.
+            # The message has only the differences, since a package may have many classes.
             lists = (
                 sorted(release.classes - found.classes),
                 sorted(found.classes - release.classes),
@@ -344,7 +344,7 @@ def _check_found(
     catalogs: Sequence[Catalog],
     pins: Mapping[str, Collection[Version]],
 ) -> None:
-    """Check the closure for missing packages and missing locked versions."""
+    """Check that no package and no locked version is missing in the closure."""
     missing = [resolved.error(unsatisfied, catalogs) for unsatisfied in resolved.unsatisfied]
     for error in missing:
         locked = error.spec.select(pins.get(error.fqn, ()))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The check of a lock file: missing, replaced, yanked and outdated releases.
+"""Check a lock file for missing, replaced, yanked and outdated releases.
 
 Nothing is downloaded, and the file is not changed.
 """
@@ -23,8 +23,8 @@ from loader.resolution import as_catalogs
 class CheckedRelease:
     """A locked release, compared with the catalogues.
 
-    :param fault: why its archive cannot be fetched; empty if it can be.
-    :param yanked: why its owner has withdrawn it; empty if it was not yanked.
+    :param fault: why its archive cannot be fetched; empty if it can be fetched.
+    :param yanked: the reason for its yank; empty if it was not yanked.
     :param newer: the newest version that was not yanked, in any range; None if the locked
         version is the newest.
     """
@@ -63,7 +63,7 @@ def check(lock: Lock, catalogs: Catalog | Iterable[Catalog]) -> list[CheckedRele
 def require_available(checked: Sequence[CheckedRelease]) -> None:
     """Check that every locked archive can be fetched.
 
-    :raises LockError: if some cannot be.
+    :raises LockError: if some archives cannot be fetched.
     """
     if faulty := [c for c in checked if c.fault]:
         names = errors.listed(f"{c.release} ({c.fault})" for c in faulty)

@@ -2,9 +2,9 @@
 
 """The format of lock files: sorted YAML, with a count and a checksum.
 
-A file has the number of its releases, and the SHA-256 of its content as JSON with sorted
-keys; the layout of the YAML does not matter. Each requirement in a file is satisfied by a
-release of the file, or by a package that the engine provides.
+A file has the number of its releases, and the SHA-256 of its content. This checksum is computed
+from JSON with sorted keys, so the layout of the YAML does not matter. A release in the file, or a
+package that the engine provides, satisfies each requirement.
 """
 
 import collections
@@ -36,7 +36,7 @@ _COMMENT = (
 Ranges = Mapping[str, VersionSpec]
 Versions = Mapping[str, tuple[Version, ...]]
 
-# The remedy for a damaged or edited file.
+# How to repair a damaged or edited file, for messages.
 _AGAIN = "restore the file, or create it again"
 
 
@@ -51,7 +51,7 @@ def dump(requirements: Ranges, releases: Collection[Release], external: Versions
 
 
 def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions]:
-    """Read the requirements, the releases and the external packages of a lock file.
+    """Read the requirements, the releases and the external packages in a lock file.
 
     :raises ValueError: if the file is not valid.
     """
@@ -84,9 +84,9 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release in its locked form, which is the same in every catalogue and project.
+    """Return a release as a lock has it, which is the same in every catalogue and project.
 
-    A release that is not public is marked, since another project could use it by the lock alone.
+    A release that is not public is marked: with the lock alone, another project could use it.
     """
     visibility = None if release.visibility in (None, PUBLIC) else "private"
     return dataclasses.replace(release, id=release.digest, owner=None, visibility=visibility)
@@ -141,7 +141,7 @@ def _refuse_unknown(keys: Collection[str]) -> None:
 
 
 def _plain(node: yaml.Node) -> Any:
-    """Return a node's value with each scalar as written, since 1.10 is a version."""
+    """Return a node's value, with each scalar as a string, since 1.10 is a version."""
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):

@@ -2,5 +2,5 @@
 
 """A filter for murano-api, which answers requests for packages from Glare or Glance.
 
-Clients of Murano go on working when the packages are in the catalogue of this project.
+With the filter, Murano's clients work unchanged when Glare or Glance has the packages.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The HTTP status of each error, as the clients of Murano expect it."""
+"""Choose the HTTP status for each error, as Murano's clients expect it."""
 
 import contextlib
 import logging
@@ -29,9 +29,9 @@ _OF_SERVICE: dict[int, type[exc.HTTPError]] = {
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Raise an error of the loader as an HTTP error of ``webob``.
+    """Turn an error of the loader into an HTTP error of ``webob``.
 
-    A refusal by the service keeps its status. If the service fails, the status is 503.
+    If the service refuses a request, its status is kept. If the service fails, the status is 503.
     """
     try:
         yield

@@ -2,8 +2,9 @@
 
 """The filter ``murano-packages`` of murano-api's pipeline.
 
-It stands behind ``authtoken`` and ``context``. It answers every call below ``/v1/catalog``, calls
-of static actions, and requests for schemas with subclasses. Murano answers all other calls.
+In the pipeline, it follows ``authtoken`` and ``context``. It answers every call below
+``/v1/catalog``, calls of static actions, and requests for schemas with subclasses. Murano answers
+all other calls.
 """
 
 import re
@@ -70,7 +71,7 @@ class CatalogFilter:
     def __call__(  # noqa: D102
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        # Murano's router takes several slashes for one.
+        # Murano's router treats several slashes as one.
         path = re.sub("/+", "/", environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"])
         found = self._mapper.match(path.rstrip("/"), environ)
         if not found:

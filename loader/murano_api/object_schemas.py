@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The schemas of classes, with the subclasses that the objects in their properties can have.
+"""The schemas of classes, which also list the subclasses for the objects in their properties.
 
 Murano's own API cannot request subclasses. Here, the parameter ``subclasses`` of ``GET
-/v1/schemas/...`` does. Murano answers requests without the parameter.
+/v1/schemas/...`` requests them. Murano answers requests without the parameter.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ def has_parameter(environ: Mapping[str, Any], _: object) -> bool:
 
 
 class SchemaController:
-    """The calls below ``/v1/schemas`` with the parameter."""
+    """The calls below ``/v1/schemas`` that have the parameter ``subclasses``."""
 
     def get_schema(
         self, req: webob.Request, class_name: str, method_names: str = ""
     ) -> dict[str, Any]:
         """Return the schemas of a class or of methods, from an engine."""
         policy.check("get_schema", req.context, {"class_name": class_name})
-        # Raises ValueError, which becomes 400.
+        # A wrong value raises ValueError, which is answered with 400.
         is_requested = strutils.bool_from_string(req.GET[_PARAMETER], strict=True)
         credentials = {"token": req.context.auth_token, "project_id": req.context.project_id}
         arguments = {
@@ -40,7 +40,7 @@ class SchemaController:
             "method_names": list(map(str.strip, method_names.split(","))) if method_names else [],
             "class_version": req.GET.get("classVersion"),
             "package_name": req.GET.get("packageName"),
-            # An engine without glare-murano does not know the argument.
+            # The argument is sent only if needed: an engine without glare-murano does not know it.
             **({_PARAMETER: True} if is_requested else {}),
         }
         try:

@@ -2,8 +2,8 @@
 
 """The JSON of a package in the answers of Murano's API.
 
-Its keys are those of ``murano.db.models.Package.to_dict`` and ``version``. Packages in Murano's own
-database have no version.
+The keys are those of ``murano.db.models.Package.to_dict``, and ``version``, which packages in
+Murano's own database do not have.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from loader.repository.stored_package import StoredPackage
 
 ACTIVE = "active"
 _DRAFTED = "drafted"
-# 2026-01-31T23:59:59
+# The length of a time such as 2026-01-31T23:59:59.
 _TIME_LENGTH = 19
 
 
 def is_shown(package: StoredPackage) -> bool:
-    """Return whether Murano's API shows a package: everything but drafts."""
+    """Return whether Murano's API shows a package: it does not show drafts."""
     return package.status != _DRAFTED
 
 
@@ -50,7 +50,7 @@ def to_json(package: StoredPackage) -> dict[str, Any]:
 
 
 def display_name(package: StoredPackage) -> str:
-    """Return the name of a package for users."""
+    """Return the name of a package that users read."""
     return package.fields.get("display_name") or package.fqn
 
 

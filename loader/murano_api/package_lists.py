@@ -2,8 +2,8 @@
 
 """Lists of packages in Murano's API: the parameters of a request, and the packages for them.
 
-By default a list has the newest version of each package. The parameter ``version`` is an
-addition to Murano's: a version, or a range of which it lists every version.
+By default, a list has the newest version of each package. Murano itself does not have the
+parameter ``version``: it is a version, or a range, and every version in the range is listed.
 """
 
 import dataclasses
@@ -47,8 +47,8 @@ class PackageList:
     :param filters: the parameters, as Murano's API reads them.
     :param project: the project of the caller.
     :param is_admin: whether the caller sees the packages of all projects.
-    :param is_catalog: whether only packages are listed that the project can deploy.
-    :param is_public_shown: whether public packages of other projects are listed.
+    :param is_catalog: whether to list only packages that the project can deploy.
+    :param is_public_shown: whether to list public packages of other projects.
     :param version: a version or a range; None for the newest version of each package.
     """
 
@@ -62,7 +62,7 @@ class PackageList:
     def page(self, repository: Repository, limit: int) -> list[StoredPackage]:
         """Return the packages of one page.
 
-        :raises NotFound: if the package that the parameter ``marker`` names is missing.
+        :raises NotFound: if the parameter ``marker`` names a missing package.
         :raises CatalogError: if the service refuses a condition, or does not answer.
         """
         marker = self.filters.get("marker")
@@ -72,7 +72,7 @@ class PackageList:
         found = self.everything(repository)
         if after is None:
             return found[:limit]
-        # A newer version may have replaced the marker since the page before.
+        # The marker may be missing: a newer version may have replaced it since the page before.
         others = [package for package in found if package.id != after.id]
         listed = self._sorted([*others, after])
         begin = listed.index(after) + 1
@@ -80,7 +80,7 @@ class PackageList:
 
     @property
     def _is_paged(self) -> bool:
-        """Whether the service can choose, sort and divide the list by itself."""
+        """Whether the service can choose the packages, sort them and make pages by itself."""
         is_in_order = self.filters.get("order_by", ["fqn"]) == ["fqn"]
         return self._is_newest and is_in_order and not self._words
 
@@ -89,8 +89,8 @@ class PackageList:
         """Whether the service can choose the newest version of each package.
 
         It cannot if this module leaves out packages afterwards: if the newest version is left out,
-        an older one belongs to the list. For administrators, the service also lists packages that
-        their project cannot deploy.
+        an older version belongs to the list. For administrators, the service also lists packages
+        that their project cannot deploy.
         """
         chosen = self.filters
         return not (
@@ -113,7 +113,7 @@ class PackageList:
     ) -> Iterator[StoredPackage]:
         """Yield the newest version of each package, page by page."""
         sort = _BY_NAME.format(direction="desc" if self._is_descending else "asc")
-        # One package more than the page has, since another one of the last name may follow.
+        # The request is for one package more than the page has, since the last name may come twice.
         listed = repository.packages(
             self._selection(newest=True), sort, after.id if after else None, limit + 1
         )
@@ -141,7 +141,7 @@ class PackageList:
     def _sorted(self, found: list[StoredPackage]) -> list[StoredPackage]:
         """Sort a list; the descending order is the reverse of the whole list.
 
-        Clients request the previous page in the reverse order, behind their marker.
+        For the previous page, clients request the reverse order, starting after their marker.
         """
         words, is_descending = self._words, self._is_descending
         found.sort(key=lambda package: package.version.precedence_key, reverse=True)
@@ -167,7 +167,7 @@ class PackageList:
             values["type"] = chosen["type"].title()
         if self._is_owned:
             values["owner"] = self.project
-        # In a pattern, * matches any string. No name contains it.
+        # In a pattern, * matches any string. No name contains *, so it is removed.
         name = chosen.get("fqn", "").replace("*", "")
         if self._is_with_disabled:
             return Selection(name, values, newest=newest, without_drafts=True)
@@ -176,7 +176,7 @@ class PackageList:
 
     @property
     def _is_owned(self) -> bool:
-        """Whether only packages of the project itself are listed."""
+        """Whether only the project's own packages are listed."""
         if str(self.filters.get("owned", "")).lower() == "true":
             return True
         return not (self.is_admin or self.is_catalog or self.is_public_shown)
@@ -185,7 +185,7 @@ class PackageList:
         return package.owner != self.project
 
     def _matches(self, package: StoredPackage) -> bool:
-        """Return whether a package belongs to the list; the service has not checked everything."""
+        """Return whether a package meets the conditions that the service does not check."""
         chosen = self.filters
         return (
             package_json.is_shown(package)
@@ -211,9 +211,9 @@ class PackageList:
 
 
 def find(repository: Repository, package_id: str) -> StoredPackage:
-    """Return a package by its id, of any version.
+    """Return a package by its id; it may be of any version.
 
-    :raises NotFound: if it is missing, a draft, or private to another project.
+    :raises NotFound: if the package is missing, a draft, or private to another project.
     :raises CatalogError: if the service does not answer.
     """
     if not _ID.fullmatch(package_id):
@@ -225,9 +225,9 @@ def find(repository: Repository, package_id: str) -> StoredPackage:
 
 
 def range_of(text: str) -> VersionSpec:
-    """Read the parameter ``version``: a version as a manifest has it, else a range.
+    """Read the parameter ``version``: a version stands for itself; all else is read as a range.
 
-    :raises InvalidRange: if it is neither.
+    :raises InvalidRange: if it is neither a version nor a range.
     """
     try:
         return VersionSpec.exactly(parse_version(text))
@@ -236,7 +236,7 @@ def range_of(text: str) -> VersionSpec:
 
 
 def _existing(repository: Repository, ids: Iterable[str]) -> Iterator[StoredPackage]:
-    """Yield the packages with these ids, without missing ones."""
+    """Yield the packages with these ids, except missing ones."""
     for package_id in dict.fromkeys(ids):
         try:
             yield find(repository, package_id)
@@ -245,7 +245,7 @@ def _existing(repository: Repository, ids: Iterable[str]) -> Iterator[StoredPack
 
 
 def _place(package: StoredPackage, words: list[str]) -> int | None:
-    """Return the place in ``_SEARCHED`` of the first field with one of the words, or None."""
+    """Return the index in ``_SEARCHED`` of the first field with one of the words, or None."""
     for number, values in enumerate(_SEARCHED):
         if any(word in value.casefold() for value in values(package) for word in words):
             return number

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller of the application catalogue, for the packages in Glare or Glance.
+"""Murano's controller for the application catalogue, with the packages in Glare or Glance.
 
-The policies are Murano's own, and the service decides with the caller's token as well.
+Murano's own policies apply. The service also gets the caller's token, and applies its policies.
 """
 
 import datetime
@@ -33,14 +33,14 @@ from loader.repository.stored_package import StoredPackage
 
 CONF = cfg.CONF
 
-# The namespace of the ids of categories that are missing in Murano's database. Such an id follows
-# from the name of the category.
+# The namespace of ids for categories that are missing in Murano's database. Such an id is computed
+# from the category's name.
 _CATEGORIES = uuid.UUID("7e2b2f53-9a3f-4c0e-8f5a-6c1d5f0c9a41")
 
 # The longest name of a package in Murano.
 _MAX_NAME = 80
 
-# The largest limit of a statement that every database accepts.
+# The largest limit that every database accepts in a statement.
 _MAX_LIMIT = 2**31 - 1
 
 _NO_CATEGORY = "there is no category with the id {}"
@@ -57,7 +57,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         """List packages."""
         policy.check("get_package", req.context)
         with reported():
-            # Murano would log that it ignores the parameter ``version``, which is read below.
+            # ``version`` is left out and read below: Murano would log that it ignores it.
             filters = catalog._get_filters(
                 (name, value) for name, value in req.GET.items() if name != "version"
             )
@@ -81,21 +81,21 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return answer
 
     def get(self, req: webob.Request, package_id: str) -> dict[str, Any]:
-        """Show a package, of any version."""
+        """Show a package; it may be of any version."""
         policy.check("get_package", req.context, {"package_id": package_id})
         with reported():
             return package_json.to_json(find(self._repository(req), package_id))
 
     def get_ui(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the form of a package; 404 without one, so that clients use the schema."""
+        """Return the form of a package; without a form, answer 404, so that clients use schemas."""
         return self._file(req, package_id, "ui_definition", "text/plain")
 
     def get_logo(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the logo of a package; 404 without one."""
+        """Return the logo of a package; answer 404 if it has no logo."""
         return self._file(req, package_id, "logo")
 
     def get_supplier_logo(self, req: webob.Request, package_id: str) -> webob.Response:
-        """Return the logo of a supplier; 404 without one."""
+        """Return the logo of a supplier; answer 404 if there is no logo."""
         return self._file(req, package_id, "supplier_logo")
 
     def download(self, req: webob.Request, package_id: str) -> webob.Response:
@@ -184,7 +184,7 @@ class CatalogController(catalog.Controller):  # type: ignore[misc]
         return found
 
     def list_categories(self, req: webob.Request) -> dict[str, Any]:
-        """List the categories of Murano's database, and other categories of packages."""
+        """List the categories in Murano's database, and other categories that packages have."""
         # Murano's controller checks the policy and the parameters.
         super().list_categories(req)
         rows = [_with_count(row, found) for row, found in self._categories(req)]
@@ -264,7 +264,7 @@ def _is_allowed(req: webob.Request, rule: str) -> bool:
 def _streamed(
     pieces: Iterator[bytes], content_type: str, size: int | None = None
 ) -> webob.Response:
-    """Answer with a file, piece by piece, after the first piece has come."""
+    """Answer with a file, piece by piece, as soon as the first piece has arrived."""
     first = next(pieces, b"")
     response = webob.Response(content_type=content_type)
     response.app_iter = itertools.chain([first], pieces)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The bodies of requests, with a limit of their size, and with 400 for a malformed body.
+"""Read the bodies of requests: their size is limited, and a malformed body is answered with 400.
 
 Murano reads bodies of any size into memory, and answers some malformed bodies with 500.
 """
@@ -21,11 +21,11 @@ _UPLOAD = "multipart/form-data"
 
 
 class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
-    """Murano's reader of bodies."""
+    """Murano's reader of bodies, with a limit for their size."""
 
     def deserialize_body(self, request: webob.Request, action: str) -> Any:
-        # 1 MiB more than an archive, for its metadata and the multipart form. murano-api does not
-        # read a body without a length.
+        # A body may have 1 MiB more than an archive, for the metadata and the multipart form.
+        # murano-api does not read a body without a length.
         if (request.content_length or 0) > (CONF.murano.package_size_limit + 1) * _MIB:
             raise _too_large()
         try:
@@ -33,7 +33,7 @@ class _Deserializer(wsgi.RequestDeserializer):  # type: ignore[misc]
                 # Each part of a form is read into a file, and not the whole body into memory.
                 return self.get_body_deserializer(_UPLOAD).deserialize(request, action)
             body = super().deserialize_body(request, action)
-            # Half of a surrogate pair cannot be encoded, and Glance would fail with 500.
+            # Half of a surrogate pair cannot be encoded: Glance would answer it with 500.
             json.dumps(body, ensure_ascii=False, default=str).encode()
             return body
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

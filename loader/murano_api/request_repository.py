@@ -19,7 +19,7 @@ from loader.transport import sessions
 
 
 class RequestRepositories:
-    """Makes the repository of each request from Murano's configuration."""
+    """Makes the repository for each request from Murano's configuration."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         """Choose the service; no request is sent.
@@ -38,13 +38,13 @@ class RequestRepositories:
             )
         options.register(conf, service.catalog_class.service_options())
         self._conf, self._service = conf, service
-        # One pool of connections for all requests.
+        # All requests share one pool of connections.
         self._session = sessions.configured(conf, service.catalog_class.group, None)
 
     def of_request(self, context: Any) -> Repository:
-        """Return the repository of a request.
+        """Return the repository for a request.
 
-        :param context: Murano's context of the request.
+        :param context: Murano's context for the request.
         :raises CatalogError: if Keystone's catalogue does not have the service.
         """
         url = self._url(context)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Murano's controller of static actions, which answers 400 if a body is not an object."""
+"""Murano's controller for static actions; it answers 400 if a body is not a JSON object."""
 
 from typing import Any
 

@@ -2,8 +2,8 @@
 
 """Copy packages from one service to another, all of them or none.
 
-Archives are copied byte by byte, so digests stay. After a failure the next attempt copies
-only what is missing.
+Archives are copied byte by byte, so their digests do not change. After a failure, the next
+attempt copies only what is missing.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class Copy:
     """A package to be copied.
 
     :param source: the package in the source.
-    :param step: the step of its publication; None if the target has published the same archive.
+    :param step: the step that publishes it; None if the target has published the same archive.
     :param present: the package in the target; None if missing.
     """
 
@@ -41,7 +41,7 @@ class Copy:
 
     @property
     def state(self) -> State:
-        """The state in the target before."""
+        """The state of the package in the target, before the copy."""
         return self.step.state if self.step else State.PUBLISHED
 
 
@@ -54,7 +54,7 @@ def choose(
 ) -> list[StoredPackage]:
     """Return the newest package that can be loaded for each reference.
 
-    :param closure: whether to return all required packages as well.
+    :param closure: whether to return the packages' closure as well.
     :raises NotFound: if a package or a required package is missing.
     :raises CatalogError: if the service does not answer.
     """
@@ -80,16 +80,16 @@ def plan(
     folder: pathlib.Path,
     report: Callable[[StoredPackage, int], object] = lambda *_: None,
 ) -> list[Copy]:
-    """Download the packages missing in the target, and compare; nothing is changed.
+    """Download the packages that the target lacks, and compare them; change nothing.
 
     :param catalog: the releases that the user of the target can load.
     :param folder: an empty directory for the archives.
     :param report: called after each piece of a download, from any thread.
     :returns: a copy for each package, published packages first.
     :raises PublishError: if the target has a version with other files, or lacks a
-        requirement; with all such problems.
+        requirement; the message has all such problems.
     :raises InvalidPackages: if the archives break rules.
-    :raises DigestMismatch: if an archive has another digest than the source says.
+    :raises DigestMismatch: if an archive does not have the digest that the source lists.
     :raises CatalogError: if a service does not answer.
     """
     same = _same(target, packages, visibility)
@@ -120,9 +120,9 @@ def copy(
     visibility: Visibility,
     progress: Callable[[UploadProgress], object] = lambda _: None,
 ) -> None:
-    """Upload the missing packages, publish them by one request, and copy yanks.
+    """Upload the missing packages, publish them with one request, and copy yanks.
 
-    :raises PublishError: with the problems of all packages.
+    :raises PublishError: if packages cannot be published; the message has all problems.
     :raises CatalogError: if the service refuses; then no package is published, and drafts stay.
     """
     copies = list(copies)
@@ -147,7 +147,7 @@ def copy(
 def _same(
     target: Repository, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
-    """Return the published packages with the same archive, by the id in the source."""
+    """Return id in the source -> the package that the target has published with this archive."""
     project = target.project()
     digests = {(package.key, package.digest): package.id for package in packages}
     return {

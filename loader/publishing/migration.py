@@ -2,10 +2,10 @@
 
 """Migrate packages from a Murano API into Glare or Glance, with their owners and fields.
 
-The service makes the project of the token the owner of a package. Therefore a package is uploaded
-within the scope of its project. Public packages are then published by the caller, who has to be
-an administrator. A refused package stops the packages that require it, and no others. The next
-attempt migrates only the missing packages.
+In the service, the project of the token becomes the owner of a package. Therefore a package is
+uploaded within the scope of its project. The caller, who has to be an administrator, then
+publishes public packages. If a package is refused, only the packages that require it are refused
+as well. The next attempt migrates only the missing packages.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from loader.repository.client import Repository
 from loader.repository.stored_package import StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter
 
-# Called with a package, the number of bytes so far, and of all bytes.
+# A function that gets a package, the number of bytes so far, and the number of all bytes.
 Report = Callable[[str, int, int], object]
 
 
@@ -54,7 +54,7 @@ class SourcePackage:
     """A package in a list of Murano's API.
 
     :param owner: the id of its project.
-    :param fields: its mutable fields, by the names of Glare.
+    :param fields: its mutable fields, under their names in Glare.
     """
 
     id: str
@@ -66,7 +66,7 @@ class SourcePackage:
 
     @property
     def visibility(self) -> Visibility:
-        """Its visibility in the service."""
+        """The visibility of the package in the service."""
         return "public" if self.is_public else "private"
 
     def __str__(self) -> str:
@@ -75,10 +75,10 @@ class SourcePackage:
 
 @dataclasses.dataclass
 class Migration:
-    """A package of a migration.
+    """A package in a migration.
 
     :ivar archive: the downloaded package, if it is valid.
-    :ivar step: the step of its publication, for the result ``READY``.
+    :ivar step: the step that publishes it; ``migrate`` needs it for the result ``READY``.
     :ivar reason: why it is left out or refused.
     """
 
@@ -91,7 +91,7 @@ class Migration:
 
     @property
     def version(self) -> Version | None:
-        """The version of the package, which is in its archive alone."""
+        """The version of the package, which only its archive has."""
         return self.archive.version if self.archive else None
 
     def end(self, result: Result, reason: object = "") -> None:
@@ -102,8 +102,8 @@ class Migration:
 def find(client: ServiceAdapter, *, all_projects: bool = False) -> Iterator[SourcePackage]:
     """Yield the packages of the project and public packages, or the packages of all projects.
 
-    :param client: Murano's API.
-    :param all_projects: the packages of all projects, for an administrator.
+    :param client: a client for Murano's API.
+    :param all_projects: whether to yield the packages of all projects, for an administrator.
     :raises CatalogError: if Murano does not answer.
     """
     query = [("include_disabled", "true"), ("limit", str(murano.PAGE))]
@@ -134,7 +134,7 @@ def read(
     :raises CatalogUnavailable: if Murano does not answer.
     :raises OSError: if an archive cannot be written.
     """
-    # The pages of a list that changes meanwhile may have a package twice.
+    # If a list changes while its pages are read, they may have a package twice.
     entries = [Migration(package) for package in {each.id: each for each in packages}.values()]
 
     def download(number: int) -> None:
@@ -169,8 +169,9 @@ def compare(
 ) -> None:
     """Compare packages with those in the service, each within the scope of its project.
 
-    :param repository: the service, by the rights of the caller.
-    :param scope: returns the service by the caller's rights within a project, given by its id.
+    :param repository: the service, with the rights of the caller.
+    :param scope: a function that takes a project's id, and returns the service with the caller's
+        rights in this project.
     :raises CatalogUnavailable: if a service does not answer.
     """
     ready = _ready(entries)
@@ -207,7 +208,7 @@ def check_requirements(
 ) -> None:
     """Refuse packages whose requirements neither the migration nor the service satisfies.
 
-    :param repository: the service, by the rights of the caller.
+    :param repository: the service, with the rights of the caller.
     :raises CatalogError: if the service does not answer.
     """
     entries = list(entries)
@@ -251,7 +252,7 @@ def migrate(
 
     Required packages are published first, and packages that require each other together.
 
-    :param repository: the service, by the rights of the caller, who publishes public packages.
+    :param repository: the service, with the rights of the caller; it publishes public packages.
     :param report: called after each piece of an upload, from any thread.
     :raises CatalogUnavailable: if the service does not answer; drafts stay.
     """
@@ -276,7 +277,7 @@ def migrate(
 
     list(concurrency.results(upload, ready))
     for group in filter(None, map(_ready, _groups(ready))):
-        # A group has one visibility, and a private one has one owner.
+        # All packages of a group have one visibility; in a private group, they have one owner.
         package = group[0].package
         publisher = repository if package.is_public else _repository(group[0])
         try:
@@ -292,7 +293,7 @@ def migrate(
 
 
 def _refuse_repeated(entries: Iterable[Migration]) -> None:
-    """Refuse packages of a name and version of which the project has another one."""
+    """Refuse packages if the project has another one with the same name and version."""
     seen: dict[tuple[str, PackageVersion], str] = {}
     for entry in _ready(entries):
         key = entry.package.owner, _archive(entry).key
@@ -328,7 +329,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _scoped(scope: Callable[[str], Repository], owner: str) -> Repository | str:
-    """Return the service within the scope of a project, or why that is not possible."""
+    """Return the service within the scope of a project, or why this is not possible."""
     remedy = (
         f"give your user a role in the project {owner} (openstack role add), and run the command "
         f"again; or delete the package, if there is no such project any more"
@@ -370,7 +371,7 @@ def _archive(entry: Migration) -> LocalPackage:
 
 
 def _serves(other: Migration, entry: Migration, spec: VersionSpec) -> bool:
-    """Check whether a package of the migration satisfies a requirement of another."""
+    """Return whether a package in the migration satisfies a requirement of another one."""
     is_visible = other.package.is_public or (
         other.package.owner == entry.package.owner and not entry.package.is_public
     )
@@ -389,7 +390,7 @@ def _problem(fqn: str, spec: VersionSpec, others: Sequence[Migration]) -> str:
 
 
 def _groups(entries: Iterable[Migration]) -> list[list[Migration]]:
-    """Return packages that require each other together, and required packages first."""
+    """Group packages that require each other, and return the groups, required ones first."""
     by_id = {entry.package.id: entry for entry in entries}
     required = {
         entry.package.id: [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which packages are published: required packages first."""
+"""Sort packages into the order in which they are published: required packages first."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -16,9 +16,9 @@ def required_first(required: Mapping[_Key, Collection[_Key]]) -> Iterator[list[_
     >>> list(required_first({"wiki": ["db"], "db": ["driver"], "driver": ["db"]}))
     [['driver', 'db'], ['wiki']]
 
-    :param required: package -> the packages that it requires, which are keys as well.
+    :param required: package -> the packages that it requires; each of them is also a key.
     """
-    # The algorithm of Kosaraju and Sharir, which needs time in proportion to the requirements.
+    # The algorithm of Kosaraju and Sharir: its time grows linearly with the requirements.
     requirers: dict[_Key, list[_Key]] = {key: [] for key in required}
     for key, others in required.items():
         for other in others:
@@ -32,7 +32,7 @@ def required_first(required: Mapping[_Key, Collection[_Key]]) -> Iterator[list[_
 def _walk(
     starts: Iterable[_Key], following: Mapping[_Key, Iterable[_Key]], seen: set[_Key]
 ) -> Iterator[_Key]:
-    """Yield all keys that are reached, each after the keys that follow, but for cycles."""
+    """Walk depth-first, and yield each key when all keys that follow it were seen."""
     for start in starts:
         path = [] if start in seen else [(start, iter(following[start]))]
         seen.add(start)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Publish packages of this host, all of them or none.
+"""Publish packages from this host, all of them or none.
 
 Everything is checked first. Then the archives are uploaded as drafts, several at once, and
-one request publishes them, so that they may require each other. After a failure the drafts
+one request publishes them, so that they may require each other. After a failure, the drafts
 stay, and the next attempt uploads only what is missing.
 """
 
@@ -33,9 +33,9 @@ LOG = logging.getLogger(__name__)
 
 _ACTIVE = "active"
 _DRAFTED = "drafted"
-# Fields that no package contradicts, so that a request less is needed.
+# Fields that a package's archive never sets: they are set at once, which saves a request.
 _OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
-# In seconds, before further attempts to upload a package after a conflict.
+# The seconds before each further attempt to upload a package after a conflict.
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 
 
@@ -51,7 +51,7 @@ class State(enum.StrEnum):
 class PublishError(errors.LoaderError):
     """Packages cannot be published.
 
-    :ivar problems: all problems, a line each.
+    :ivar problems: all problems, with one line for each.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -61,9 +61,9 @@ class PublishError(errors.LoaderError):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One package of a publication.
+    """One package in a publication.
 
-    :param state: the state in the repository before.
+    :param state: its state in the repository, before the publication.
     :param stored: the package in the repository; None if missing.
     """
 
@@ -76,7 +76,7 @@ class Step:
 class UploadProgress:
     """The progress of an upload.
 
-    :param sent: the number of sent bytes, of ``package.size``.
+    :param sent: how many of the ``package.size`` bytes were sent.
     """
 
     package: LocalPackage
@@ -86,11 +86,11 @@ class UploadProgress:
 def plan(
     repository: Repository, packages: Collection[LocalPackage], visibility: Visibility
 ) -> list[Step]:
-    """Compare packages with those in the repository; nothing is changed.
+    """Compare packages with those in the repository; change nothing.
 
     :returns: a step for each package, required packages first.
     :raises PublishError: if a version is published already with other files, is deactivated, or
-        cannot be created again; with all such problems.
+        cannot be created again; the message has all such problems.
     :raises CatalogError: if the service does not answer.
     """
     stored = _stored(repository, packages)
@@ -106,7 +106,7 @@ def plan(
 
 
 def _lost(repository: Repository, steps: Iterable[Step]) -> list[str]:
-    """Return the problems of packages that cannot be created, since they existed before."""
+    """Return the problems of packages that cannot be created, since they were deleted before."""
     missing = {step.package.key: step.package.place for step in steps if step.stored is None}
     reasons = repository.lost(list(missing)) if missing else {}
     return [f"{missing[key]}: {reason}" for key, reason in reasons.items()]
@@ -115,7 +115,7 @@ def _lost(repository: Repository, steps: Iterable[Step]) -> list[str]:
 def check_unpublished(steps: Iterable[Step]) -> None:
     """Check that no package is published already.
 
-    :raises PublishError: with all that are.
+    :raises PublishError: if some are; the message names all of them.
     """
     published = [step for step in steps if step.state is State.PUBLISHED]
     if published:
@@ -132,11 +132,12 @@ def upload(
 ) -> list[StoredPackage]:
     """Upload the missing archives as drafts, several at once.
 
-    :param fields: returns fields to set in a package that is not published yet, such as
-        ``categories``.
+    :param fields: a function that returns the fields to set, such as ``categories``, for a
+        package that is not published yet.
     :param progress: called after each piece, from any thread.
     :returns: the packages of all steps that are not published yet.
-    :raises PublishError: with the problems of all packages; the others are uploaded.
+    :raises PublishError: if packages cannot be uploaded; the message has all problems, and the
+        other packages are uploaded.
     """
 
     def send(step: Step) -> StoredPackage | str:
@@ -180,7 +181,7 @@ def upload_one(
             package = step.package
             found = _stored(repository, [package]).get(package.key, ())
             problems: list[str] = []
-            # The publication makes an active package public, if it should be.
+            # "private": if an active package has to become public, the publication does that.
             step = _step(repository, package, found, "private", problems)
             if problems:
                 raise
@@ -202,7 +203,7 @@ def _upload(
         with open(package.archive, "rb", buffering=0) as file:
             watched = _CountedFile(file, lambda sent: progress(UploadProgress(package, sent)))
             stored = repository.upload(stored, io.BufferedReader(watched), package.size)
-    # Glare refuses an archive that contradicts other fields which were set before.
+    # These fields are set after the upload: Glare refuses an archive that contradicts them.
     changed = {name: value for name, value in values.items() if stored.fields.get(name) != value}
     uploaded = stored.digest
     stored = repository.change(stored, **changed) if changed else stored
@@ -216,10 +217,10 @@ def publish(
 ) -> None:
     """Activate uploaded packages, and make them public.
 
-    A request carries 100 packages, and publishes all of them or none. Packages that require each
-    other are in one request.
+    A request has at most 100 packages, and publishes all of them or none. Packages that require
+    each other are in one request.
 
-    :raises CatalogError: if the service refuses; earlier requests stay valid.
+    :raises CatalogError: if the service refuses; packages of earlier requests stay published.
     :raises PublishError: if another process has replaced an archive before the publication.
     """
     for batch in _batches(packages):
@@ -258,7 +259,7 @@ def _publish(
 
 
 def _is_uploading(repository: Repository, packages: Collection[StoredPackage]) -> bool:
-    """Check whether one of the drafts has no archive at this moment."""
+    """Return whether one of the drafts has no archive at this moment."""
     ids = {package.id for package in packages}
     stored = repository.named({package.fqn for package in packages})
     return any(package.id in ids and not package.digest for package in stored)
@@ -285,15 +286,15 @@ def _batches(packages: Iterable[StoredPackage]) -> Iterator[list[StoredPackage]]
 
 
 def check_by_service(repository: Repository, steps: Iterable[Step], visibility: Visibility) -> None:
-    """Let the service check a publication, if everything is uploaded; nothing is changed.
+    """Let the service check a publication, if everything is uploaded; change nothing.
 
-    The service checks rights, and that required packages of others still exist.
+    The service checks the user's rights, and that required packages of others still exist.
 
     :raises CatalogError: if the service would refuse the publication.
     """
     waiting = [step for step in steps if step.state is not State.PUBLISHED]
     stored = [s.stored for s in waiting if s.stored is not None and s.state is not State.MISSING]
-    # Otherwise the service would refuse the request only because packages are not uploaded yet.
+    # If a package is not uploaded yet, the service would refuse the request for this reason only.
     if 0 < len(stored) == len(waiting) <= wire.MAX_PUBLICATIONS:
         repository.publish(stored, visibility, is_dry_run=True)
 
@@ -301,11 +302,11 @@ def check_by_service(repository: Repository, steps: Iterable[Step], visibility: 
 def _stored(
     repository: Repository, packages: Iterable[LocalPackage]
 ) -> Mapping[PackageVersion, Sequence[StoredPackage]]:
-    """Return the stored packages of each version, the project's own before others."""
+    """Return version -> its stored packages, the project's own first."""
     project = repository.project()
     found: dict[PackageVersion, list[StoredPackage]] = {}
     for stored in usable(repository, {package.fqn for package in packages}):
-        # Of another project, only what every project can use takes the place of an own package.
+        # Another project's package replaces an own one only if every project can use it.
         is_public = stored.visibility == "public" and stored.status != _DRAFTED
         if is_public or project in (None, stored.owner):
             found.setdefault(stored.key, []).append(stored)
@@ -317,15 +318,15 @@ def _stored(
 def usable(
     repository: Repository, fqns: Collection[str], selection: Selection = EVERY
 ) -> Iterator[StoredPackage]:
-    """Yield the packages of these names that the user's project can use.
+    """Yield the packages with these names that the user's project can use.
 
     :raises CatalogError: if the service does not answer.
     """
     project = repository.project()
     for stored in repository.named(fqns, selection):
         # An administrator also sees the private packages of other projects. The project is
-        # unknown if the token is used as it is. Others see a shared package if they have
-        # accepted it.
+        # unknown if a token is used without Keystone. Other users see a shared package only if
+        # their project has accepted it.
         if project in (None, stored.owner) or stored.visibility in ("public", "shared"):
             yield stored
 
@@ -360,7 +361,7 @@ def _step(
                     f"files as another version"
                 )
                 continue
-            # A private package comes before a public one of the same version.
+            # The private package may be created: it is preferred to the public one.
             return Step(package, State.MISSING)
         is_public = found.visibility == "public" or visibility == "private"
         return Step(package, State.PUBLISHED if is_public else State.PRIVATE, found)
@@ -398,7 +399,7 @@ def _required_first(packages: Iterable[LocalPackage]) -> list[LocalPackage]:
 
 
 def by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPackage]]:
-    """Return packages by their names and versions."""
+    """Group packages by their names and versions."""
     found: dict[str, dict[Version, LocalPackage]] = {}
     for package in packages:
         found.setdefault(package.fqn, {})[package.version] = package
@@ -406,7 +407,7 @@ def by_name(packages: Iterable[LocalPackage]) -> dict[str, dict[Version, LocalPa
 
 
 class _CountedFile(io.RawIOBase):
-    """A file that reports the number of read bytes."""
+    """A file that reports how many bytes were read."""
 
     def __init__(self, file: IO[bytes], report: Callable[[int], object]) -> None:
         self._file = file

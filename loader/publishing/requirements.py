@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The requirements of packages to publish: satisfied in the repository, available, or missing."""
+"""Check the requirements of packages to publish: which are satisfied, available or missing."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from loader.repository import stored_package
 from loader.repository.client import Repository
 from loader.repository.stored_package import StoredPackage, Visibility
 
-# Of packages that may satisfy a requirement, for messages.
+# For messages: where the packages have to be that satisfy a requirement.
 _PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
 _CORE_LIBRARY_REMEDY = (
     f"{CORE_LIBRARY} is Murano's core library, which every package requires: an administrator "
@@ -33,12 +33,13 @@ def find(
 ) -> list[LocalPackage]:
     """Return the available packages that must be published beside other packages.
 
-    A requirement is satisfied by the packages themselves, the repository, an extension
-    plug-in that the servers list, or else the newest of the available packages. Public packages
-    satisfy those of a public package, and a yanked one only a range of exactly its version.
+    The packages themselves, the repository, or an extension plug-in that the servers list may
+    satisfy a requirement. If they do not, the newest available package in the range is returned.
+    Only public packages satisfy the requirements of a public package. A yanked package satisfies
+    only the range of exactly its version.
 
     :param catalog: the releases in the repository that the user's project can load.
-    :raises PublishError: with all requirements that nothing satisfies.
+    :raises PublishError: if nothing satisfies some requirements; the message has all of them.
     """
     offered, present = publication.by_name(available), publication.by_name(packages)
     found: list[LocalPackage] = []
@@ -76,10 +77,10 @@ def find(
 
 
 def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) -> bool:
-    """Check whether an active package satisfies a requirement.
+    """Return whether an active package satisfies a requirement.
 
     Only public packages satisfy the requirements of a public package. A yanked package
-    satisfies a range of exactly its version alone.
+    satisfies only the range of exactly its version.
 
     :param visibility: the visibility of the requiring package.
     """
@@ -89,7 +90,7 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
 
 
 def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
-    """Check whether the servers say that the engines provide a package.
+    """Return whether the servers list a package that the engines provide.
 
     :raises CatalogError: if the service does not answer.
     """
@@ -98,12 +99,12 @@ def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
 
 
 def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
-    """Check whether a package is private, and packages of this visibility need a public one."""
+    """Return whether a package is private, but packages with this visibility need a public one."""
     return visibility == "public" and stored.visibility != "public"
 
 
 def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
-    """Return versions with the reasons that may exclude them."""
+    """Return version -> the reasons why it may be excluded."""
     marked = {}
     # The owner's private package and the public one may have the same version.
     for package in sorted(stored, key=lambda package: package.visibility == "public"):
@@ -123,7 +124,7 @@ def _remedy(fqn: str, versions: Collection[Version]) -> str:
 
 
 def _with_one_remedy(problems: Sequence[str]) -> list[str]:
-    """Return problems with the long remedy for the core library in the last of them alone."""
+    """Keep the long remedy for the core library only in the last of the problems."""
     ending = f"; {_CORE_LIBRARY_REMEDY}"
     last = next((problem for problem in reversed(problems) if problem.endswith(ending)), None)
     return [each if each is last else each.removesuffix(ending) for each in problems]

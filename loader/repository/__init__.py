@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in Glare or Glance, for publishers: search, change, and draw requirements."""
+"""For publishers: search and change the packages in Glare or Glance, and draw requirements."""

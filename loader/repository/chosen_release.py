@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether a loader would choose a package of a repository, and why not."""
+"""Explain whether a loader would choose a package in a repository."""
 
 from glare_murano.package import VersionSpec
 from glare_murano.wire import Query
@@ -13,7 +13,7 @@ from loader.resolution import Choice, Resolution
 def explain(package: StoredPackage, spec: VersionSpec, catalog: Catalog) -> str:
     """Return ``yes`` if a package is chosen for a range, else ``no`` with the reason.
 
-    The service is queried, which knows the operator's reserved names.
+    The service is queried, since it knows the operator's reserved names.
 
     :param catalog: the releases of the service, for the user's project.
     :raises CatalogError: if the service does not answer.
@@ -44,7 +44,7 @@ def _reason(
 
 
 def range_of(package: StoredPackage, spec: VersionSpec) -> VersionSpec:
-    """Return a range that was given; else that of the package's own major version."""
+    """Return the given range; for any version, return the range of the package's major version."""
     if spec.text != "*":
         return spec
     version = package.version

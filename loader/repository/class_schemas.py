@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The JSON schemas of classes, which Murano's API makes for forms."""
+"""Request the JSON schemas of classes, which Murano's API makes for forms."""
 
 import urllib.parse
 from collections.abc import Sequence
@@ -21,12 +21,13 @@ def class_schema(
 ) -> Any:
     """Return the schema of a class and its model builders.
 
-    :param murano: a client of Murano's API.
-    :param methods: only these model builders; by default, the class and all of them.
-    :param version: the range of the package's version; by default the newest.
+    :param murano: a client for Murano's API.
+    :param methods: model builders, if only their schemas are wanted; by default, the class and
+        all its model builders.
+    :param version: the range for the package's version; by default, the newest version.
     :param package: the name of the package, if several define the class.
-    :param lists_subclasses: whether the schemas of objects list the subclasses of their classes,
-        which needs the filter ``murano-packages``.
+    :param lists_subclasses: whether the schemas of objects list the subclasses of their classes;
+        this needs the filter ``murano-packages``.
     :raises NotFound: if no package in the range defines the class.
     :raises CatalogError: if Murano's API does not answer.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Drawings of dependency graphs: as a tree of text, and for DOT, Mermaid and SVG.
+"""Draw dependency graphs: as a tree in plain text, and for DOT, Mermaid and SVG.
 
-Names and ranges are input: each form escapes them by its own rules.
+Names and ranges come from users, so each format escapes them by its own rules.
 """
 
 import html
@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from loader.repository.dependency_graph import Requirement, by_requirer
 
 _REPEATED = " (*)"
-# The line before a package, and before the lines below it.
+# The characters in front of a package, and in front of the lines below it.
 _INNER = ("├── ", "│   ")
 _LAST = ("└── ", "    ")
 _ASCII = str.maketrans("├─└│", "|-`|")
 
-# In pixels.
+# The size of a package and the gaps, in pixels.
 _WIDTH = 260
 _HEIGHT = 30
 _GAP = 60
 
 
 def tree(graph: Sequence[Requirement]) -> str:
-    """Draw a tree of text; the requirements of a package are shown once, and then ``(*)``."""
+    """Draw a tree in plain text; a package that is repeated has ``(*)`` for its requirements."""
     edges, shown = by_requirer(graph), set[str]()
     lines: list[str] = []
-    # A chain of requirements may be longer than Python allows calls.
+    # No recursion: a chain of requirements may be longer than Python's limit of nested calls.
     waiting = [(edge, "", "", "") for edge in reversed(edges.get("", ()))]
     while waiting:
         edge, indent, branch, more = waiting.pop()
@@ -46,12 +46,12 @@ def tree(graph: Sequence[Requirement]) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """Return a tree with lines of ASCII characters, for terminals without others."""
+    """Return a tree whose lines are ASCII characters, for terminals that have no others."""
     return text.translate(_ASCII)
 
 
 def dot(graph: Sequence[Requirement]) -> str:
-    """Draw for Graphviz."""
+    """Draw a graph in the language DOT of Graphviz."""
     nodes = (f"  {_dot(package)};" for package in _packages(graph))
     edges = (
         f"  {_dot(edge.required_by)} -> {_dot(edge.package)} [label={_dot(edge.range)}];"
@@ -62,7 +62,7 @@ def dot(graph: Sequence[Requirement]) -> str:
 
 
 def mermaid(graph: Sequence[Requirement]) -> str:
-    """Draw for Mermaid, as many sites show it in Markdown."""
+    """Draw a graph for Mermaid, which many sites show in Markdown."""
     ids = {package: f"p{number}" for number, package in enumerate(_packages(graph))}
     nodes = (f'  {ids[package]}["{_mermaid(package)}"]' for package in ids)
     edges = (
@@ -74,7 +74,7 @@ def mermaid(graph: Sequence[Requirement]) -> str:
 
 
 def svg(graph: Sequence[Requirement]) -> str:
-    """Draw a picture: each package on the right of the first that requires it."""
+    """Draw an SVG picture, with each package on the right of the first that requires it."""
     places = _places(graph)
     width = (max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP)
     height = (max(row for _, row in places.values()) + 1) * (_HEIGHT + _GAP // 2)

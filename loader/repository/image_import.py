@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The import of an archive into an image, from any state that an earlier attempt has left."""
+"""Import an archive into an image, in any state that an earlier attempt has left."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,12 +14,13 @@ from loader.transport.image_service import ImageService
 
 QUEUED = "queued"
 
-# Seconds for an import, in which the service reads the archive and stores it. A service that
-# was killed in between may accept another attempt after five minutes.
+# How many seconds an import may take, in which the service reads and stores the archive. If the
+# service is killed meanwhile, it may accept another attempt only after five minutes.
 _TIMEOUT = 900.0
-# Seconds after which an attempt is made whether the service was killed.
+# After how many seconds the archive is staged again, in case the service was killed.
 _STAGE_AGAIN = 60.0
-# Seconds between two requests for the state of an import; each wait is twice the one before.
+# The seconds between two requests for the state of an import; each wait is twice as long as the
+# one before.
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 2.0
 _STAGED = "uploading"
@@ -31,8 +32,8 @@ def import_archive(
 ) -> Mapping[str, Any]:
     """Stage an archive and import it, unless an earlier attempt has done so already.
 
-    The staged data of an earlier attempt is imported first. If the service refuses the data,
-    which may be a part of an archive, the given archive follows.
+    If an earlier attempt has staged data, it is imported first. The data may be only a part of
+    an archive. If the service refuses it, the given archive is staged and imported.
 
     :param archive: the ZIP file, which can be read again from its beginning.
     :param size: its size in bytes.
@@ -59,7 +60,7 @@ def import_archive(
                     return image
                 is_staged = is_accepted = _accepted(stage)
             elif not is_running and status == _STAGED:
-                # Or another client is still staging.
+                # Glance refuses the import while another client is still staging.
                 is_accepted = _accepted(lambda: service.start_import(image_id))
             elif time.monotonic() > stage_again:
                 is_accepted = _accepted(stage)
@@ -75,7 +76,7 @@ def import_archive(
 
 
 def _accepted(request: Callable[[], object]) -> bool:
-    """Send a request, and return whether Glance accepted it in the present state of the image."""
+    """Send a request, and return whether the state of the image allowed it."""
     try:
         request()
     except Conflict:

@@ -20,11 +20,11 @@ _PATTERN = re.compile(r"[A-Za-z0-9_.*-]{1,255}\Z")
 class Search:
     """A search for packages.
 
-    :param pattern: the name, in which ``*`` is any string, and ``@RANGE`` behind it.
-    :param filters: values of fields, by the fields of the artifact type.
+    :param pattern: the name, in which ``*`` stands for any string; ``@RANGE`` may follow.
+    :param filters: field of the artifact type -> value.
     :param subclass_of: a class whose direct or indirect subclasses the packages define.
-    :param yanked: whether to find yanked packages only, and not the others only.
-    :param all_versions: whether to find every version, and not only the newest.
+    :param yanked: whether to find only yanked packages, or only the others.
+    :param all_versions: whether to find every version, or only the newest.
     :param sort: keys with directions, as in Glare's API.
     """
 
@@ -51,7 +51,7 @@ class Search:
         found = (
             package
             for package in repository.packages(selection, self.sort)
-            # Glare's filter takes _ for any character.
+            # For Glare's filter, _ stands for any character.
             if fnmatch.fnmatchcase(package.fqn, name or "*")
             and (spec is None or spec.match(package.version))
             and (defining is None or package.key in defining)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service of a cloud that keeps its packages: Glare or Glance.
+"""Find the service that keeps the packages of a cloud: Glare or Glance.
 
 The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or
-``murano_catalog`` in ``clouds.yaml``. By default, it is the only one of the cloud. Since nearly
-every cloud has Glance, the discovery document of packages is read in a cloud with both.
+``murano_catalog`` in ``clouds.yaml``. By default, it is the only one of both in the cloud. Nearly
+every cloud has Glance, so in a cloud with both, Glance's discovery document of packages is read.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _DISCOVERY_PATH = "/murano"
 
 
 class UnknownService(errors.LoaderError, ValueError):
-    """It is not clear which service keeps the packages of a cloud."""
+    """The service that keeps the packages of a cloud is unknown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +44,11 @@ class PackageService:
 
     @property
     def service_type(self) -> str:
-        """Its type in Keystone's catalogue."""
+        """The service's type in Keystone's catalogue."""
         return self.catalog_class.service_type
 
     def repository(self, cloud: "CloudRegion") -> Repository:
-        """Make a client of all packages in a cloud."""
+        """Make a client for all packages in a cloud."""
         return self.repository_class(cloud.get_session(), **self._arguments(cloud))
 
     def catalog(self, cloud: "CloudRegion") -> ServiceCatalog:
@@ -56,7 +56,7 @@ class PackageService:
         return self.catalog_class(cloud.get_session(), **self._arguments(cloud))
 
     def _arguments(self, cloud: "CloudRegion") -> dict[str, Any]:
-        # The project is for a cloud without Keystone.
+        # A cloud without Keystone needs the project.
         project_id = cloud.config.get(f"{self.service_type}_project_id")
         return {"project_id": project_id, **_place(cloud, self.service_type)}
 
@@ -69,9 +69,9 @@ SERVICES = {service.name: service for service in (GLARE, GLANCE)}
 def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
     """Return the service that keeps the packages of a cloud.
 
-    :param name: the name that the user has given for this cloud; by default that of its
+    :param name: the service that the user names; by default, the service in the cloud's
         configuration.
-    :raises UnknownService: if there are packages in both, or the name is not known.
+    :raises UnknownService: if both services may have packages, or the name is unknown.
     :raises CatalogError: if Keystone does not answer.
     """
     name = name or cloud.config.get(OPTION)
@@ -104,7 +104,7 @@ def _place(cloud: "CloudRegion", service_type: str) -> dict[str, Any]:
 
 
 def client(cloud: "CloudRegion", service_type: str, title: str) -> ServiceAdapter:
-    """Make a client of any service of a cloud.
+    """Make a client for any service in a cloud.
 
     :param title: the service's name in messages.
     """

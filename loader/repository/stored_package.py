@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in a repository, and the conditions to find some of them by."""
+"""Packages in a repository, and conditions that select some of them."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,8 +47,8 @@ class StoredPackage:
 
     :param status: ``drafted``, ``active`` or ``deactivated``.
     :param visibility: ``private`` or ``public``; in Glance also ``shared`` or ``community``.
-    :param fields: all fields of the package, by their names in Glare.
-    :raises Malformed: if a field that this class or a command reads has another form.
+    :param fields: all fields of the package, under their names in Glare.
+    :raises Malformed: if a field that this class or a command reads has the wrong form.
     """
 
     id: str
@@ -67,24 +67,24 @@ class StoredPackage:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its archive, in hexadecimal; empty before the upload."""
+        """The SHA-256 of the archive, in hexadecimal; empty before the upload."""
         archive = self.fields.get(fields.ARCHIVE) or {}
         return str(archive.get("sha256") or "")
 
     @property
     def yanked(self) -> str:
-        """The reason of a yank; empty if the package was not yanked."""
+        """The reason for the yank; empty if the package was not yanked."""
         return self.fields.get("yanked") or ""
 
     @property
     def size(self) -> int | None:
-        """The size of its archive in bytes; None before the upload."""
+        """The size of the archive in bytes; None before the upload."""
         archive = self.fields.get(fields.ARCHIVE) or {}
         return archive.get("size")
 
     @property
     def key(self) -> PackageVersion:
-        """Name and version."""
+        """The name and the version."""
         return PackageVersion(self.fqn, self.version)
 
     def __str__(self) -> str:
@@ -93,13 +93,13 @@ class StoredPackage:
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """The conditions that packages match, all of them.
+    """Conditions; a package has to match all of them.
 
-    :param pattern: the name, in which ``*`` is any string; any name by default.
-    :param values: fields, and the value that each equals, or that its list contains.
-    :param yanked: whether to find yanked packages only, or the others only; both by default.
-    :param newest: whether to find only the newest version of each package among them.
-    :param without_drafts: whether to find no drafts.
+    :param pattern: the name, in which ``*`` stands for any string; by default any name.
+    :param values: field -> the value that it equals, or that its list contains.
+    :param yanked: whether to find only yanked packages, or only the others; by default both.
+    :param newest: whether to find only the newest version among the matches of each name.
+    :param without_drafts: whether to leave out drafts.
     """
 
     pattern: str = ""
@@ -124,7 +124,7 @@ def newest(packages: Iterable[StoredPackage]) -> list[StoredPackage]:
 
 
 def by_name(packages: Iterable[StoredPackage]) -> Mapping[str, Sequence[StoredPackage]]:
-    """Return packages by their names."""
+    """Group packages by their names."""
     found: dict[str, list[StoredPackage]] = {}
     for package in packages:
         found.setdefault(package.fqn, []).append(package)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Downloads of large files: pieces as they arrive, continued after a lost connection."""
+"""Download large files in pieces, and continue after a lost connection."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
@@ -20,11 +20,11 @@ _GRACE = 120
 
 
 class Download:
-    """The pieces of a file, over as many connections as needed.
+    """The pieces of a file, which may come over several connections.
 
-    After a lost connection the rest is requested (``Range``). A server without ranges
-    sends the whole file again, and the bytes received before are skipped. The digest
-    of the whole file is for the caller to check.
+    After a lost connection, the rest of the file is requested (``Range``). A server without
+    ranges sends the whole file again; then the bytes that were received before are skipped. The
+    caller has to check the digest of the whole file.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class Download:
         min_rate: int,
         subject: str,
     ) -> None:
-        """Prepare a download; the first piece sends the first request.
+        """Prepare a download; the first request is sent for the first piece.
 
-        :param open_at: requests the file as a stream, with the given headers.
-        :param attempts: the number of requests without a new piece.
+        :param open_at: a function that requests the file as a stream, with the given headers.
+        :param attempts: how many requests may bring no new piece.
         :param min_rate: the lowest rate, in bytes per second. Each byte moves the
             deadline, at most to two minutes from now.
-        :param subject: the file, in the log.
+        :param subject: the file, as the log shows it.
         """
         self._open_at = open_at
         self._min_rate = min_rate
@@ -91,7 +91,7 @@ class Download:
         return headers
 
     def _rest(self, response: requests.Response) -> Iterator[bytes]:
-        """Return the pieces of an answer from the offset on."""
+        """Return the pieces of an answer, without the bytes before the offset."""
         etag = response.headers.get("ETag", "")
         if self._etag not in ("", etag):
             raise ksa_exceptions.ClientException(
@@ -109,7 +109,7 @@ class Download:
         return pieces(response)
 
     def _is_complete(self, error: Exception) -> bool:
-        """Return whether the connection was lost after the last byte (RFC 9110, 15.5.17)."""
+        """Return whether an error shows that all bytes were received (RFC 9110, 15.5.17)."""
         if not isinstance(error, ksa_exceptions.RequestedRangeNotSatisfiable):
             return False
         headers = error.response.headers if error.response is not None else {}
@@ -142,11 +142,11 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
     :raises RequestException: if the connection is lost.
     """
     if getattr(response, "_content_consumed", False):
-        # keystoneauth has read it for a detailed log.
+        # keystoneauth has already read the answer, for a detailed log.
         yield from response.iter_content(_CHUNK)
         return
     try:
-        # iter_content would wait for a full piece.
+        # iter_content would wait until a whole piece has arrived.
         while piece := response.raw.read1(_CHUNK, decode_content=True):
             yield piece
     except urllib3.exceptions.DecodeError as error:

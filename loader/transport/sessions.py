@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions of keystoneauth, made from the operator's options."""
+"""Make sessions of keystoneauth from the operator's options."""
 
 import dataclasses
 import math
@@ -15,23 +15,23 @@ from oslo_config import cfg
 
 from loader import errors
 
-# In seconds: to connect, and between two pieces of an answer.
+# How many seconds a session waits for a connection, and between two pieces of an answer.
 DEFAULT_TIMEOUT = (10.0, 60.0)
-# In seconds: for a whole request with its retries, except downloads.
+# How many seconds a request with its retries may take; downloads have other limits.
 DEFAULT_REQUEST_TIMEOUT = 300.0
 
-# Keystone's discovery documents, by URL: they save a request for each task.
+# Keystone's discovery documents, by URL; to keep them saves a request in each task.
 _discovered: dict[str, discover.Discover] = {}
 
-# Kept, since keystoneauth makes new ones at each call.
+# keystoneauth makes new options at each call, so these are kept.
 _OPTIONS = ksa_loading.get_session_conf_options()
 
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """The project and region to load packages for.
+    """The project and region for which packages are loaded.
 
-    :param session: a keystoneauth session with credentials; None without any.
+    :param session: a keystoneauth session with credentials; None without credentials.
     :param project_id: the project whose private packages may be used; None for the
         project of the session.
     :param region_name: the region of the services; None for any.
@@ -43,7 +43,7 @@ class Scope:
 
 
 def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """Return the scope's session, with the TLS options and timeout of a group, if any are set.
+    """Return the scope's session, with the TLS options and the timeout that a group sets.
 
     :raises CatalogError: if the scope has no session, or an option is invalid.
     """
@@ -62,7 +62,7 @@ def configured(
 ) -> ksa_session.Session:
     """Make a session with the TLS options and the timeout of a group.
 
-    :param auth: the credentials; None for requests without.
+    :param auth: the credentials; None for requests without credentials.
     :raises CatalogError: if an option is invalid.
     """
     options = conf[group]
@@ -85,15 +85,15 @@ def configured(
 
 
 def set_timeout(session: ksa_session.Session) -> None:
-    """Give a session the default timeout, for tokens as well, unless a timeout is set."""
+    """Give a session the default timeout, also for requests of tokens, unless it has a timeout."""
     if session.timeout is None:
         session.timeout = DEFAULT_TIMEOUT  # type: ignore[assignment]
 
 
 def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | None:
-    """Load the credentials of a group; None without ``auth_type``.
+    """Load the credentials of a group; return None without ``auth_type``.
 
-    :raises CatalogError: if the type is not known, or its options are incomplete or invalid.
+    :raises CatalogError: if the type is unknown, or its options are incomplete or invalid.
     """
     ksa_loading.register_auth_conf_options(conf, group)
     section = conf[group].auth_section or group
@@ -126,7 +126,7 @@ def _check_files(options: cfg.ConfigOpts.GroupAttr, group: str) -> None:
     for name in ("cafile", "certfile", "keyfile"):
         file = options[name]
         is_ignored = options.insecure if name == "cafile" else not options.certfile
-        # The certificates of authorities may also be files of a directory, named by hashes.
+        # cafile may also be a directory with certificates of authorities, named by hashes.
         if not file or is_ignored or (name == "cafile" and os.path.isdir(file)):
             continue
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``archives``: the stored archives of a batch; see ``service/batches.py``."""
+"""The resource ``archives``: several stored archives at once; see ``service/batches.py``."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from glare_murano.service import batches, http_requests, schemas
 from glare_murano.service.batches import StoredArchive
 from glare_murano.service.database import PackageRecord, Viewer
 
-# Artifacts that are looked up at once.
+# The number of artifacts that are looked up at once.
 _LOOK_UP = 16
 
 
@@ -27,11 +27,11 @@ def download(req: webob.Request) -> webob.Response:
 
 
 def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[StoredArchive]:
-    """Yield the archives for which the caller's own download would succeed."""
+    """Yield the archives that the caller could also download one by one."""
     may_all = policy.authorize("artifact:download_from_any_artifact", {}, context, do_raise=False)
     viewer = Viewer(context.project_id, context.is_admin or may_all)
     decisions: dict[tuple[str, str], bool] = {}
-    # A few at a time, since artifacts may be deleted or deactivated meanwhile.
+    # Only a few artifacts are looked up at once, since others may be deleted during a download.
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
         with queries.snapshot() as connection:
@@ -65,7 +65,7 @@ def _may_download(
 
 
 class _PolicyTarget(Mapping[str, Any]):
-    """An artifact for the rules of a policy.
+    """An artifact, for policy rules to read.
 
     Most rules use only owner, status and visibility. The other fields are read on demand,
     since reading them takes longer than sending an archive.
@@ -89,7 +89,7 @@ class _PolicyTarget(Mapping[str, Any]):
         return len(self._fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy could not set is_read here.
+        # A copy could not set is_read of this object, so the fields are read now.
         return dict, (self._fields,)
 
     def __repr__(self) -> str:

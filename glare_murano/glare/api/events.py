@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The notification of a refused change of packages; Glare itself sends those of changes."""
+"""The notifications of refused changes; Glare itself sends those of successful changes."""
 
 import re
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The links between pages of a list: Glare keeps only one of several filters of a name."""
+"""The links between pages of a list: of several filters with one name, Glare keeps only one."""
 
 import webob
 
@@ -11,7 +11,7 @@ PATH = f"/artifacts/{fields.TYPE_NAME}"
 
 
 def repair_links(req: webob.Request, response: webob.Response) -> None:
-    """Complete the links ``first`` and ``next`` of a list whose request repeats a name."""
+    """Complete the links ``first`` and ``next`` of a list, if a filter's name is repeated."""
     is_list = req.method == "GET" and req.path_info == PATH and response.status_code == 200
     names = list(req.GET)
     if not is_list or len(set(names)) == len(names):

@@ -12,7 +12,7 @@ from glare_murano.service import dependencies, http_requests, schemas, subclasse
 
 
 def resolve(req: webob.Request) -> webob.Response:
-    """Answer a dependency query with its closure."""
+    """Answer a dependency query with the closure of its requirements."""
     query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
     viewer = policies.viewer_of(req.context)
     with queries.snapshot() as connection:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter with the paths beside Glare's own API.
+"""The WSGI filter that serves the paths of this project, beside Glare's own API.
 
-The filter stands in Glare's paste pipeline behind authentication, and passes on
+The filter stands in Glare's paste pipeline after authentication, and passes on
 all other requests. See ``doc/openapi.yaml`` for the API.
 """
 
@@ -40,7 +40,7 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
 
 
 class MuranoFilter(base_middleware.ConfigurableMiddleware):
-    """Serves ``ROUTES``, and completes the handling of requests to the artifact type."""
+    """The filter that serves ``ROUTES``, and completes requests to the artifact type."""
 
     def __init__(self, application: Any, conf: Any = None) -> None:
         """Make the filter.
@@ -77,7 +77,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
 
     @staticmethod
     def process_request(req: webob.Request) -> webob.Response | None:
-        """Handle a request to a path of this project; return None for any other."""
+        """Handle a request to a path of this project; return None for any other path."""
         request_state.of(req.context).is_upload = req.method == "PUT"
         if http_requests.overrides_checks(req):
             policies.authorize_override(req.context)

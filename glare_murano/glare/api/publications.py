@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``publications``: several packages become active, and public, all or none.
+"""The resource ``publications``: activate packages, and make them public, all or none.
 
 Glare changes each artifact in a transaction of its own. Here one transaction changes
 all of them, and is rolled back if a check fails. So packages may require each other, and
-no reader sees only some of them.
+no reader sees some of them without the others.
 """
 
 import collections
@@ -31,7 +31,7 @@ from glare_murano.service import http_requests, schemas
 class Change(NamedTuple):
     """A package of a publication, after its change.
 
-    :ivar actions: ``activate`` and ``publish``, as far as there was something to do.
+    :ivar actions: which of ``activate`` and ``publish`` were necessary.
     """
 
     artifact: Artifact
@@ -68,7 +68,7 @@ def _publish(
     transactions.remove_expired_locks(names)
     session = database.get_session()
     with session.begin() as transaction:
-        # All locks first: in MariaDB, a transaction sees the state at its first plain read.
+        # All locks come first: in MariaDB, a transaction sees the state at its first plain read.
         with transactions.public_names_locked(session.connection(), names):
             rows = transactions.lock_artifacts(session, [af.id for af in found])
             for row, af in zip(rows, found, strict=True):
@@ -94,7 +94,7 @@ def _find(context: RequestContext, ids: Collection[str], problems: _Problems) ->
             if row is not None and _may_change(context, row) and not _is_uploading(row):
                 af = MuranoPackageArtifact.init_artifact(context, row.to_dict())
             else:
-                # Glare's own errors; an upload may have expired.
+                # ``show`` raises Glare's own errors, and cancels an expired upload.
                 af = MuranoPackageArtifact.show(context, artifact_id)
             if not _may_change(context, af):
                 raise exception.Forbidden(f"{_name(af)} belongs to another project")
@@ -113,7 +113,7 @@ def _is_uploading(row: models.Artifact) -> bool:
 def _authorize(
     context: RequestContext, packages: Iterable[Artifact], visibility: str, problems: _Problems
 ) -> None:
-    """Check Glare's policies and the names of each package, with its new state."""
+    """Check the names of each package, and Glare's policies for its new state."""
     for af in packages:
         with _collected(problems):
             integrity.check_names(context, af)
@@ -158,7 +158,7 @@ def _check_state(af: Artifact, visibility: str) -> None:
 def _check(
     context: RequestContext, connection: Connection, changes: Iterable[Change], problems: _Problems
 ) -> None:
-    """Check the changed packages against each other, and against all others."""
+    """Check the changed packages against each other, and against all other packages."""
     activated = [af for af, actions in changes if "activate" in actions]
     published = [af for af, actions in changes if "publish" in actions]
     with _collected(problems):
@@ -176,7 +176,7 @@ def _check(
 
 @contextlib.contextmanager
 def _collected(problems: _Problems) -> Iterator[None]:
-    """Add a raised problem to the others, and go on."""
+    """Add a refusal to the problems instead of raising it."""
     try:
         yield
     except exception.GlareException as problem:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The log of refused requests: one line each.
+"""The log of refused requests, with one line for each.
 
-Glare logs each error on the level ERROR when the error is created, and some errors again.
-Every mistake of a user would raise an alert. On the paths of this project, these lines are
-left out: this module logs a refusal, and Glare logs an error of the server with its
+Glare logs each error at the level ERROR when the error is created, and some errors twice.
+So every mistake of a user would raise an alert. On the paths of this project, Glare's lines
+are left out: this module logs each refusal, and Glare logs only errors of the server, with a
 traceback.
 """
 
@@ -23,7 +23,7 @@ from glare_murano.package.errors import shown
 
 LOG = logging.getLogger(__name__)
 
-# Logger -> the beginning of its lines to leave out.
+# Logger -> the beginning of the lines that are left out.
 _REPEATED = {
     "glare.common.exception": "",
     "glare.api.v1.resource": "Content-",
@@ -61,8 +61,8 @@ def without_repetitions() -> Iterator[None]:
 def write(req: webob.Request, status: int, message: str, refusal: BaseException | None) -> None:
     """Write the line of a refused request.
 
-    :param refusal: the error, if any. An error of the store is one of the server, although
-        Glare answers 403 for a full disk and 404 for a lost file.
+    :param refusal: the error, if any. An error of the store counts as an error of the server,
+        although Glare answers 403 for a full disk and 404 for a lost file.
     """
     path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
     # A request that was refused before its authentication has no context, and the thread still

@@ -2,9 +2,9 @@
 
 """Responses to refused requests, in the form of Glare's errors, each with a line in the log.
 
-Both filters of this project answer errors: ``murano`` those of Glare's own application, so
-that a filter before it, such as an audit, sees the response instead of an exception, and
-``murano-validation`` all others.
+Both filters of this project answer errors. ``murano`` answers those of Glare's own
+application, so that a filter before ``murano``, such as an audit, sees a response instead of
+an exception. ``murano-validation`` answers all other errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from glare_murano.glare.api import refusal_log
 from glare_murano.service.http_requests import JSON
 from glare_murano.service.refusals import RefusedRequest, document_of
 
-# Glare's message for a name and version that another artifact has, and ours.
+# Glare's message if another artifact has the same name and version, and our messages instead.
 _TAKEN = "Artifact with this name and version is already exists for this scope."
 _TAKEN_BY = {
     "POST": "the project has a private package of this name and version already; find it by "
@@ -41,10 +41,10 @@ _form = fault.GlareFaultWrapperFilter(None)
 
 
 def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
-    """Return a response; answer an error with the response to a refused request.
+    """Return a response; answer a refusal in the form of Glare's errors.
 
-    :param respond: handles the request.
-    :raises Exception: for an error of the server, for Glare's filter ``faultwrapper``.
+    :param respond: a function that handles the request.
+    :raises Exception: if the server fails; Glare's filter ``faultwrapper`` answers then.
     """
     try:
         response = respond()

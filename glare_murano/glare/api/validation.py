@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The WSGI filter against malformed requests, and functions to read requests.
+"""The WSGI filter that refuses malformed requests.
 
-The filter stands in Glare's paste pipeline directly after ``faultwrapper``. On paths of
-this project only, it refuses malformed URLs and JSON bodies, and characters that Glare's
+The filter stands in Glare's paste pipeline directly after ``faultwrapper``. Only on paths of
+this project, it refuses malformed URLs and JSON bodies, and characters that Glare's
 database cannot store. It does not read uploads.
 
-Every refusal on these paths is answered in the form of Glare's errors, and logged
-in one line. The filter also answers the discovery document, which needs no token.
+The filter answers every refusal on these paths in the form of Glare's errors, and logs it
+in one line. The filter also serves the discovery document, which needs no token.
 """
 
 import re
@@ -38,7 +38,8 @@ _QUERIES = (
     wire.YANKS_PATH,
 )
 
-# Glare checks the whole field after each operation, and its lock expires after five seconds.
+# The most operations in a patch: Glare checks the whole field after each operation, and its lock
+# expires after five seconds.
 MAX_OPERATIONS = 200
 
 # The mark that the filter leaves in a request.
@@ -49,7 +50,7 @@ _LOCATION = "application/vnd+openstack.glare-custom-location+json"
 
 
 class ValidationFilter(base_middleware.ConfigurableMiddleware):
-    """Refuses malformed requests with errors in Glare's form."""
+    """The filter that refuses malformed requests with errors in Glare's form."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -57,7 +58,7 @@ class ValidationFilter(base_middleware.ConfigurableMiddleware):
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request to a path of this project; pass on any other."""
+        """Check a request to a path of this project; pass on any other request."""
         # Glare's router ignores a line break at the end.
         path = req.environ["PATH_INFO"].removesuffix("\n")
         if not any(path == ours or path.startswith(f"{ours}/") for ours in _PATHS):
@@ -95,14 +96,14 @@ def check(req: webob.Request) -> None:
     elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
         _check_fields(http_requests.parse_json(req.body))
     elif req.is_body_readable and req.path_info not in _QUERIES:
-        # Glare refuses the request, but parses the body first, and fails if it is too deep.
+        # Glare refuses the request, but parses the body first, and fails if that is too deep.
         req.body = b"{}"
 
 
 def _check_url(environ: dict[str, Any]) -> None:
     http_requests.check_url(environ)
     query = environ.get("QUERY_STRING", "")
-    # Glare's router would read it as the method, and read forms to find it.
+    # Glare's router would take its value for the method, and would read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
         raise exception.BadRequest("_method is not a filter; send the method itself")
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``, and JSON patches of the field ``yanked`` alone: a rule of their own.
+"""The resource ``yanks``, and JSON patches of the field ``yanked`` alone.
 
-Glare requires the rule ``artifact:update`` for any patch, by default an administrator for
-a public package. Its owner has to be able to withdraw it at once.
+Both have a policy rule of their own. Glare itself requires the rule ``artifact:update`` for
+any patch: by default, only an administrator may change a public package. But the owner of a
+package must be able to yank it at once.
 """
 
 import json

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Queries over Glare's own tables."""
+"""Queries and transactions on Glare's own tables."""

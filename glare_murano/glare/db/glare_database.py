@@ -22,7 +22,7 @@ class GlareDatabase(NamedTuple):
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, as for all methods."""
+        """See ``service.database.Database``, which describes all methods."""
         return queries.find_usable(self.connection, self.viewer, column, values, package)
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -38,11 +38,11 @@ class GlareDatabase(NamedTuple):
         return queries.find_requirements(self.connection, ids)
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanks."""
+        """Return the reasons of yanked packages."""
         return queries.find_yanked(self.connection, ids)
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
-        """Find packages with direct subclasses of classes."""
+        """Find packages that define direct subclasses of classes."""
         return queries.find_extending(self.connection, self.viewer, base_names)
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
@@ -56,5 +56,5 @@ class GlareDatabase(NamedTuple):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages of a group."""
+        """Find the packages in a group that ``find_dependents`` has returned."""
         return queries.find_requiring(self.connection, name, group, limit)

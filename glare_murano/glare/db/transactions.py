@@ -31,7 +31,7 @@ from glare_murano import fields
 from glare_murano.glare.interfaces import RequestContext
 
 Result = TypeVar("Result")
-# Refuses an artifact, by its row, with an exception; may write, too.
+# A function that refuses an artifact, given its row, with an exception. It may also write.
 Check = Callable[[Connection, Row], object]
 
 _artifacts = models.Artifact.__table__.c
@@ -61,7 +61,7 @@ def lock_artifact(connection: Connection, artifact_id: str) -> Row:
     """Lock the row of an artifact until the end of the transaction.
 
     Call this before any other statement of the transaction: then the transaction
-    sees the artifact as left by the last transaction. Lock several artifacts in the order
+    sees the artifact as the last transaction has left it. Lock several artifacts in the order
     of their ids.
 
     :returns: the artifact's ``id``, ``status``, ``visibility`` and ``updated_at``.
@@ -89,7 +89,7 @@ def changed(artifact: Row) -> exception.Conflict:
 def change(artifact_id: str, work: Callable[[Connection, Row], Result]) -> Result:
     """Call a function in a transaction that has locked an artifact.
 
-    :param work: gets the connection and the result of ``lock_artifact``.
+    :param work: the function; it gets the connection and the result of ``lock_artifact``.
     """
     session = database.get_session()
     with session.begin():
@@ -102,7 +102,7 @@ def update(
 ) -> dict[str, Any]:
     """Update an artifact as Glare does, if a check passes in the same transaction.
 
-    :param values: in the form of Glare's ``create_or_update``.
+    :param values: the changed values, in the form of Glare's ``create_or_update``.
     :returns: all values of the artifact.
     """
     remaining = copy.deepcopy(values)
@@ -164,7 +164,7 @@ def lock_artifacts(session: orm.Session, ids: Collection[str]) -> list[models.Ar
 
 
 def read_artifacts(session: orm.Session, ids: Collection[str]) -> dict[str, models.Artifact]:
-    """Return the existing artifacts of any owner, by id; the number of statements is fixed."""
+    """Return the artifacts that exist, of any owner, by id; the number of statements is fixed."""
     parts = (models.Artifact.properties, models.Artifact.tags, models.Artifact.blobs)
     query = session.query(models.Artifact).options(*map(orm.selectinload, parts))
     is_named = sa.and_(models.Artifact.id.in_(ids), _artifacts.type_name == fields.TYPE_NAME)
@@ -177,8 +177,8 @@ def public_names_locked(
 ) -> Iterator[None]:
     """Take Glare's locks of public names and versions, until the end of the transaction.
 
-    The rows of the locks are deleted in the same transaction. No other request sees them,
-    but a request for such a lock waits.
+    The rows of the locks are deleted in the same transaction. No other request sees the rows,
+    but a request that takes such a lock waits.
 
     :raises Busy: if another request has a lock.
     """
@@ -194,7 +194,7 @@ def public_names_locked(
 
 
 def remove_expired_locks(packages: Collection[tuple[str, str]]) -> None:
-    """Remove Glare's locks of public names and versions left by killed processes."""
+    """Remove Glare's locks of public names and versions that killed processes have left."""
     has_expired = _locks.c.acquired_at < timeutils.utcnow() - _LOCK_AGE
     session = database.get_session()
     with session.begin():
@@ -208,8 +208,8 @@ def _keys(packages: Collection[tuple[str, str]]) -> list[str]:
 def begin_immediately(engine: Engine) -> None:
     """Let the transactions of SQLite lock the database at their beginning.
 
-    SQLite has no locks of rows, and refuses the lock of the database without waiting to a
-    transaction that has read already.
+    SQLite cannot lock rows. A transaction that has read already does not wait for the lock of
+    the database, but fails.
     """
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "before_cursor_execute", _begin_immediately, retval=True)

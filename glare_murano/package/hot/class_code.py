@@ -2,8 +2,8 @@
 
 """The MuranoPL class that deploys a HOT template, with the contracts of its parameters.
 
-Properties, and the attribute with the name of the stack, have the same names as
-in Murano's generated class, so environments can switch between both classes.
+Murano generates a class as well. The properties, and the attribute that keeps the name of the
+stack, have the same names in both classes, so environments can switch between them.
 """
 
 from collections.abc import Iterable
@@ -39,12 +39,12 @@ def make_class(
 ) -> dict[str, Any]:
     """Make the class.
 
-    :param name: the FQN of the package: the name of the class, and of the
+    :param name: the FQN of the package. The class has this name, and so has the
         resource with the template.
     :param files: paths below ``Resources/HotFiles``.
-    :param has_environments: whether the package has Heat environments. They
-        may set parameters, and converted parameters would override them, so
-        the class then has no contracts for parameters.
+    :param has_environments: whether the package has Heat environments. They may set
+        parameters. Contracts would override them with converted values, so the class
+        then has no contracts for parameters.
     """
     parameters = {} if has_environments else template.parameters
     contracts = {key: Yaql(_contract(parameter)) for key, parameter in parameters.items()}

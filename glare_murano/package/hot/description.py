@@ -13,9 +13,9 @@ from glare_murano.package.safe_yaml import MAX_SIZE
 
 
 def describe(manifest: Manifest, archive: Archive) -> Description:
-    """Describe a package; a form of its own replaces the generated one.
+    """Describe a package; if the package has a form, that form is used.
 
-    :raises InvalidPackage: if the template is missing, or listing its errors.
+    :raises InvalidPackage: if the template is missing or not valid.
     """
     if TEMPLATE_FILE not in archive.paths:
         raise template_missing()
@@ -29,6 +29,6 @@ def describe(manifest: Manifest, archive: Archive) -> Description:
 
 
 def template_missing() -> InvalidPackage:
-    """Return the refusal of a package without a template."""
+    """Return the error for a package without a template."""
     message = "is missing at the top of the package, which needs this Heat template"
     return InvalidPackage([Problem(Rule.TEMPLATE_MISSING, TEMPLATE_FILE, message)])

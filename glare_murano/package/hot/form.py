@@ -90,7 +90,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
 
 
 def _initial(parameter: Parameter) -> Any:
-    """Return the default as the field shows it: lists and mappings become strings."""
+    """Return the default as the field shows it: a list or a mapping becomes a string."""
     default = parameter.default
     if parameter.kind is ParameterType.LIST and isinstance(default, list):
         return ",".join(map(str, default))

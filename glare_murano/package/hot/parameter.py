@@ -2,10 +2,10 @@
 
 """A parameter of a HOT template: its type, and the constraints on its value.
 
-Types and constraints come from Heat's template guide. Only constraints for which
-MuranoPL and forms have a check are read. Heat checks every value again, so
+Types and constraints come from Heat's template guide. A constraint is read if MuranoPL
+and forms can check it. The others are skipped, since Heat checks every value again:
 ``custom_constraint``, ``modulo``, all constraints of ``json`` parameters, and
-constraints that do not fit the type are skipped.
+constraints that do not fit the type.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ class Constraint:
 
     :param predicate: the rule in YAQL, where ``$`` is the value; None if every
         value satisfies the rule.
-    :param lengths: the least and the greatest length of a string, if limited.
-    :param pattern: a regular expression to search in the value, if the rule is
-        an expression.
+    :param lengths: the least and the greatest length of a string; None without a limit.
+    :param pattern: the regular expression of the rule, to search for in the value; None if
+        the rule is of another kind.
     :param description: the message for a wrong value.
     """
 
@@ -74,7 +74,7 @@ def read_constraints(value: object, kind: ParameterType) -> Iterator[Constraint]
     """Read an entry of a parameter's ``constraints``.
 
     :param kind: the type of the parameter.
-    :raises ValueError: with the expected form, if the entry is malformed.
+    :raises ValueError: if the entry is malformed; the message has the expected form.
     """
     if not isinstance(value, dict):
         raise _unexpected("a mapping such as {length: {max: 8}}", value)
@@ -122,7 +122,7 @@ def _allowed_pattern(value: Any, _kind: ParameterType) -> Constraint:
     return Constraint(f"$.matches({literal(value)})", pattern=value)
 
 
-# Name -> the types of parameters for which it is read, and its reader.
+# Name of a constraint -> the types of parameters for which it is read, and its reader.
 _CONSTRAINTS: Mapping[
     str, tuple[Collection[ParameterType], Callable[[Any, ParameterType], Constraint]]
 ] = {

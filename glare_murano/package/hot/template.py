@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A HOT template, read and checked: its parts, from which a class and a form are generated.
+"""Read and check the parts of a HOT template from which a class and a form are generated.
 
-These are parameters, their groups and outputs. The section ``resources`` must
+These parts are the parameters, their groups, and the outputs. The section ``resources`` must
 exist, but only Heat reads the resources.
 """
 
@@ -33,9 +33,9 @@ class Template:
     """A template.
 
     :param parameters: by name, in the template's order.
-    :param groups: names of parameters on one page of a form. The last group
-        has the parameters without a group in the template.
-    :param outputs: names of the values from a stack.
+    :param groups: the names of the parameters on each page of a form. The last group
+        has the parameters that have no group in the template.
+    :param outputs: names of the values that a stack returns.
     """
 
     parameters: Mapping[str, Parameter]
@@ -47,7 +47,7 @@ class Template:
         """Read a template.
 
         :param data: the bytes of ``template.yaml``.
-        :raises InvalidPackage: with all problems in the template.
+        :raises InvalidPackage: if the template is not valid; the error has all problems.
         """
         return _TemplateReader(data).template()
 
@@ -117,9 +117,9 @@ class _TemplateReader:
                 self._complain(Rule.TEMPLATE_CONSTRAINT, place, str(error), key)
 
     def _groups(self, parameters: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
-        """Return the template's groups, and a group of the other parameters.
+        """Yield the template's groups, and then a group of the other parameters.
 
-        A parameter stays in the first group with its name.
+        If several groups name a parameter, it stays in the first.
         """
         node = self._sections.get("parameter_groups")
         groups = self._value(node, "parameter_groups") if node is not None else None
@@ -152,7 +152,7 @@ class _TemplateReader:
         return self._entries(node, name) if node is not None and node.tag != safe_yaml.NULL else {}
 
     def _entries(self, node: yaml.Node | None, where: str) -> _Entries:
-        """Return the entries of a mapping. Of entries with equal names, the last wins."""
+        """Return the entries of a mapping; if a name is repeated, the last entry wins."""
         try:
             pairs = safe_yaml.merged_pairs(node)
         except ValueError as error:
@@ -178,7 +178,7 @@ class _TemplateReader:
 
 
 def _merge(node: yaml.Node) -> None:
-    """Replace the merge keys of a node, and of all nodes below, by the merged pairs."""
+    """Replace merge keys by the merged pairs, in a node and in all nodes below it."""
     if isinstance(node, yaml.MappingNode):
         for _, value in safe_yaml.merged_pairs(node):
             _merge(value)

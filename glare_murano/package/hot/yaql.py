@@ -2,8 +2,8 @@
 
 """YAQL expressions in generated YAML.
 
-MuranoPL reads unquoted strings as expressions if they can be parsed. Generated
-YAML avoids this guess: expressions have a tag, and strings have quotes.
+MuranoPL reads an unquoted string as an expression if it is valid YAQL. Generated
+YAML leaves nothing to guess: expressions have a tag, and strings have quotes.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ def literal(value: str | float | bool) -> str:
         return f"'{escaped}'"
     if isinstance(value, bool):
         return "true" if value else "false"
-    # YAQL has no exponents, and recognizes a float by its point.
+    # YAQL has no exponents, and recognizes a float by its decimal point.
     text = format(decimal.Decimal(repr(value)), "f")
     return text if isinstance(value, int) or "." in text else f"{text}.0"
 

@@ -2,8 +2,8 @@
 
 """Check the form of a package, ``ui.yaml``, as Murano's dashboard reads it.
 
-A problem keeps the dashboard from showing the form, or from making an object of its values.
-A mistake without such an effect is a warning. YAQL expressions are not evaluated.
+A problem prevents the dashboard from showing the form, or from making an object from its values.
+Any other mistake is a warning. YAQL expressions are not evaluated.
 """
 
 from glare_murano.package.ui_form.document import FormCheck, check_form

@@ -23,7 +23,7 @@ from glare_murano.package.ui_form.form_report import (
 from glare_murano.package.ui_form.input_fields import check_field
 from glare_murano.package.ui_form.values import check_values
 
-# The newest version of forms that Murano's dashboard knows.
+# The newest form version that Murano's dashboard knows.
 _NEWEST = Version("2.4.0")
 _MAX_LENGTH = 1024
 # From this version on, the dashboard adds the name of the object to its header.
@@ -36,7 +36,7 @@ _ARGUMENTS = ("cleaned_data", "fqn", "self", "version")
 
 @enum.unique
 class FormCheck(enum.StrEnum):
-    """The treatment of problems in a form."""
+    """What to do about problems in a form."""
 
     OFF = "off"
     """The form is not read."""
@@ -75,7 +75,7 @@ def check_form(
 def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -> None:
     sections = {}
     for key, (node, value) in entries.items():
-        # Of all keys, the dashboard reads this one only as written.
+        # The dashboard reads this key only as written, unlike all others.
         if snake_case(key) in _ARGUMENTS and key != "Version":
             message = f"the section {quoted(key)} breaks the form; remove it, or write 'Version'"
             report.refuse(Rule.FORM_SECTION, node, message)
@@ -96,7 +96,7 @@ def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -
 
 
 def _check_version(report: FormReport, node: yaml.Node | None) -> Version:
-    """Check the version, which is the newest by default."""
+    """Check and return the version; by default, it is the newest."""
     if node is None:
         return _NEWEST
     # The dashboard reads 2.10 as the number 2.1.
@@ -195,7 +195,7 @@ def _check_fields(report: FormReport, page: str, fields: list[yaml.Node]) -> Non
 
 
 def _check_page_validators(report: FormReport, page: str, validators: yaml.Node) -> None:
-    """Check the validators of a page, which are expressions, not patterns."""
+    """Check the validators of a page; they are expressions, not patterns."""
     if not isinstance(validators, yaml.SequenceNode):
         message = f"the validators of the page {quoted(page)} are not a list"
         report.refuse(Rule.FORM_VALIDATOR, validators, message)

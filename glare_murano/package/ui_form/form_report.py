@@ -12,15 +12,16 @@ from glare_murano.package import safe_yaml
 from glare_murano.package.errors import Problem, quoted
 from glare_murano.package.rules import Rule
 
-# The dashboard reads any other string without quotes as YAQL, if it is valid YAQL.
+# Strings that are not YAQL. The dashboard tries to read any other unquoted string as YAQL.
 _WORDS = re.compile(r"[\s\w.:]*\Z")
-# Without quotes, such a string is valid YAQL, but fails: its operands are strings, not numbers.
+# A word or a number in a string such as my-host. Without quotes, this string is valid YAQL, but
+# fails when it is evaluated, since its operands are strings, not numbers.
 _OPERAND = r"(?!(?:and|in|mod|not|or)\b)(?:[A-Za-z]\w*|\d+)\b"
 _ARITHMETIC = re.compile(rf"(?=\D){_OPERAND}(?:\s*[-/]\s*{_OPERAND})+\Z", re.ASCII)
 _CAPITAL = re.compile(r"(?<=[^A-Z])(?=[A-Z])")
 
-# Regular expressions beyond this cost are not compiled. All forms of Murano's own applications
-# need less than a hundredth.
+# The form's regular expressions are compiled up to this cost. The forms of Murano's own
+# applications need less than a hundredth of it.
 _MAX_PATTERNS = 64 * 1024
 _COST_OF_PATTERN = 64
 
@@ -34,8 +35,8 @@ Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 class FormReport:
     """The mistakes in a file.
 
-    :ivar problems: reasons why the dashboard cannot show the form.
-    :ivar warnings: mistakes ignored by the dashboard.
+    :ivar problems: mistakes for which the dashboard cannot show or use the form.
+    :ivar warnings: mistakes that the dashboard ignores.
     """
 
     def __init__(self, file: str, is_yaql: IsYaql | None) -> None:
@@ -54,14 +55,14 @@ class FormReport:
         self.warnings.append(Problem(rule, self.file, message, safe_yaml.line_of(node)))
 
     def may_compile(self, pattern: str) -> bool:
-        """Return whether another regular expression can be compiled in good time."""
+        """Return whether another regular expression can be compiled within the allowed cost."""
         self._pattern_cost += len(pattern) + _COST_OF_PATTERN
         return self._pattern_cost <= _MAX_PATTERNS
 
     def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
-        """Return whether the dashboard reads a node as YAQL: a string without quotes, or a tag.
+        """Return whether the dashboard reads a node as YAQL: an unquoted string, or a tagged one.
 
-        :param by_default: the answer for a string that needs a parser, if there is no parser.
+        :param by_default: what to return if only a parser could decide, and there is none.
         """
         if node.tag == safe_yaml.YAQL:
             return True
@@ -74,7 +75,7 @@ class FormReport:
     def entries(
         self, rule: Rule, node: yaml.Node, subject: str, is_evaluated: bool = False
     ) -> Entries | None:
-        """Return the entries of a mapping whose keys are strings, else None after a problem.
+        """Return the entries of a mapping with strings as keys; None after a problem.
 
         :param subject: the name of the mapping, for messages.
         :param is_evaluated: whether keys may be expressions.
@@ -106,7 +107,7 @@ def is_null(node: yaml.Node) -> bool:
 
 
 def is_arithmetic(node: yaml.Node) -> bool:
-    """Return whether YAQL would read a string without quotes as a subtraction or a division.
+    """Return whether YAQL would read an unquoted string as a subtraction or a division.
 
     Examples are ``my-host`` and ``TCP/UDP``.
     """
@@ -115,7 +116,7 @@ def is_arithmetic(node: yaml.Node) -> bool:
 
 
 def snake_case(key: str) -> str:
-    """Return a key as the dashboard writes it: ``maxLength`` is ``max_length``."""
+    """Return a key as the dashboard writes it: ``maxLength`` becomes ``max_length``."""
     return _CAPITAL.sub("_", key).lower()
 
 

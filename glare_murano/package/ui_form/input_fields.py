@@ -30,15 +30,16 @@ _DIGITS = re.compile(r"\s*[-+]?[0-9]{1,18}\s*\Z")
 _FLAVOR_LIMITS = {
     f"{end}_{unit}" for end in ("min", "max") for unit in ("vcpus", "disk", "memory_mb")
 }
-# Attributes that the dashboard needs for the class of a field.
+# Attributes that the dashboard needs to make the class of a field. Expressions in them do not
+# become properties.
 _NO_PROPERTIES = ("regexp_validator", "widget_attrs", "widget_media")
 # Attributes whose expressions are evaluated when the form is shown.
 _SHOWN = ("description", "description_title", "help_text", "initial", "label")
-# A field of such a name replaces an attribute of its page.
+# A field with such a name would replace an attribute of its page.
 RESERVED_NAMES = ("service", "validators", "verbose_name")
 _NETWORK_MODES = ("exclude", "translate")
 
-# Reports the mistakes in the value of an attribute.
+# A function that reports the mistakes in the value of an attribute.
 _Check = Callable[[FormReport, str, yaml.Node], None]
 
 
@@ -87,7 +88,7 @@ def _check_name(report: FormReport, field: yaml.Node, name: yaml.Node | None) ->
 
 
 def _check_type(report: FormReport, field: yaml.Node, written: yaml.Node | None) -> str | None:
-    """Check and return the type of a field; for a list of classes, return the first."""
+    """Check and return the type of a field; if it is a list of classes, return the first."""
     if written is None:
         report.refuse(Rule.FORM_FIELD, field, "a field has no 'type'")
         return None
@@ -203,7 +204,7 @@ def _network_mode(report: FormReport, key: str, value: yaml.Node) -> None:
 
 
 def _pattern(report: FormReport, key: str, value: yaml.Node) -> None:
-    """Check a regular expression of Python, which may be written as ``/pattern/flags``."""
+    """Check a Python regular expression, which may be written as ``/pattern/flags``."""
     if not is_string(value):
         _refuse(report, key, value, "a regular expression")
         return
@@ -277,7 +278,7 @@ _STRING: Mapping[str, _Check] = {
     "strip": _boolean,
 }
 _CHOICE: Mapping[str, _Check] = {"choices": _choices}
-# A list that has a button to add an item.
+# The attributes of a list with a button that adds an item.
 _ADDING: Mapping[str, _Check] = {
     **_CHOICE,
     "add_item_link": _anything,
@@ -285,7 +286,7 @@ _ADDING: Mapping[str, _Check] = {
 }
 _OF_CLASS: Mapping[str, _Check] = {**_ADDING, "empty_value_message": _anything}
 
-# Type -> its attributes beside the common ones; any other type is the name of a class.
+# Type -> its attributes, without the common ones. Any other type is the name of a class.
 _TYPES: Mapping[str, Mapping[str, _Check]] = {
     "azone": _CHOICE,
     "boolean": {},
@@ -302,7 +303,7 @@ _TYPES: Mapping[str, Mapping[str, _Check]] = {
         **_CHOICE,
         "allow_auto": _boolean,
         "filter": _anything,
-        # Of the dashboards that knew version 2.1.
+        # Dashboards from the time of form version 2.1 know this attribute.
         "include_subnets": _boolean,
         "murano_networks": _network_mode,
     },

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The values of a form, which the dashboard reads by PyYAML without libyaml."""
+"""The values of a form, which the dashboard reads with PyYAML's own parser, not with libyaml."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from glare_murano.package.errors import InvalidPackage, Problem
 from glare_murano.package.rules import Rule
 from glare_murano.package.ui_form.form_report import described
 
-# Larger files are not parsed again, since PyYAML's own parser is slow; the largest of
+# Larger files are not parsed again, since PyYAML's own parser is slow. The largest form of
 # Murano's own applications has 9 KiB.
 _MAX_PARSED = 64 * 1024
-# Longer numbers are not made: a number to the base of 60 takes time.
+# Longer numbers are not converted, since a number to the base of 60 takes time.
 _MAX_LENGTH = 1000
 
 
 def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
-    """Check that PyYAML can parse a form and make values of it.
+    """Check that PyYAML's own parser can read a form, and make its values.
 
     :param data: the file.
     :param file: its name, for messages.
@@ -39,7 +39,7 @@ def check_values(data: bytes, file: str, document: yaml.Node | None) -> None:
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
-    """Makes values, and names the line of a value that it cannot make."""
+    """Makes the values; an error names the line of its value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if not isinstance(node, yaml.ScalarNode):

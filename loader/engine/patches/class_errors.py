@@ -14,10 +14,10 @@ from loader.engine import adapter, class_faults, error_places
 
 
 def explain_class_errors() -> None:
-    """Trace errors of a class to its wrong part, and refuse contracts that cannot be parsed.
+    """Find the wrong part of a class after an error, and refuse contracts that cannot be parsed.
 
-    Murano 16 reports them without the file and the line, and some without a reason. The
-    adapter makes an ``InvalidClass`` of them.
+    Murano 16 reports such errors without the file and the line, and some without a reason. The
+    adapter turns them into ``InvalidClass``.
     """
     traced = class_faults.traced
     init = typespec.Spec.__init__
@@ -52,10 +52,10 @@ def explain_class_errors() -> None:
 def name_places_of_errors() -> None:
     """Name the package, its version, the file and the line in errors at run time.
 
-    Murano 16 names a path of the package cache, and only in the details, which its API does
-    not report. An ``os`` in the module of stack traces leaves the names of class files as
-    they are. An ``inspect`` there returns frames without a source as well, with which Murano
-    fails.
+    Murano 16 names a path in the package cache, and only in the details, which its API does
+    not report. In Murano's module of stack traces, a replaced ``os`` leaves the names of class
+    files unchanged. A replaced ``inspect`` also returns frames without a source; with them,
+    Murano fails.
     """
     stack_trace.inspect = types.SimpleNamespace(trace=error_places.native_frames)
     stack_trace.os = types.SimpleNamespace(
@@ -63,7 +63,7 @@ def name_places_of_errors() -> None:
     )
     contract = contracts.Contract
     contract._map = error_places.place_in_contract(contract._map, 2)
-    # Evaluates defaults.
+    # Murano evaluates defaults with this function.
     contract.transform = error_places.place_in_contract(contract.transform, 0)
     contract.generate_expression_schema = staticmethod(
         error_places.place_in_contract(contract.generate_expression_schema, 0)

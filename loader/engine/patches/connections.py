@@ -15,10 +15,10 @@ from loader.engine.adapter import CONF
 
 
 def restrict_http_clients() -> None:
-    """Let the HTTP clients of system classes connect to the endpoints of the operator only.
+    """Let the HTTP clients of system classes connect to the operator's endpoints only.
 
-    Murano 16 follows each redirection, with the token of the task. All its clients but that of
-    Mistral use the session that is made here.
+    Murano 16 follows each redirection, and sends the task's token along. All its clients except
+    Mistral's use the session that is made here.
     """
     make_session = auth_utils._get_session
 
@@ -26,7 +26,7 @@ def restrict_http_clients() -> None:
         session = make_session(auth, conf_section)
 
         def allowed() -> set[destinations.Destination]:
-            # Others may replace the credentials of the session.
+            # The credentials of the session may have been replaced.
             return destinations.of_services(CONF, session.auth)
 
         if isinstance(session, ksa_session.Session):
@@ -37,9 +37,9 @@ def restrict_http_clients() -> None:
 
 
 def restrict_workflow_client() -> None:
-    """Let the client of Mistral connect to the endpoints of the operator only.
+    """Let the client of Mistral connect to the operator's endpoints only.
 
-    Murano 16 gives it a URL and a token, and the client follows each redirection.
+    Murano 16 gives the client a URL and a token, and the client follows each redirection.
     """
     create = workflowclient.MistralClient._create_client
 
@@ -48,7 +48,7 @@ def restrict_workflow_client() -> None:
         http_client = client.workflows.http_client
 
         def allowed() -> set[destinations.Destination]:
-            # Of the catalogue, or [mistral] url.
+            # The URL comes from the catalogue of services, or from [mistral] url.
             return {destinations.Destination.of_url(http_client.base_url)}
 
         destinations.restrict(http_client.session, allowed)
@@ -62,8 +62,8 @@ def restrict_workflow_client() -> None:
 def select_agent_brokers() -> None:
     """Connect to the RabbitMQ of the agents with the operator's settings.
 
-    Murano 16 connects to whatever ``getConfig`` of a region returns, which can be an object of
-    any package, and writes it into a URL unquoted, so that a login can name another host.
+    Murano 16 connects to any server that a region's ``getConfig`` returns, and any package can
+    define a region. It does not quote the values in the URL, so a login can name another host.
     """
 
     def create(region: Any) -> mqclient.MqClient:

@@ -12,9 +12,9 @@ from loader.engine.adapter import EngineExtension, EnginePackage
 def give_config_to_core_library() -> None:
     """Give the YAQL function ``config`` to the package that was loaded as the core library.
 
-    Murano 16 gives it to any package whose name is ``io.murano``, such as a private one of a
-    tenant or an extension plug-in of this name. The function returns every option, passwords
-    included. Packages of Murano's own loader are left to Murano's rule.
+    Murano 16 gives it to any package with the name ``io.murano``, such as a tenant's private
+    package or an extension plug-in. The function returns every option, also passwords. For
+    packages from Murano's own loader, Murano's rule stays in force.
     """
     give_by_name = engine.ContextManager.create_package_context
     give_nothing = engine.context_manager.ContextManager.create_package_context

@@ -18,21 +18,21 @@ from loader.engine.patches import task_execution
 
 
 def refuse_invalid_requests() -> None:
-    """Answer an invalid request with 400, and one for a missing method with 404.
+    """Answer an invalid request with 400, and a request for a missing method with 404.
 
-    The specification "MuranoPL forms", section "REST API impact": 400 for a bad request, 404 for
-    what does not exist. murano-api takes the status from the error of the engine: it knows
-    ``ValueError`` and ``LookupError`` of Python for schemas, and ``ContractViolationException``
-    for static actions. Murano 16 answers a name or a version that is not valid with 500, for a
-    static action with 503, and an unknown method with an empty schema.
+    The specification "MuranoPL forms", section "REST API impact", requires these statuses.
+    murano-api chooses the status by the engine's error: it knows Python's ``ValueError`` and
+    ``LookupError`` for schemas, and ``ContractViolationException`` for static actions. For an
+    invalid name or version, Murano 16 answers a request for a schema with 500, and a static
+    action with 503. For an unknown method, it returns an empty schema.
 
-    A schema whose contracts exceed a limit is answered with 400, as murano-api answers other
-    errors of a package, and such a static action with 503, as it answers other failed ones.
+    If a contract exceeds a limit, a request for a schema is answered with 400, as for other
+    errors of a package. A static action is then answered with 503, like any that fails.
     """
     generate_schema = engine.SchemaEndpoint.generate_schema
     call_static_action = engine.StaticActionEndpoint.call_static_action
 
-    # murano-api names the arguments.
+    # murano-api passes the arguments by name.
     def generate(context: Any, *args: Any, class_name: str, **kwargs: Any) -> Any:
         try:
             _check(class_name, kwargs.get("class_version"), kwargs.get("package_name"))
@@ -46,7 +46,7 @@ def refuse_invalid_requests() -> None:
         except tasks.TaskLimitExceeded as error:
             raise ValueError(str(error)) from error
         except (yaql_quota.LimitExceeded, ValueError) as error:
-            # Metadata is evaluated without a place.
+            # An error in metadata has no place, so the class is named.
             raise ValueError(f"class {class_name}: {error}") from error
 
     def call(context: Any, task: Mapping[str, Any]) -> Any:
@@ -63,7 +63,7 @@ def refuse_invalid_requests() -> None:
 
 
 def _check(class_name: str, class_version: str | None, package_name: str | None) -> None:
-    """Check the names and the range of a request.
+    """Check the names and the range in a request.
 
     :raises InvalidName: if a name is not valid.
     :raises InvalidRange: if the range is not valid.
@@ -75,9 +75,9 @@ def _check(class_name: str, class_version: str | None, package_name: str | None)
 
 
 def _check_call(action: Mapping[str, Any]) -> None:
-    """Check the types of a static action's parts, and the names of its arguments.
+    """Check the types in a request for a static action, and the names of its arguments.
 
-    :raises ContractViolationException: for which murano-api answers 400.
+    :raises ContractViolationException: if one is not valid; murano-api then answers 400.
     """
     for key, kind in (("method", str), ("args", Mapping)):
         if not isinstance(action[key], kind):

@@ -16,12 +16,12 @@ from glare_murano.resolver import newest_first
 
 
 def merge_inherited_versions() -> None:
-    """Let a class inherit a single version of a package, if a version satisfies all ancestors.
+    """Let a class inherit a single version of a package, if one version satisfies all ancestors.
 
-    Murano 16 looks the class of the other version up in a set of names, which fails with a
+    Murano 16 looks up the class of the other version in a set of names. This fails with a
     ``TypeError``, even if all ancestors use the same version for different ranges. The
     specification "Murano versioning", section "Side by side", takes the version that
-    satisfies all, and else treats the versions as unrelated classes.
+    satisfies all ancestors. Without such a version, it treats the versions as unrelated classes.
     """
 
     def build_parent_remappings(murano_class: Any) -> dict[Any, Any]:
@@ -39,9 +39,9 @@ def merge_inherited_versions() -> None:
 def describe_ambiguous_members() -> None:
     """Name the classes and their versions in the error for an ambiguous member.
 
-    If a class inherits several versions of one class, only a member of both is an error
-    (specification "Murano versioning", section "Side by side"). Murano 16 names only the
-    member, or fails with "No active exception to reraise" if the member is called.
+    A class may inherit several versions of one class. It is an error only to use a member that
+    more than one of them has (specification "Murano versioning", section "Side by side"). Murano
+    16 names only the member, or fails with "No active exception to reraise" for a called method.
     """
 
     def described(find_single: Callable[..., Any], find_all: Callable[..., Any]) -> Any:
@@ -72,7 +72,7 @@ def describe_ambiguous_members() -> None:
 
 
 def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
-    """Return the packages of a class and its ancestors, with the range upon each."""
+    """Return the packages of a class and its ancestors -> the range that each must satisfy."""
     own = murano_class.package
     ranges: dict[Any, set[str]] = collections.defaultdict(set, {own: {f"=={own.version}"}})
     for child in (murano_class, *murano_class.ancestors()):
@@ -83,7 +83,7 @@ def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
 
 
 def _replacements(ranges: Mapping[Any, VersionSpec]) -> dict[Any, Any]:
-    """Return the packages to replace by other versions, so that the fewest are left."""
+    """Return package -> the version that replaces it, so that the fewest versions are left."""
     versions: dict[str, dict[semantic_version.Version, Any]] = collections.defaultdict(dict)
     for package in ranges:
         versions[package.name][package.version] = package

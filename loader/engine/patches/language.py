@@ -11,10 +11,10 @@ from murano.engine.system import resource_manager
 def read_text_resources() -> None:
     """Let ``io.murano.system.Resources`` read text on Python 3.11 and newer.
 
-    Murano 16 opens text with the mode ``rU``, which Python 3.11 refuses. The example
-    ``$resources.yaml('ExportConfig.template')`` of the MuranoPL reference, section
-    "Murano actions", fails. An ``open`` in the module of the class drops the ``U``: universal
-    newlines are the default.
+    Murano 16 opens text with the mode ``rU``, which Python 3.11 refuses. So the example
+    ``$resources.yaml('ExportConfig.template')`` in the MuranoPL reference, section
+    "Murano actions", fails. A replaced ``open`` in the module of this class drops the ``U``:
+    universal newlines are the default.
     """
 
     def open_resource(path: str, mode: str) -> IO[Any]:
@@ -26,9 +26,9 @@ def read_text_resources() -> None:
 def write_inherited_properties() -> None:
     """Let reflection write a property that an object's class inherits.
 
-    The MuranoPL reference, section "Property access": ``setValue`` sets a property of an
+    In the MuranoPL reference, section "Property access", ``setValue`` sets a property of an
     object. Murano 16 treats the object as an instance of the declaring class, and refuses
-    objects of all subclasses. Instead, the property is set as by an assignment.
+    objects of all subclasses. Here, the property is set as an assignment sets it.
     """
     set_value = reflection.property_set_value
 
@@ -38,5 +38,5 @@ def write_inherited_properties() -> None:
         else:
             object_.real_this.set_property(property_.name, value, context)
 
-    # The decorators of YAQL keep the function to call here.
+    # YAQL's decorators store the function to call in this attribute.
     set_value.__yaql_function__.payload = set_property

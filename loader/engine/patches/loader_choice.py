@@ -19,11 +19,11 @@ _MuranoPackageLoader = package_loader.CombinedPackageLoader
 def choose_package_loader() -> None:
     """Choose the package loader by ``[engine] packages_service``.
 
-    Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client speaks an API of
-    no released Glare. The specification "Murano versioning", section "Data model impact",
-    moves packages to Glare; the mail before the specification wants the previous storage to
-    stay selectable. Murano looks the class up by name at each call: a subclass of the same
-    name makes our loader for ``glare``, and Murano's for any other value.
+    Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client uses an API that no
+    released Glare has. The specification "Murano versioning", section "Data model impact",
+    moves packages to Glare; the mail before the specification wants operators to be able to
+    choose the previous storage. Murano looks up the class by its name at each call: a subclass
+    with the same name makes this project's loader for ``glare``, and Murano's for any other value.
     """
 
     class CombinedPackageLoader(_MuranoPackageLoader):  # type: ignore[misc, valid-type]
@@ -43,10 +43,10 @@ def choose_package_loader() -> None:
 def replace_plugin_loader() -> None:
     """Load extension plug-ins on today's Python, as packages with a version.
 
-    Murano 16 reads ``project_name`` of a distribution, which ``importlib.metadata`` calls
-    ``name``, and so loads no extension. All get version 0.0.0 and no requirements, against
-    the specification "Murano versioning", sections "Murano packages versioning" and "Package
-    requirements". An ``adapter.PluginLoader`` takes the place of Murano's in the variable
-    behind ``get_plugin_loader``.
+    Murano 16 reads ``project_name`` of a distribution, but ``importlib.metadata`` calls it
+    ``name``, so no extension is loaded. All would get the version 0.0.0 and no requirements,
+    against the specification "Murano versioning", sections "Murano packages versioning" and
+    "Package requirements". An ``adapter.PluginLoader`` replaces Murano's in the variable that
+    ``get_plugin_loader`` reads.
     """
     engine.PLUGIN_LOADER = adapter.PluginLoader()

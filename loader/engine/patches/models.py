@@ -15,10 +15,10 @@ LOG = logging.getLogger(__name__)
 
 
 def plan_whole_models() -> None:
-    """Plan the packages of all objects of a model, before the first object is loaded.
+    """Plan the packages for all objects in a model, before the first object is loaded.
 
-    Murano 16 looks for the package of each object by itself. Then the order of the objects
-    decides how many versions of a package an environment gets, and each package costs a
+    Murano 16 looks for the package of each object separately. Then the order of the objects
+    decides how many versions of a package an environment gets, and each package needs a
     request.
     """
     load = executor.MuranoDslExecutor.load
@@ -34,8 +34,8 @@ def plan_whole_models() -> None:
 def keep_pins_in_models() -> None:
     """Write the pins into the model after each task, where Murano's API shows them.
 
-    Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. A
-    task that fails before its action, such as by a move to a missing version, changes no pins.
+    Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. If a task
+    fails before its action, for example since a version is missing, the pins do not change.
     """
     execute = engine.TaskExecutor._execute
 
@@ -50,7 +50,7 @@ def keep_pins_in_models() -> None:
 
         packages.warn = warn
         result = execute(executor, packages)
-        # An executed action replaces the model by a new object, with the used versions.
+        # An executed action replaces the model by a new one, which has the used versions.
         if result["action"]["isException"] and executor.model is model:
             packages.restore_fixation_table()
         if header := object_model.root_header(executor.model):
@@ -63,10 +63,10 @@ def keep_pins_in_models() -> None:
 def keep_designer_entries() -> None:
     """Keep the entries of an object's header that begin with an underscore.
 
-    The MuranoPL reference, section "Object model", lets designers place entries there, and
-    its section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the
-    entries in a store that exists only while a model is loaded. So each task loses them, and
-    forgets for example disabled actions. Here, the store shares the entries of its parent.
+    The MuranoPL reference, section "Object model", lets designers add such entries, and its
+    section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the entries in
+    a store that exists only while a model is loaded. So each task loses them, for example the
+    disabled actions. Here, the store shares the entries with its parent.
     """
     cls = object_store.InitializationObjectStore
     initialize = cls.__init__

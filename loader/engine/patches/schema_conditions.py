@@ -16,18 +16,18 @@ from loader.engine import contract_schemas
 
 Schema = dict[str, Any]
 
-# Comparison -> the same with both sides exchanged.
+# Comparison -> the same comparison when both sides are exchanged.
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "=": "="}
 
 # JSON type -> the suffix of the keywords for its length.
 _MEASURED_TYPES = {"string": "Length", "array": "Items", "object": "Properties"}
 
-# Groups, anchors and counts that Python knows and JavaScript does not.
+# Groups, anchors and counts that Python has and JavaScript lacks.
 _PYTHON_ONLY = re.compile(r"\(\?(?![:=!])|\\[AZ]|\{,")
 
 
 def translate_every_condition() -> None:
-    """Translate all conditions of a ``check()`` into the schema.
+    """Translate all conditions in a ``check()`` into the schema.
 
     The specification "MuranoPL forms", section "Schema generation", splits ``EXPR1 and ...
     and EXPRN``, and translates comparisons of numbers and of ``len($)``, ``in``, and regular
@@ -35,7 +35,7 @@ def translate_every_condition() -> None:
     conditions are left out.
 
     Murano 16 translates only the last of three conditions, and no length. It reads ``0 < $`` as
-    ``$ >= 0``. Of two conditions with the same keyword, it keeps only one. Its schema accepts
+    ``$ >= 0``. If two conditions have the same keyword, it keeps only one. Its schema accepts
     null even if a condition refuses null.
     """
 
@@ -51,7 +51,7 @@ def keep_conditions() -> None:
     """Keep the conditions in front of a type, as in ``$.check($ > 0).int()``.
 
     The specification "MuranoPL forms", section "Schema generation", runs the whole contract.
-    In Murano 16 a type replaces all conditions before it, and a ``notNull()`` without a type is
+    In Murano 16, a type removes all conditions before it, and a ``notNull()`` without a type is
     lost.
     """
 
@@ -74,12 +74,12 @@ def keep_conditions() -> None:
 
 
 def keep_null_of_optional_checks() -> None:
-    """Keep null in the schema of ``$.string()?.check(...)``, where null is not checked.
+    """Accept null in the schema of ``$.string()?.check(...)``, which does not check null.
 
     The specification "MuranoPL forms", section "Schema generation", runs the contract with
-    functions that return a schema. In a schema, YAQL's operator ``?.`` has no null to skip. So
-    the operator is replaced by one that runs the checks, and then accepts null again. The
-    contracts of optional parameters of HOT templates have this form.
+    functions that return a schema. So YAQL's operator ``?.`` gets a schema and never null. It is
+    replaced by an operator that runs the checks, and then accepts null again. Contracts of
+    optional parameters in HOT templates have this form.
     """
     prepare = contracts.Contract._prepare_schema_generation_context
 
@@ -106,7 +106,7 @@ def keep_null_of_optional_checks() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Subject:
-    """The subject of a condition: the value, an inner property of the value, or a length.
+    """What a condition restricts: the value, an inner property of the value, or a length.
 
     :param path: the names of the inner properties.
     """
@@ -154,9 +154,9 @@ def _add(schema: Schema, condition: Any, contract: Any) -> None:
 
 
 def _inner(schema: Schema, path: Sequence[str]) -> Schema:
-    """Return the schema of an inner property of an object, and refuse null for the object.
+    """Return the schema of an object's inner property, and refuse null for the object.
 
-    A property may be missing in a value, since it may have a default.
+    A value may lack the property, since the property may have a default.
     """
     _refuse_null(schema)
     schema = schema.setdefault("context", {})
@@ -168,7 +168,7 @@ def _inner(schema: Schema, path: Sequence[str]) -> Schema:
 
 
 def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
-    """Return a condition's subject, operator and constant; None for any other expression."""
+    """Return the subject, operator and constant of a condition; None if it has another form."""
     if not isinstance(condition, expressions.BinaryOperator):
         return None
     operator, (left, right) = condition.operator, condition.args
@@ -188,7 +188,7 @@ def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
 
 
 def _evaluate(expression: Any, contract: Any) -> Any:
-    """Return the value of an expression without ``$`` as JSON; None if it is not known."""
+    """Return the value of an expression without ``$`` as JSON; None if it is unknown."""
     try:
         constant = check.evaluate_constant(expression, contract.engine, contract.root_context)
     except Exception:
@@ -225,10 +225,10 @@ def _subject(expression: Any) -> _Subject | None:
 def _translate(
     written: str | list[str] | None, subject: _Subject, operator: str, constant: Any
 ) -> tuple[Schema, list[str]] | None:
-    """Return keywords, and the types of the values that the condition can accept.
+    """Return the keywords for a condition, and the types that the condition can accept.
 
     :param written: the types of the value, if the contract has them.
-    :returns: no types for any type; None if the condition cannot be translated.
+    :returns: no types if all are accepted; None if the condition cannot be translated.
     """
     is_number = isinstance(constant, int | float) and not isinstance(constant, bool)
     if subject.is_length:
@@ -255,7 +255,7 @@ def _bounds(operator: str, constant: float) -> Schema:
 
 
 def _length_bounds(types: list[str], operator: str, constant: int) -> Schema:
-    """Return the bounds of a length, which are inclusive, and at least 0."""
+    """Return the bounds of a length; they are inclusive, and at least 0."""
     bounds = {}
     if operator in (">", ">=", "="):
         bounds["min"] = max(0, constant + (operator == ">"))
@@ -282,14 +282,14 @@ def _is_pattern(constant: object) -> bool:
 
 
 def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
-    """Return whether null satisfies the condition: YAQL takes it as less than all numbers."""
+    """Return whether null satisfies a condition; for YAQL, null is less than all numbers."""
     if operator == "in":
         return None in constant
     return "<" in operator and not subject.is_length
 
 
 def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
-    """Add the keywords of a condition; of a value without a type, also its types."""
+    """Add the keywords of a condition; if the value has no type, add the types as well."""
     if "type" not in schema and types:
         nullable = [] if "_notNull" in schema else ["null"]
         schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]
@@ -309,7 +309,7 @@ def _refuse_null(schema: Schema) -> None:
 
 
 def _accept_null(schema: Schema) -> Schema:
-    """Accept null beside the values of a schema."""
+    """Return a schema that also accepts null."""
     found = {key: value for key, value in schema.items() if key not in ("_notNull", "not")}
     types = found.get("type", "null")
     if "null" not in (kinds := [types] if isinstance(types, str) else types):

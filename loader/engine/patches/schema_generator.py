@@ -2,8 +2,8 @@
 
 """Generate the schemas of classes and methods as the specification "MuranoPL forms" describes.
 
-Murano's own tests expect what Murano 16 generates. So the functions for whole schemas apply to
-packages from catalogues, directories and extensions, and not to the packages of those tests.
+Murano's own tests expect what Murano 16 generates. So the functions that change whole schemas
+apply to packages from catalogues, directories and extensions, but not to those tests' packages.
 """
 
 import functools
@@ -16,7 +16,7 @@ from murano.engine import murano_package
 
 from loader.engine import adapter, contract_schemas
 
-# In the context of a request: the function that lists the subclasses of a class.
+# The variable in a request's context with the function that lists the subclasses of a class.
 _SUBCLASSES = "$?subclasses"
 
 _MODEL_BUILDER = "io.murano.metadata.ModelBuilder"
@@ -27,8 +27,8 @@ def describe_requested_methods() -> None:
 
     The specification "MuranoPL forms", section "Schema generation": "methods can be any
     methods that can be invoked by the API which currently are actions and model builder
-    methods". Section "REST API impact": an empty string is the class, and what does not exist
-    is an error. Murano 16 leaves out all but model builders.
+    methods". By its section "REST API impact", an empty string stands for the class, and a
+    missing method is an error. Murano 16 leaves out all methods except model builders.
 
     With ``subclasses``, the schemas of objects list the subclasses, see ``describe_objects``.
     """
@@ -84,9 +84,9 @@ def describe_requested_methods() -> None:
 def include_constants() -> None:
     """Include ``Const`` properties in the schema of a class; leave ``VarArgs`` out of a method's.
 
-    The specification "MuranoPL forms", section "Solution overview": the schema comes from the
-    declarations of the properties, and that of a method from its arguments. The MuranoPL
-    reference, section "Property usage": a user sets a ``Const`` property once, like an ``In``
+    In the specification "MuranoPL forms", section "Solution overview", the schema of a class
+    describes its properties, and the schema of a method its arguments. In the MuranoPL
+    reference, section "Property usage", a user sets a ``Const`` property once, like an ``In``
     property. Murano 16 leaves such properties out. Its schema of a method includes
     ``VarArgs``, which cannot be given by name.
     """
@@ -117,11 +117,11 @@ def include_constants() -> None:
 def translate_contracts() -> None:
     """Translate the whole contract of a property, and only defaults that are values.
 
-    The specification "MuranoPL forms", section "Schema generation": the contract is run in a
+    In the specification "MuranoPL forms", section "Schema generation", the contract is run in a
     context of its own, and ``Default`` becomes ``default``. Murano 16
 
     * drops the bounds of arrays;
-    * has null in place of the schema of a constant, such as in ``{A: StringMap}``;
+    * writes null instead of the schema of a constant, as in ``{A: StringMap}``;
     * translates ``{ }`` into a dictionary without keys;
     * sends ``Default: $.num`` as a string;
     * resolves the names in an inherited contract in the namespaces of the subclass.
@@ -148,8 +148,8 @@ def translate_contracts() -> None:
 def name_titles() -> None:
     """Use the name of a property or an argument as its title, if ``Title`` is missing.
 
-    See the specification "MuranoPL forms", section "UI hints", ``io.murano.metadata.Title``.
-    Murano 16 leaves out the title.
+    The specification "MuranoPL forms", section "UI hints", describes this for
+    ``io.murano.metadata.Title``. Murano 16 leaves out the title.
     """
     generate_ui_hints = schema_generator.generate_ui_hints
 
@@ -167,8 +167,8 @@ def describe_entities() -> None:
     """Leave out the model of a model builder, and name the required properties.
 
     The specification "MuranoPL forms", section "Model builders": "their first parameter (which
-    is current object model) is skipped". Murano 16 has it. ``required`` is the part of the
-    contracts that refuse null; Murano 16 has none.
+    is current object model) is skipped". Murano 16 includes it. ``required`` names the properties
+    whose contracts refuse null; Murano 16 leaves it out.
     """
     generate_entity_schema = schema_generator.generate_entity_schema
 
@@ -192,13 +192,13 @@ def describe_entities() -> None:
 
 
 def describe_objects() -> None:
-    """Name the range of versions of an object's class in its schema, and its subclasses.
+    """Add the range of versions for an object's class to its schema, and the subclasses.
 
     The specification "MuranoPL forms", section "Schema generation": ``version`` of
     ``muranoObject`` is the "version or version-spec that should be used to obtain muranoType
     (as seen in the manifest)", and a client must know "how to get list of valid type
-    inheritors"; section "Deployer impact": their number has a maximum. Murano 16 has neither.
-    Only a request for subclasses lists them, since the catalogues are queried for each class.
+    inheritors". By its section "Deployer impact", their number has a maximum. Murano 16 returns
+    neither. Subclasses are listed only on request, since the catalogues are queried for each class.
     """
     for kind in (instances.Class, instances.Template):
         kind.generate_schema = _describing(kind.generate_schema)
@@ -223,14 +223,14 @@ def _describing(generate_schema: Any) -> Any:
 
 
 def _required_range(package: Any, name: str) -> str | None:
-    """Return the range of a requirement, as in the manifest; None if it is not required."""
+    """Return the range of a requirement, as in the manifest; None if the package lacks it."""
     written = getattr(package, "application_package", package).requirements
     spec = written.get(name, package.requirements.get(name))
     return None if spec is None else str(getattr(spec, "text", spec))
 
 
 def _declaring_type(entity: Any) -> Any:
-    """Return the class that declares a property, a method or an argument; of a class, itself."""
+    """Return the class that declares a property, a method or an argument; a class for itself."""
     if isinstance(entity, dsl_types.MuranoType):
         return entity
     return getattr(entity, "murano_method", entity).declaring_type

@@ -18,8 +18,8 @@ from loader.engine.adapter import CONF
 def act_for_own_environment() -> None:
     """Let reporters, instance notifiers and agents act for the environment of their task.
 
-    Murano 16 takes the environment, or its id, from the package, and murano-api believes it. So
-    a package reports into an environment of another tenant, or sends to its agents.
+    Murano 16 takes the environment, or its id, from the package, and murano-api trusts it. So a
+    package can report to another tenant's environment, or send to its agents.
     """
     initialize = engine.TaskExecutor.__init__
     register = system_objects.register
@@ -29,7 +29,7 @@ def act_for_own_environment() -> None:
         executor.session.environment_id = task["id"]
 
     def register_own(package: Any) -> None:
-        # The first class of a name is used.
+        # Murano uses the first class that is registered under a name.
         package.register_class(task_system_classes.TaskReporter)
         package.register_class(task_system_classes.TaskInstanceNotifier)
         package.register_class(task_system_classes.TaskAgent)
@@ -42,9 +42,9 @@ def act_for_own_environment() -> None:
 def use_own_trusts() -> None:
     """Use a trust only for the project of the environment whose model has it.
 
-    Murano 16 uses the trust that the model names, of whatever project. It also keeps a trust of
-    an administrator, who deploys an environment of another project, for all later tasks of that
-    environment. Such a task now uses its token.
+    Murano 16 uses any trust that the model names, whatever its project is. When an administrator
+    deploys another project's environment, Murano 16 also keeps the administrator's trust for all
+    later tasks of this environment. Here, the administrator's task uses its token instead.
     """
     create_trust = engine.TaskExecutor._create_trust
     get_session = auth_utils.get_client_session
@@ -70,7 +70,7 @@ def use_own_trusts() -> None:
 def read_secrets_of_user() -> None:
     """Let ``decryptData`` read what the task's user may read, if the operator enables it.
 
-    Murano 16 reads any secret with the credentials of castellan's options, for every package.
+    For every package, Murano 16 reads any secret with the credentials in castellan's options.
     """
     read = yaql_functions.decrypt_data
 
@@ -84,7 +84,7 @@ def read_secrets_of_user() -> None:
     def credentials_of_task(**_: Any) -> Any:
         return stored_secrets.task_session()
 
-    # Murano's function calls these, and no others of the modules.
+    # Murano's function uses only these names of the two modules.
     yaql_functions.key_manager = types.SimpleNamespace(API=manager)
     yaql_functions.castellan_utils = types.SimpleNamespace(credential_factory=credentials_of_task)
     specs.parameter("value", yaqltypes.String())(decrypt_data)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Limit what a task may use. Murano 16 limits none of it."""
+"""Limit the resources that a task may use; Murano 16 has no such limits."""
 
 import itertools
 import json
@@ -20,10 +20,10 @@ from loader.engine import task_usage, yaql_format, yaql_quota
 
 
 def limit_recursion() -> None:
-    """Report calls that are nested too deep as such, with their place.
+    """Report that calls are nested too deep, and where.
 
-    In Murano 16, Python's ``RecursionError`` hits the report of the error as well, which then is
-    a ``TypeError``. Python gets a higher limit, so that the error can be reported.
+    In Murano 16, Python's ``RecursionError`` also occurs while the error is reported, which then
+    fails with a ``TypeError``. Python gets a higher limit, so that the error can be reported.
     """
     sys.setrecursionlimit(max(sys.getrecursionlimit(), task_usage.RECURSION_LIMIT))
     invoke = executor.MuranoDslExecutor.invoke_method
@@ -41,7 +41,7 @@ def limit_recursion() -> None:
 
 
 def limit_iterations() -> None:
-    """Limit the iterations of ``While`` and ``Repeat``; a collection of ``For`` has a size."""
+    """Limit the iterations of ``While`` and ``Repeat``; the collection of ``For`` is limited."""
     run_while = macros.WhileDoMacro.execute
     run_repeat = macros.RepeatMacro.execute
 
@@ -64,7 +64,7 @@ def limit_iterations() -> None:
 
 
 def limit_green_threads() -> None:
-    """Limit the green threads of a task, which nested ``pselect`` multiplies."""
+    """Limit the green threads of a task; nested calls of ``pselect`` multiply them."""
     parallel_select = helpers.parallel_select
 
     def select(collection: Any, function: Any, limit: int = 1000) -> Any:
@@ -74,11 +74,11 @@ def limit_green_threads() -> None:
 
 
 def limit_waits() -> None:
-    """Refuse waits of no number of seconds, and shorten endless ones.
+    """Refuse waits whose length is not a number, and shorten waits that are too long.
 
-    eventlet keeps the waits of all tasks in one heap. A wait of ``nan`` seconds, such as by
-    ``sleep(float(nan))``, spoils its order: other tasks, and the limits of time, wait for minutes.
-    The kernel refuses a time that is too far away, which ends the loop of all green threads.
+    eventlet keeps the waits of all tasks in one heap. A wait for ``nan`` seconds, as by
+    ``sleep(float(nan))``, breaks its order: other tasks, and the limits of time, wait for minutes.
+    The kernel refuses a time that is too far away. This ends the loop that runs all green threads.
     """
     add_timer = hub.BaseHub.add_timer
 
@@ -90,9 +90,9 @@ def limit_waits() -> None:
 
 
 def limit_resources() -> None:
-    """Read YAML and JSON of a package's resources as the YAML of its classes is read.
+    """Limit the YAML and JSON in a package's resources in the same way as its classes.
 
-    Aliases of YAML multiply a small file, and deep JSON exceeds Python's stack.
+    Aliases in YAML can make a small file very large, and deep JSON exceeds Python's stack.
     """
     open_resource = resource_manager.open
 
@@ -139,7 +139,7 @@ def limit_messages() -> None:
 
 
 def describe_receivers() -> None:
-    """Write the object that has no such method as ``format`` does, without Python's ``repr``."""
+    """Describe the receiver of an unknown method as ``format`` does, without ``repr``."""
 
     def describe(receiver: Any) -> str:
         try:
@@ -177,7 +177,7 @@ class _TaskLogger:
 
         def write(text: Any) -> None:
             task_usage.current().count_message()
-            # Not a template: the text may have percent signs.
+            # The text is an argument and no template, since it may have percent signs.
             log("%s", task_usage.log_lines(text))
 
         return write

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read version ranges by this project's rules, and each of them once."""
+"""Read version ranges by this project's rules, and read each range only once."""
 
 import functools
 import types
@@ -13,19 +13,19 @@ from murano.dsl import helpers, murano_package, murano_type, schema_generator
 from glare_murano.package import VersionSpec
 from loader.engine.adapter import EnginePackageLoader
 
-# Of each cache of parsed ranges.
+# The size of each cache of parsed ranges.
 _MAX_RANGES = 1024
 
-# murano-api sends the last one for a static action, and python-muranoclient for a schema.
+# murano-api sends the last of these for a static action, and python-muranoclient for a schema.
 _NO_VERSION = (None, "", "=0")
 
 
 def replace_range_parser() -> None:
-    """Read version ranges by this project's parser, once in a process.
+    """Read version ranges with this project's parser, and each range once in a process.
 
     Murano 16 refuses ``>=1.2,<2.0,!=1.5``, the example of the specification "Murano
     versioning", section "Package requirements", and finds no version in ``!=1.5``. It also
-    parses the ranges of every package and class anew in each task, which takes longer than
+    parses the ranges of every package and class again in each task, which takes longer than
     to load the packages. All other ranges keep their meaning.
     """
     parse = functools.lru_cache(_MAX_RANGES)(
@@ -42,9 +42,9 @@ def replace_range_parser() -> None:
 def cache_package_ranges() -> None:
     """Parse a package's implicit requirements once in a process.
 
-    Two modules of Murano 16 make them from ``semantic_version.Spec`` for each package and
-    class anew. Both use nothing else of ``semantic_version``, and never change a ``Spec``:
-    a namespace with a cached ``Spec`` takes the module's place.
+    Two modules of Murano 16 make them with ``semantic_version.Spec``, again for each package and
+    class. Both use nothing else of ``semantic_version``, and never change a ``Spec``. So a
+    namespace with a cached ``Spec`` replaces ``semantic_version`` in both.
     """
     ranges = types.SimpleNamespace(Spec=functools.lru_cache(_MAX_RANGES)(semantic_version.Spec))
     murano_package.semantic_version = murano_type.semantic_version = ranges
@@ -53,10 +53,10 @@ def cache_package_ranges() -> None:
 def take_newest_without_version() -> None:
     """Take the newest version for an object, a static action or a schema without a version.
 
-    Murano 16 takes 0.x, and fails if there is none. The specification "Murano versioning",
-    section "Object version", takes the latest version. In ``Require``, no range still means
-    0.x. For a static action or a schema, ``=0`` stands for no version as well; a client that
-    wants 0.x sends ``0``. Murano's own package loader keeps Murano's rule.
+    Murano 16 takes a version 0.x, and fails if there is none. The specification "Murano
+    versioning", section "Object version", takes the latest version. In ``Require``, a missing
+    range still means 0.x. For a static action or a schema, ``=0`` also stands for no version; a
+    client that wants 0.x sends ``0``. Murano's own package loader keeps Murano's rule.
     """
     parse_type_string = helpers.parse_type_string
     generate_schema = schema_generator.generate_schema

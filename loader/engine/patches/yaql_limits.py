@@ -26,10 +26,10 @@ def provide_format() -> None:
 
 
 def enforce_quota() -> None:
-    """Compare the whole of each value with the quota, before a function makes a large one.
+    """Compare each value and everything in it with the quota, before a function makes it.
 
-    YAQL 3 counts a list or a dictionary without the values in it, and some functions not at all:
-    ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` end with the machine's memory.
+    YAQL 3 counts a list or a dictionary without the values in it, and does not limit some
+    functions: ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` use up all memory.
     """
     utils.limit_memory_usage = yaql_quota.limit_memory_usage
     utils.limit_iterable = yaql_quota.limit_iterable
@@ -45,14 +45,14 @@ def enforce_quota() -> None:
 def draw_from_system() -> None:
     """Let ``random`` and ``randomName`` take their numbers from the operating system.
 
-    Python's own generator is one for all tasks of the process. Whoever has 624 of its numbers
-    computes all others, and with them the names and passwords that packages of others draw.
+    All tasks of the process share Python's own generator. With 624 of its numbers, a package can
+    compute all the others, and so the names and passwords that other packages draw.
     """
     math.random = yaql_functions.random = random.SystemRandom()
 
 
 def _definitions() -> Iterator[specs.FunctionDefinition]:
-    """Yield all functions of YAQL's own, for the old and the new versions of MuranoPL."""
+    """Yield all of YAQL's own functions, for the old and the new versions of MuranoPL."""
     for context in _ROOTS:
         while context is not None:
             for definitions in context._functions.values():
