@@ -37,7 +37,7 @@ help:
 	@echo "make demo-glance  the same with the real Keystone and Glance"
 	@echo "make test      run all tests that need no other service"
 	@echo "make services  run the tests that need RabbitMQ, MariaDB and PostgreSQL on this host"
-	@echo "make attacks   run hostile packages in the engine; it needs the same services"
+	@echo "make attacks   run the hostile packages alone, which make services runs at its end"
 	@echo "make devstack  fetch DevStack, and run the plug-in with its functions"
 	@echo "make murano-tests  run Murano's own unit tests with and without the changes to Murano"
 	@echo "make glance-tests  run Glance's own tests of images without and with packages"
@@ -125,10 +125,11 @@ services: $(READY) $(CORE_READY) $(SWIFT_READY) $(GLANCE_READY) $(FORMER_READY) 
 	$(BIN)/python -m tests.prerequisites
 	$(PYTEST) tests/functional -m 'services and not devstack'
 	GLANCE_BIN=$(FORMER)/bin $(PYTEST) $(addprefix tests/functional/glance/test_, \
-	    import.py protections.py publications.py queries.py workers.py)
+	    import.py protections.py publications.py queries.py start.py workers.py)
 	$(PYTEST) tests/integration -m 'services and not attacks'
+	$(MAKE) attacks
 
-# By processor time and alone, since an attack is compared with an honest deployment beside it.
+# In one process, since an attack's processor time is compared with that of an honest deployment.
 attacks: $(READY) $(CORE_READY)
 	$(BIN)/python -m pytest tests/integration -m attacks
 

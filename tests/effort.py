@@ -3,7 +3,7 @@
 """The numbers of examples, kills and interruptions that the tests try.
 
 ``make test`` tries a sample, in a few minutes. ``FULL_TESTS=1`` in the environment tries
-them all, as ``.ci/run`` does, and a larger number multiplies: ``FULL_TESTS=10 pytest
+more, as ``.ci/run`` does, and a larger number multiplies: ``FULL_TESTS=10 pytest
 tests/unit/package`` tries ten times as many examples.
 """
 
@@ -20,32 +20,32 @@ def choose(sample: int, full: int) -> int:
 
 
 # Examples of properties of version ranges, of files, and of requirement graphs.
-RANGES = choose(400, 20_000)
-FILES = choose(150, 5000)
-GRAPHS = choose(50, 1000)
+RANGES = choose(400, 5000)
+FILES = choose(150, 1250)
+GRAPHS = choose(50, 250)
 # Random edits of real packages that are classified, and those for each property.
-EDITS = choose(60, 500)
-EDIT_PROPERTIES = choose(10, 100)
+EDITS = choose(60, 125)
+EDIT_PROPERTIES = choose(10, 25)
 # Random catalogues to compare planning with its rule.
-CATALOGUES = choose(150, 10_000)
+CATALOGUES = choose(150, 2500)
 
 # Random contracts and inputs of real classes, each with values to compare with its schema.
-CONTRACTS = choose(150, 5000)
+CONTRACTS = choose(150, 1250)
 
 # Examples of requests to a running Glare, and of closures of packages in one.
-REQUESTS = choose(50, 1500)
-CLOSURES = choose(10, 200)
+REQUESTS = choose(50, 375)
+CLOSURES = choose(10, 50)
 
 # Sequences of operations on a cache, and processes that are killed while they fill one.
-RUNS = choose(25, 500)
-KILLS = choose(16, 500)
+RUNS = choose(25, 125)
+KILLS = choose(16, 125)
 
 # Rounds of each race between two API processes, and API processes that are killed.
-RACES = choose(10, 200)
-PUBLICATIONS = choose(3, 50)
-SERVER_KILLS = choose(5, 50)
+RACES = choose(10, 50)
+PUBLICATIONS = choose(3, 12)
+SERVER_KILLS = choose(5, 12)
 # Processes of Glance that are killed while they import a package.
-IMPORT_KILLS = choose(1, 40)
+IMPORT_KILLS = choose(1, 10)
 
 # Limit for each of the full tests; for a sample, pyproject.toml has it.
 FULL_SECONDS = 1800 * _TIMES
