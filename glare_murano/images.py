@@ -2,14 +2,15 @@
 
 """Images: the form in which Glance keeps packages.
 
-A package is an image of its own container format. Its id follows from project, name and
-version, so Glance itself refuses a duplicate. The metadata of the archive is in properties
-with the prefix ``murano_``, which nobody but the server can write. They are strings; lists
-and mappings are JSON. Servers write and read images by this module, and the loader reads
-images by the same code.
+A package is an image with a container format for packages. Its id is made from project, name
+and version, so Glance itself refuses a duplicate. Such an id is a UUID of version 8, which no
+other image gets. The metadata of the archive is in properties with the prefix ``murano_``, which
+only the server can write. Their values are strings; lists and mappings are JSON. Servers write
+and read images with this module, and the loader reads images with the same code.
 """
 
 import contextlib
+import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ DISK_FORMAT = "raw"
 ACTIVE = "active"
 DEACTIVATED = "deactivated"
 
-# Of all properties that only the server can write.
+# The prefix of all properties that only the server can write.
 PREFIX = "murano_"
 
 VERSION = "murano_version"
@@ -31,16 +32,16 @@ SHA256 = "murano_sha256"
 REQUIREMENTS = "murano_requirements"
 CLASSES = "murano_classes"
 INHERITS = "murano_inherits"
-# When the package was published, as an ISO 8601 time. Before that it is a draft.
+# The time when the package was published, in ISO 8601. A draft does not have this property.
 PUBLISHED = "murano_published"
-# Why the owner withdrew the package.
+# Why the owner has yanked the package.
 YANKED = "murano_yanked"
-# Why the last import was refused: the whole message.
+# The whole message for which the last import was refused.
 REFUSAL = "murano_refusal"
 DESCRIPTION = "murano_description"
 TAGS = "murano_tags"
 
-# Fields whose property has another name.
+# Field -> the name of its property, if the names differ.
 _NAMES = {"class_definitions": CLASSES}
 
 # The names of all properties that only the server can write.
@@ -49,15 +50,16 @@ PROPERTIES = frozenset(
     | {VERSION, SHA256, PUBLISHED, YANKED, REFUSAL, DESCRIPTION, TAGS}
 )
 
-# The namespace of the ids, which are UUIDs of version 5. With another value, the ids of all
-# packages would change.
+# The namespace of the ids. With another value, the ids of all packages would change.
 _NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
+# The version of the ids: for own rules (RFC 9562). No common library makes such UUIDs by chance.
+_ID_VERSION = 8
 
-# The prefix of properties by which the owner of a package changes fields; behind it is the name
-# of the field.
+# The prefix of the properties that the owner of a package may set to change its fields. The name
+# of the field follows the prefix.
 _OWN_PREFIX = "package_"
-# The version of a package before the import.
-_OWN_VERSION = "package_version"
+# The property with the version of a package, before the import. The id is made from it.
+OWN_VERSION = "package_version"
 _COMMON = ("description", "tags")
 _CHANGEABLE = (*_COMMON, *(f.name for f in fields.FIELDS if f.mutable and f.name != "yanked"))
 _LISTS = ("tags", *(field.name for field in fields.FIELDS if field.kind == "list"))
@@ -73,7 +75,20 @@ def image_id(project_id: str, fqn: str, version: Version | str) -> str:
     :param project_id: the owner.
     """
     key = json.dumps([project_id, fqn, str(version)], separators=(",", ":"))
-    return str(uuid.uuid5(_NAMESPACE, key))
+    digest = hashlib.sha256(_NAMESPACE.bytes + key.encode()).digest()
+    value = int.from_bytes(digest[:16])
+    # The bits of the version and of the variant; Python 3.11 has no function for version 8.
+    value = value & ~(0xF << 76 | 0b11 << 62) | _ID_VERSION << 76 | 0b10 << 62
+    return str(uuid.UUID(int=value))
+
+
+def is_package_id(text: str) -> bool:
+    """Return whether an image with an id must be a package: an id of version 8, in any spelling."""
+    try:
+        # Glance takes an id that ends in a line break, which some databases leave out.
+        return uuid.UUID(text.strip()).version == _ID_VERSION
+    except ValueError:
+        return False
 
 
 def property_name(field: str) -> str:
@@ -82,7 +97,7 @@ def property_name(field: str) -> str:
 
 
 def of_server(names: Iterable[str]) -> set[str]:
-    """Return the properties among names that only the server can write."""
+    """Return those of the given properties that only the server can write."""
     return {name for name in names if name.startswith(PREFIX)}
 
 
@@ -101,7 +116,7 @@ def properties(contents: Contents, sha256: str) -> dict[str, str]:
 def is_release(image: Mapping[str, Any]) -> bool:
     """Return whether an image is a published release.
 
-    Inactive images, drafts, and images with a changed name or owner are not releases.
+    An image is not a release if it is inactive or a draft, or if its name or owner was changed.
 
     :param image: the image in the form of Glance's API, with its properties.
     """
@@ -139,10 +154,10 @@ def release(image: Mapping[str, Any]) -> wire.Release:
 def version(image: Mapping[str, Any]) -> str | None:
     """Return the version of a package in any state, drafts included.
 
-    :returns: None for an image of another kind, and after a change of its name or owner, since
-        its id does not follow from them any more.
+    :returns: None if the image is not a package, or if its name or owner was changed: its id was
+        made from the former ones.
     """
-    for name in (VERSION, _OWN_VERSION):
+    for name in (VERSION, OWN_VERSION):
         found = image.get(name)
         own_id = image_id(str(image.get("owner")), str(image.get("name")), str(found))
         if isinstance(found, str) and own_id == image.get("id"):
@@ -153,7 +168,7 @@ def version(image: Mapping[str, Any]) -> str | None:
 def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
     """Return all known fields of a package, by their names in Glare.
 
-    The owner's values replace the values from the archive.
+    A value that the owner has set replaces the value from the archive.
 
     :raises glare_murano.wire.Malformed: if a property of the server has another form.
     """
@@ -164,7 +179,7 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
         if property_name(name) in image
     }
     for name in _CHANGEABLE:
-        # The owner can write anything there.
+        # The owner can write anything into these properties.
         with contextlib.suppress(wire.Malformed):
             if _OWN_PREFIX + name in image:
                 found[name] = _decoded(name, image[_OWN_PREFIX + name])
@@ -174,7 +189,7 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_properties(**values: Any) -> dict[str, str]:
-    """Return the properties by which an owner changes fields of a package.
+    """Return the properties that an owner sets to change fields of a package.
 
     :raises ValueError: if the owner cannot change a field.
     """
@@ -194,7 +209,7 @@ def _decoded(name: str, value: object) -> Any:
 
 
 def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    """Read the list of strings, or the mapping to strings, of a property.
+    """Read a property whose value is a list of strings, or a mapping of strings.
 
     :raises glare_murano.wire.Malformed: if the value has another form.
     """
@@ -206,7 +221,7 @@ def strings(text: str, name: str, kind: type[list[Any]] | type[dict[str, Any]]) 
 
 
 def requirements(text: str) -> dict[str, str]:
-    """Read the property of the requirements: FQN -> range, as written.
+    """Read the property with the requirements: FQN -> range, as written.
 
     :raises glare_murano.package.GlareMuranoError: if the value has another form.
     """
@@ -216,7 +231,7 @@ def requirements(text: str) -> dict[str, str]:
 
 
 def classes(text: str) -> list[str]:
-    """Read the property of the names of classes.
+    """Read the property with the names of the classes.
 
     :raises glare_murano.package.GlareMuranoError: if the value has another form.
     """
@@ -225,7 +240,7 @@ def classes(text: str) -> list[str]:
 
 
 def decode(value: str, name: str) -> Any:
-    """Read the list or mapping of a property.
+    """Read a property whose value is a list or a mapping.
 
     :raises glare_murano.wire.Malformed: if the value is not JSON.
     """

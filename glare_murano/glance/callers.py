@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The caller of a request in Glance, and the caller's permissions by Glance's policies."""
+"""The caller of a request to Glance, and what Glance's policies permit to the caller."""
 
 from http import HTTPStatus
 from typing import Any
@@ -32,13 +32,13 @@ class Caller:
         self.overrides = overrides
 
     def checks(self, database: Database) -> RequirementChecks:
-        """Return the checks of the request."""
+        """Return the requirement checks for the request."""
         return RequirementChecks(database, SETTINGS, self.overrides)
 
     def check_list(self) -> None:
         """Check that the caller may list images.
 
-        :raises RefusedRequest: if the policy forbids lists.
+        :raises RefusedRequest: if the policy ``get_images`` forbids it.
         """
         if not internals.may_list(self.context):
             raise _forbidden("the policy get_images forbids it")
@@ -55,18 +55,29 @@ class Caller:
         return self.visible(self.find_package(image_id), image_id)
 
     def find_package(self, image_id: str) -> ImageRow | None:
-        """Return a package of any project; None for any other image."""
+        """Return the package with an id, of any project; None if no package has the id."""
         with internals.reading() as connection:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
         return rows[0] if rows else None
 
-    def may_change(self, row: ImageRow) -> bool:
+    def may_change(self, row: ImageRow, action: str = "modify_image") -> bool:
         """Return whether the caller may change a package.
 
-        Any other request is left to Glance, whose errors reveal nothing about a package of
+        If not, the request is left to Glance, whose errors reveal nothing about a package of
         another project.
+
+        :param action: the name of the policy.
         """
-        return self.owns(row) and self.may(row, "modify_image")
+        return self.owns(row) and self.may(row, action)
+
+    def may_change_members(self, row: ImageRow, action: str, members: set[str]) -> bool:
+        """Return whether the caller may change members of a shared package.
+
+        :param action: the policy: ``delete_member`` for the owner, or ``modify_member`` for each
+            member itself.
+        """
+        is_own = members <= {self.viewer.project_id} if action == "modify_member" else False
+        return (is_own or self.owns(row)) and self._sees(row) and self.may(row, action)
 
     def check_archive(self, image_id: str) -> None:
         """Check that a package has an archive, if the package is visible to the caller.
@@ -81,7 +92,7 @@ class Caller:
         """Return a package if it is visible to the caller.
 
         :param row: None for a missing package.
-        :raises RefusedRequest: if the package is missing or hidden, with the same message.
+        :raises RefusedRequest: if the package is missing or hidden; both have the same message.
         """
         if row is None or not (self._sees(row) and self.may(row, "get_image")):
             raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
@@ -101,7 +112,7 @@ class Caller:
         )
 
     def owns(self, row: ImageRow) -> bool:
-        """Return whether a package is one of the caller's: an administrator owns all packages."""
+        """Return whether the caller owns a package; an administrator owns all packages."""
         return self.viewer.is_admin or row.owner == self.viewer.project_id
 
     def check_owner(self, row: ImageRow) -> None:
@@ -113,14 +124,14 @@ class Caller:
             raise _forbidden(f"{row} belongs to another project")
 
     def check_names(self, row: ImageRow) -> None:
-        """Check that a package has no name, and no classes, of other projects.
+        """Check that a package and its classes have no names that belong to others.
 
-        An override of the other checks does not count here.
+        An administrator cannot override this check.
 
-        :raises RefusedRequest: naming the prefix and its owners.
+        :raises RefusedRequest: naming the owners.
         """
         name_checks.check(
-            SETTINGS.reserved_names(),
+            SETTINGS,
             row.name,
             row.class_definitions,
             row.owner,
@@ -128,7 +139,7 @@ class Caller:
         )
 
     def check_policy(self, row: ImageRow, action: str) -> None:
-        """Check a policy for a package.
+        """Check that a policy permits the caller an action on a package.
 
         :raises RefusedRequest: if the policy forbids the action.
         """

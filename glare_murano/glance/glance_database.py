@@ -2,10 +2,11 @@
 
 """Glance's database, as the API needs it: see ``service.database.Database``.
 
-A level of a plan takes two statements, and a third if packages are shared.
+Planning takes two statements for each level of requirements, and a third if packages are shared.
 
-MariaDB ignores case and accents, and also finds ``muráno_published`` for ``murano_published``,
-and every owner may write the former. So the names of properties are compared again here.
+MariaDB ignores case and accents: a query for ``murano_published`` also finds
+``muráno_published``, which every owner may write. So this module compares the names of
+properties again.
 
 Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
 follow from its owner, name and version.
@@ -34,10 +35,10 @@ _MAX_VALUES = 30_000
 
 
 class UnreadablePackages(Exception):
-    """Packages whose properties do not have the form of the import plug-in.
+    """Packages with properties in another form than the import plug-in writes.
 
-    Such properties come from direct access to the database, or from a cloud without the property
-    protections. A query is answered without these packages.
+    Somebody has written such properties in the database directly, or in a cloud without the
+    property protections. The answer to a query leaves out these packages.
 
     :ivar ids: the ids of their images.
     """
@@ -62,15 +63,15 @@ class GlanceDatabase:
         self._connection = connection
         # Package -> the active packages that require it, with their ranges.
         self._requiring: dict[str, list[tuple[PackageRecord, str]]] = {}
-        # The reasons of yanks, found with the packages: id -> reason; empty if not yanked.
+        # Why packages are yanked, read together with the packages: id -> reason, else empty.
         self._yanked: dict[str, str] = {}
 
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, as for all methods.
+        """See ``service.database.Database``, which describes all methods.
 
-        A package of the community is found as ``package`` alone.
+        A package with the visibility ``community`` is found only as ``package``.
         """
         project = self.viewer.project_id or ""
         rows = self._look_up(self._usable(column), values, package=package, project=project)
@@ -79,17 +80,17 @@ class GlanceDatabase:
                 yield self._with_visible_members(record)
 
     def _with_visible_members(self, record: PackageRecord) -> PackageRecord:
-        """Return a package with the members listed by Glance for the viewer."""
+        """Return a package with only those members that Glance shows to the viewer."""
         if self.viewer.is_admin or record.owner == self.viewer.project_id:
             return record
         return record._replace(members=record.members & {self.viewer.project_id or ""})
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find candidates for requirements."""
+        """Find packages that may satisfy requirements."""
         return self._records(self._look_up(queries.CANDIDATES, names))
 
     def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
-        """Find public packages by name, deactivated ones as well."""
+        """Find public packages by name, including deactivated ones."""
         for record in self._records(self._look_up(queries.PUBLIC, names)):
             if record.status != "drafted":
                 yield record
@@ -124,21 +125,21 @@ class GlanceDatabase:
         return dict(_readable(found, images.REQUIREMENTS))
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanks."""
+        """Return the reasons of yanked packages."""
         wanted = set(ids)
         unknown = wanted - self._yanked.keys()
         read = {**self._yanked, **self._values(images.YANKED, unknown)}
         return {id_: read[id_] for id_ in wanted if read.get(id_)}
 
     def find_defining(self, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Find the packages defining classes."""
+        """Find the packages that define classes."""
         wanted = set(class_names)
         for record, classes in self._listed(images.CLASSES, wanted, self._usable("id")):
             for name in wanted.intersection(classes):
                 yield name, record.id
 
     def find_extending(self, base_names: Iterable[str]) -> Iterator[ExtendingRecord]:
-        """Find packages with direct subclasses of classes."""
+        """Find packages that define direct subclasses of classes."""
         wanted = set(base_names)
         for record, inherits in self._listed(images.INHERITS, wanted, self._usable("id")):
             for base in wanted.intersection(inherits):
@@ -159,7 +160,7 @@ class GlanceDatabase:
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages of a group."""
+        """Find the packages in a group that ``find_dependents`` has returned."""
         keys = (
             record.key
             for record, range_ in self._requiring[name]
@@ -173,22 +174,23 @@ class GlanceDatabase:
     def _look_up(
         self, statement: Any, values: Iterable[str], **parameters: str | None
     ) -> Iterator[Row]:
-        """Execute a statement with a condition on values, in shares."""
+        """Execute a statement for values, at most ``_MAX_VALUES`` of them at once."""
         ordered = sorted(values)
         for start in range(0, len(ordered), _MAX_VALUES):
             share = ordered[start : start + _MAX_VALUES]
             yield from self._connection.execute(statement, {"values": share, **parameters}).all()
 
     def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
-        """Return a property of images, by id."""
+        """Return the values of a property, by the ids of images."""
         rows = self._look_up(queries.VALUES, ids, property=name)
         return {row.image_id: row.value for row in rows if row.name == name}
 
     def _listed(
         self, name: str, wanted: set[str], statement: Any
     ) -> Iterator[tuple[PackageRecord, Any]]:
-        """Yield active packages with a property, a list or mapping, that may have a wanted name.
+        """Yield active packages whose list or mapping has a wanted name, and that list or mapping.
 
+        :param name: the property with the list or mapping.
         :param statement: finds the packages by their ids.
         """
         if not wanted:
@@ -196,7 +198,8 @@ class GlanceDatabase:
         # The database searches the text of the lists first, since few packages match.
         found = self._connection.execute(queries.lists(wanted), {"property": name}).all()
         texts = {row.image_id: row.value for row in found if row.name == name}
-        values = dict(_readable(texts, name))
+        readable = _readable(texts, name)
+        values = {id_: value for id_, value in readable if not wanted.isdisjoint(value)}
         rows = self._look_up(statement, values, package=None, project=self.viewer.project_id or "")
         for record in self._records(rows):
             if record.status == images.ACTIVE:
@@ -205,7 +208,7 @@ class GlanceDatabase:
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
         """Yield the valid packages among rows."""
         rows = list(rows)
-        members = self._find_members(row.id for row in rows if row.visibility == queries.SHARED)
+        members = self.find_members(row.id for row in rows if row.visibility == queries.SHARED)
         for row in rows:
             version = _version(row.version) if row.version_name == images.VERSION else None
             is_valid = version and images.image_id(row.owner, row.name, version) == row.id
@@ -214,18 +217,17 @@ class GlanceDatabase:
                 self._yanked[row.id] = row.yanked if is_yanked else ""
                 yield PackageRecord(
                     row.id,
-                    row.name,
-                    version,
+                    PackageVersion(row.name, version),
                     row.owner,
                     row.visibility,
                     _status(row),
                     frozenset(members.get(row.id, ())),
-                    # An id can be used again once deleted images were purged from the database.
+                    # A new image can get the id of a deleted image that was purged.
                     f"{row.id} {row.created_at}" if _is_published(row) else "",
                 )
 
-    def _find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
-        """Return the accepting projects of shared images, by image id."""
+    def find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
+        """Return the projects that have accepted shared images, by image id."""
         found: dict[str, set[str]] = collections.defaultdict(set)
         for row in self._look_up(queries.ACCEPTED_MEMBERS, ids):
             found[row.image_id].add(row.member)
@@ -243,7 +245,7 @@ def _is_published(row: Row) -> bool:
     return bool(row.published) and row.published_name == images.PUBLISHED
 
 
-# Most packages have the same versions.
+# Most packages share a few versions, so that each is parsed once.
 @functools.lru_cache(maxsize=4096)
 def _version(text: str) -> Version | None:
     try:
@@ -252,7 +254,7 @@ def _version(text: str) -> Version | None:
         return None
 
 
-# How to read a property.
+# Property -> the function that reads it.
 _READ: dict[str, Callable[[str], Any]] = {
     images.REQUIREMENTS: images.requirements,
     images.CLASSES: images.classes,
@@ -261,7 +263,7 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 
 def _readable(texts: Mapping[str, str], name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the lists or mappings of images, by id, without unreadable values."""
+    """Yield the ids of images with their lists or mappings; leave out unreadable ones."""
     for id_, text in texts.items():
         try:
             yield id_, _READ[name](text)

@@ -2,24 +2,38 @@
 
 """The resource ``deletions``: which versions a project cannot publish again.
 
-The id of an image follows from project, name and version. Glance never gives an id twice, and
-its own API does not show deleted images.
+The id of an image follows from project, name and version. Glance keeps the row of a deleted
+release, so nobody gets the id again before that row is purged. Glance's own API does not show
+deleted images. A deleted draft leaves no row.
 """
 
 import webob
 
 from glare_murano import images
 from glare_murano.glance import callers, image_rows, internals
+from glare_murano.package import InvalidVersion, Version, parse_version
 from glare_murano.service import http_requests, schemas
+from glare_murano.service.refusals import bad_request
 
 
 def find(req: webob.Request) -> webob.Response:
-    """List the packages of a request that the caller's project cannot publish again."""
+    """List the packages of a request that the caller's project cannot publish again.
+
+    :raises RefusedRequest: for versions that are not valid.
+    """
     packages = http_requests.read_body(req, schemas.DELETIONS)["packages"]
-    # Ids of the caller's project alone, so that the answer reveals nothing about other projects.
+    # All ids are of the caller's project, so that the answer reveals nothing about other projects.
     project = callers.of(req).viewer.project_id or ""
-    by_id = {images.image_id(project, each["name"], each["version"]): each for each in packages}
-    names = {id_: each["name"] for id_, each in by_id.items()}
+    ids = [images.image_id(project, each["name"], _version(each["version"])) for each in packages]
+    names = {id_: each["name"] for id_, each in zip(ids, packages, strict=True)}
     with internals.reading() as connection:
         lost = image_rows.find_lost(connection, names, project)
-    return webob.Response(json={"packages": [by_id[id_] for id_ in by_id if id_ in lost]})
+    found = [each for id_, each in zip(ids, packages, strict=True) if id_ in lost]
+    return webob.Response(json={"packages": found})
+
+
+def _version(text: str) -> Version:
+    try:
+        return parse_version(text)
+    except InvalidVersion as error:
+        raise bad_request(str(error)) from error

@@ -4,7 +4,7 @@
 
 Glance activates each imported image, but the package is a release only after its publication.
 One transaction changes all packages, and is rolled back if a check fails. So packages may
-require each other, and no reader sees only some of them.
+require each other, and no reader sees some of them without the others.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Publication:
 
 
 class _DryRun(Exception):
-    """Rolls back a publication whose checks have succeeded."""
+    """The end of a dry run, which rolls back a publication that has passed its checks."""
 
     def __init__(self, publications: list[Publication]) -> None:
         self.publications = publications
@@ -84,13 +84,15 @@ def _publish(
         namesakes = image_rows.find_namesakes(connection, becoming_public)
     found = _permitted(caller, ids, rows, visibility, problems)
     with internals.writing() as connection:
-        # Two packages of one name must not become public at the same time.
+        # Two packages of one name and version must not become public at the same time.
         image_rows.lock(connection, {*(row.id for row in found), *namesakes})
         if (
             image_rows.find(connection, [row.id for row in found], caller.viewer.project_id)
             != found
         ):
             raise internals.ImagesBusy
+        with _collected(problems):
+            _check_data(connection, found)
         published = [_change(connection, row, visibility, problems) for row in found]
         _check(connection, caller, published, problems)
         if problems:
@@ -107,7 +109,7 @@ def _permitted(
     visibility: str,
     problems: _Problems,
 ) -> list[ImageRow]:
-    """Return the packages visible to the caller, and changeable by Glance's policies."""
+    """Return the packages that the caller sees and owns; check their names and the policies."""
     by_id = {row.id: row for row in rows}
     actions = ["modify_image", "publicize_image"] if visibility == "public" else ["modify_image"]
     found = []
@@ -150,6 +152,17 @@ def _change(
     return Publication(ImageRow(attributes, properties), actions)
 
 
+def _check_data(connection: Connection, rows: Collection[ImageRow]) -> None:
+    """Check that active packages have their data, which Glance deletes before the rows."""
+    stored = image_rows.find_locations(connection, [row.id for row in rows])
+    for row in rows:
+        if row.status == images.ACTIVE and row.id not in stored:
+            raise conflict(
+                f"{row} ({row.id}) has lost its archive, since its deletion was interrupted; "
+                f"delete it, and publish the package again from its archive"
+            )
+
+
 def _check_state(row: ImageRow, visibility: str) -> None:
     check_imported(row)
     if visibility == "private" and row.visibility == "public" and row.is_published:
@@ -162,7 +175,7 @@ def _check(
     published: Iterable[Publication],
     problems: _Problems,
 ) -> None:
-    """Check the changed packages against each other, and against all others."""
+    """Check the changed packages against each other, and against all other packages."""
     database = GlanceDatabase(connection, caller.viewer)
     checks = caller.checks(database)
     activated = [each.row for each in published if "activate" in each.actions]

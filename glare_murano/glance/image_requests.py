@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The filter that checks changes of packages by Glance's own API, and sends their notifications.
+"""The filter that checks changes of packages through Glance's own API, and sends notifications.
 
-The filter stands behind ``context`` in Glance's pipeline. The checked requests import, delete,
-deactivate, reactivate, rename, give away or publicize a package, or withdraw a package from the
-public. Requests for other images, and requests refused by Glance anyway, pass unchanged. A change
-of an image's id is refused: Glance would write over another image.
+The filter stands behind ``context`` in Glance's pipeline. The checked requests delete,
+deactivate, reactivate or publicize a package, or hide a package from projects that can see it.
+Requests for other images, and requests that Glance itself refuses, pass unchanged. A request to
+change an image's id is refused, since Glance would write over another image.
+
+New images are checked below Glance's API, so that no request and no task avoids the check. The
+id of a package belongs to one project, name and version: no other image can have it.
 """
 
 import dataclasses
@@ -13,37 +16,57 @@ import json
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import webob
 from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images
-from glare_murano.glance import callers, image_events, image_publications, internals
+from glare_murano.glance import (
+    callers,
+    image_events,
+    image_publications,
+    image_rows,
+    internals,
+    start_checks,
+)
 from glare_murano.glance.glance_database import GlanceDatabase
 from glare_murano.glance.image_rows import ImageRow
+from glare_murano.glance.queries import SHARED
 from glare_murano.package.errors import shown
 from glare_murano.service import http_requests, notifications
 from glare_murano.service.refusals import RefusedRequest
 
 LOG = logging.getLogger(__name__)
 
+_Body = TypeVar("_Body", list[Any], dict[str, Any])
+
 _PATH = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)(?:/actions/(deactivate|reactivate))?/?\Z")
-_IMPORT = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)/import/?\Z")
+_MEMBER = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)/members/([^/]+)/?\Z")
 _IMAGE = re.compile(r"/v2(?:\.[0-9]+)?/images/([^/]+)")
 # The ids of packages, as ``images.image_id`` writes them.
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DELETED = "deleted"
 # Action -> the status of the image afterwards.
 _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
-# The status of the image afterwards -> what happens to the package.
+# The status of the image afterwards -> the verb of the notification.
 _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
-# Attributes that decide whether, and for whom, a package counts.
+# The status of the image afterwards -> the policy.
+_POLICIES = {
+    _DELETED: "delete_image",
+    images.DEACTIVATED: "deactivate",
+    images.ACTIVE: "reactivate",
+}
+# The method of a request that changes a member of an image -> the policy.
+_MEMBER_POLICIES = {"DELETE": "delete_member", "PUT": "modify_member"}
+# The statuses of members that have not accepted an image.
+_OFFERED = ("pending", "rejected")
+# Attributes whose changes are checked. Glance refuses a change of the name or the owner.
 _CHECKED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects.
 _ID_ATTRIBUTE = "image_id"
-# The content type of a patch -> the keys of an operation that name an attribute.
+# The content type of a patch -> the keys with which an operation names an attribute.
 _PATH_KEYS = {
     "application/openstack-images-v2.0-json-patch": ("add", "replace", "remove"),
     "application/openstack-images-v2.1-json-patch": ("path",),
@@ -51,14 +74,22 @@ _PATH_KEYS = {
 
 
 class ImageRequestFilter:
-    """Checks requirements before Glance changes a package."""
+    """A WSGI filter that checks requirements before Glance changes a package."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
+        internals.check_new_images(_check_new)
+        internals.hide_markers()
+        internals.keep_drafts_from_cache(images.CONTAINER_FORMAT, images.PUBLISHED)
+        internals.remove_drafts_for_good(images.CONTAINER_FORMAT, images.PUBLISHED)
 
     @classmethod
     def factory(cls, _: Any, **options: str) -> type["ImageRequestFilter"]:
-        """Return the filter, for paste.deploy."""
+        """Return the filter, for paste.deploy.
+
+        :raises RuntimeError: if a setting is missing, so that Glance does not start.
+        """
+        start_checks.check()
         return cls
 
     @dec.wsgify  # type: ignore[untyped-decorator]
@@ -70,8 +101,8 @@ class ImageRequestFilter:
             return req.get_response(self._application)
         try:
             _check_spelling(image[1])
-            if (imported := _IMPORT.match(path)) and internals.routed_method(req) == "POST":
-                _check_import(req, imported[1])
+            if member := _MEMBER.match(path):
+                _check_member(req, member[1], member[2])
             if found and (changes := _changes(req, found[2])):
                 return self._change(req, found[1], changes)
         except RefusedRequest as refusal:
@@ -83,7 +114,7 @@ class ImageRequestFilter:
     def _change(
         self, req: webob.Request, image_id: str, changes: Mapping[str, Any]
     ) -> webob.Response:
-        """Pass on a request that changes an image, and send a notification for a package.
+        """Pass on a request to change an image; send a notification if it is a package.
 
         :raises RefusedRequest: if the change is refused.
         """
@@ -103,7 +134,7 @@ class ImageRequestFilter:
 
 
 def _verb(row: ImageRow, changed: ImageRow) -> str | None:
-    """Return what a change does to a package; None for a change without a notification."""
+    """Return the verb for the notification of a change; None if the change sends none."""
     if changed.status != row.status:
         return _VERBS[changed.status]
     if changed.visibility != row.visibility and "public" in (row.visibility, changed.visibility):
@@ -116,7 +147,7 @@ def _check_spelling(image_id: str) -> None:
 
     MariaDB finds an image by its id in any case, but a store of files does not.
 
-    :raises RefusedRequest: if the case differs.
+    :raises RefusedRequest: if the case differs from that of the image's id.
     """
     if _ID.fullmatch(image_id):
         return
@@ -125,8 +156,12 @@ def _check_spelling(image_id: str) -> None:
         raise RefusedRequest(HTTPStatus.NOT_FOUND, f"No image found with ID {image_id}")
 
 
+def _forbidden(message: str) -> RefusedRequest:
+    return RefusedRequest(HTTPStatus.FORBIDDEN, message)
+
+
 def _answer(refusal: RefusedRequest) -> webob.Response:
-    """Return a refusal as JSON for both python-glanceclient and keystoneauth."""
+    """Return a refusal as JSON that python-glanceclient and keystoneauth can both read."""
     error = {"code": refusal.status, "message": str(refusal)}
     return webob.Response(status=refusal.status, json={"error": error})
 
@@ -134,7 +169,7 @@ def _answer(refusal: RefusedRequest) -> webob.Response:
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
     """Return the attributes that a request changes, with their new values.
 
-    :raises RefusedRequest: for a change of the id: Glance would write over another image.
+    :raises RefusedRequest: if the id is changed, since Glance would write over another image.
     """
     method = internals.routed_method(req)
     if method == "DELETE" and not action:
@@ -146,44 +181,92 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
     http_requests.allow_chunks(req)
     http_requests.check_body(req)
     values: dict[str, Any] = {}
-    for operation in _operations(req.body):
+    operations = _parsed(req.body, list)
+    for operation in (each for each in operations if isinstance(each, dict)):
         for key in _PATH_KEYS[req.content_type]:
             if isinstance(path := operation.get(key), str):
                 # Glance ignores spaces.
                 values[path.strip("/").strip()] = operation.get("value")
     if _ID_ATTRIBUTE in values:
-        raise RefusedRequest(HTTPStatus.FORBIDDEN, "the id of an image cannot be changed")
+        raise _forbidden("the id of an image cannot be changed")
     return {name: values[name] for name in _CHECKED if name in values}
 
 
-def _operations(body: bytes) -> list[dict[str, Any]]:
-    """Return the operations of a patch; none for a malformed patch."""
+def _parsed(body: bytes, kind: type[_Body]) -> _Body:
+    """Parse a JSON body; return an empty value for a malformed body."""
     try:
-        operations = json.loads(body)
+        found = json.loads(body)
     except (ValueError, RecursionError):
-        return []
-    if not isinstance(operations, list):
-        return []
-    return [each for each in operations if isinstance(each, dict)]
+        return kind()
+    return found if isinstance(found, kind) else kind()
 
 
-def _check_import(req: webob.Request, image_id: str) -> None:
-    """Check the name of a package before its import, which does not know the caller.
+def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+    """Check the id and the name of a new image.
 
-    :raises RefusedRequest: if the name belongs to other projects.
+    An image has the id of a package if, and only if, it has the container format of packages.
+
+    :raises RefusedRequest: if the image has another id, or if its name belongs to others.
     """
+    row = ImageRow({**attributes, "member": None}, properties)
+    if attributes["container_format"] != images.CONTAINER_FORMAT:
+        if images.is_package_id(row.id):
+            raise _forbidden(
+                f"image {row.id}: ids of version 8 belong to packages, which have the container "
+                f"format {images.CONTAINER_FORMAT}; choose another id, or none"
+            )
+        return
+    version = properties.get(images.OWN_VERSION)
+    if not version:
+        raise _forbidden(
+            f"image {row.id}: a package needs the property {images.OWN_VERSION}, since its id "
+            f"follows from its project, its name and its version"
+        )
+    expected = images.image_id(row.owner, row.name, version)
+    if row.id != expected:
+        raise _forbidden(
+            f"image {row.id}: the package {row.name} {version} of project {row.owner} has the id "
+            f"{expected}; create the image with this id"
+        )
+    callers.Caller(context, overrides=False).check_names(row)
+
+
+def _check_member(req: webob.Request, image_id: str, project_id: str) -> None:
+    """Check the dependents of a shared package before a project loses the package.
+
+    :raises RefusedRequest: if only this package satisfies requirements in the project.
+    """
+    method = internals.routed_method(req)
+    if method not in _MEMBER_POLICIES or (method == "PUT" and not _is_offered(req)):
+        return
     caller = callers.of(req)
     row = caller.find_package(image_id)
-    if row is not None and caller.may_change(row):
-        caller.check_names(row)
+    if row is None or not row.is_release or row.visibility != SHARED:
+        return
+    with internals.reading() as connection:
+        leaving = image_rows.find_accepted(connection, row.id, project_id)
+        if caller.may_change_members(row, _MEMBER_POLICIES[method], leaving):
+            database = GlanceDatabase(connection, caller.viewer)
+            keeping = database.find_members([row.id]).get(row.id, set()) - leaving
+            caller.checks(database).check_withdrawal(row, keeping)
+
+
+def _is_offered(req: webob.Request) -> bool:
+    """Return whether a request sets a member's status to one in ``_OFFERED``."""
+    http_requests.allow_chunks(req)
+    http_requests.check_body(req)
+    return _parsed(req.body, dict).get("status") in _OFFERED
 
 
 def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
-    """Check a change of a package, unless Glance refuses the change anyway.
+    """Check a change of a package, unless Glance itself refuses the change.
 
-    :raises RefusedRequest: if the change is refused.
+    :raises RefusedRequest: if a check fails.
     """
-    if not row.is_published or not caller.may_change(row):
+    is_same = (row.name, row.owner) == (changed.name, changed.owner)
+    is_patch = changed.status == row.status
+    action = "modify_image" if is_patch else _POLICIES[changed.status]
+    if not is_same or not row.is_published or not caller.may_change(row, action):
         return
     is_public = row.visibility != changed.visibility == "public"
     if is_public and not caller.may(row, "publicize_image"):
@@ -195,13 +278,15 @@ def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
 def _check_row(
     caller: callers.Caller, database: GlanceDatabase, row: ImageRow, changed: ImageRow
 ) -> None:
-    """Check a package before and after a change."""
+    """Compare a package before and after a change, and run the checks that are needed."""
     checks = caller.checks(database)
     was_public, is_public = (each.visibility == "public" for each in (row, changed))
     if row.is_release and not changed.is_release:
         checks.check_removal(row)
-    if row.is_release and changed.is_release and was_public and not is_public:
-        checks.check_withdrawal(row)
+    if row.is_release and changed.is_release and not is_public:
+        is_shared = changed.visibility == SHARED
+        members = database.find_members([row.id]).get(row.id, ()) if is_shared else ()
+        checks.check_withdrawal(row, members)
     is_new = changed.is_release and not row.is_release
     if is_new or (is_public and not was_public):
         caller.check_names(changed)

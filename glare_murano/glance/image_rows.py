@@ -2,7 +2,7 @@
 
 """Images in Glance's tables, for requests to change or download packages.
 
-Changes are made below Glance's API, since the property protections forbid them to everybody.
+This module writes below Glance's API, since property protections forbid its changes to everybody.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance.image_tables import IMAGES, LOCATIONS, MEMBERS, PROPERTIES
+from glare_murano.glance.image_tables import ACCEPTED, IMAGES, LOCATIONS, MEMBERS, PROPERTIES
 from glare_murano.package import GlareMuranoError
 from glare_murano.service.refusals import RefusedRequest, conflict
 
@@ -25,7 +25,7 @@ class ImageRow:
     """An image of a package in the database; see ``requirement_checks.Checked``.
 
     :param attributes: the attributes of ``glance.domain.Image``.
-    :param properties: its properties.
+    :param properties: the properties of the image.
     """
 
     attributes: Mapping[str, Any]
@@ -48,7 +48,7 @@ class ImageRow:
 
     @property
     def owner(self) -> str:
-        """The project of the image."""
+        """The project that owns the image."""
         return self.attributes["owner"] or ""
 
     @property
@@ -85,7 +85,7 @@ class ImageRow:
 
     @property
     def is_published(self) -> bool:
-        """Whether the package was published; its image may be deactivated since."""
+        """Whether the package was published; its image may have been deactivated since."""
         return bool(self.properties.get(images.PUBLISHED))
 
     @property
@@ -109,7 +109,7 @@ class ImageRow:
 def check_imported(row: ImageRow) -> None:
     """Check that a package was imported, and is active under the same name and project.
 
-    :raises RefusedRequest: naming the reason.
+    :raises RefusedRequest: with the reason, if it is not.
     """
     if row.status == images.DEACTIVATED:
         raise conflict(f"{row} is deactivated; publish another version")
@@ -123,9 +123,9 @@ def check_imported(row: ImageRow) -> None:
 
 
 def find(connection: Connection, ids: Collection[str], project_id: str | None) -> list[ImageRow]:
-    """Find the images of packages, of any project, in the order of the ids.
+    """Find the images of packages in any project, in the order of the ids.
 
-    :param project_id: the project of the caller, for its memberships.
+    :param project_id: the caller's project, which may be a member of the images.
     """
     is_package = sa.and_(
         IMAGES.c.id.in_(list(ids)),
@@ -156,8 +156,22 @@ def _attributes(row: Any, member: str | None) -> dict[str, Any]:
     return {"image_id": values.pop("id"), **values, "member": member}
 
 
+def find_accepted(connection: Connection, image_id: str, project_id: str) -> set[str]:
+    """Return the member that a request names, if the member has accepted the image.
+
+    :param project_id: the member, as in the request. Some databases ignore case and accents.
+    """
+    is_member = sa.and_(
+        MEMBERS.c.image_id == image_id,
+        MEMBERS.c.member == project_id,
+        MEMBERS.c.status == ACCEPTED,
+        MEMBERS.c.deleted == sa.false(),
+    )
+    return set(connection.execute(sa.select(MEMBERS.c.member).where(is_member)).scalars())
+
+
 def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return the first location of images by id, as URL and store."""
+    """Return the first location of each image: id -> URL and store."""
     is_location = sa.and_(
         LOCATIONS.c.image_id.in_(list(ids)),
         LOCATIONS.c.status == images.ACTIVE,
@@ -171,7 +185,7 @@ def find_locations(connection: Connection, ids: Collection[str]) -> dict[str, tu
 
 
 def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[str]:
-    """Return the ids of all images with the name and version of packages, of any project."""
+    """Return the ids of all images in any project that have a package's name and version."""
     wanted = {(row.name, row.version) for row in rows}
     statement = sa.select(IMAGES.c.id, IMAGES.c.name, PROPERTIES.c.value).where(
         IMAGES.c.name.in_([name for name, _ in wanted]),
@@ -186,10 +200,10 @@ def find_namesakes(connection: Connection, rows: Collection[ImageRow]) -> set[st
 
 
 def find_lost(connection: Connection, names: Mapping[str, str], project_id: str) -> set[str]:
-    """Return the ids of packages that the project does not have, and can never create.
+    """Return the ids of packages that the project does not have and cannot create.
 
-    Such an id was that of a deleted image, or is that of an image with another name or owner.
-    Glance never gives an id twice.
+    Either a deleted release had such an id: Glance keeps its row until an administrator purges
+    the row. Or another image has the id, from a time before new images were checked.
 
     :param names: id -> FQN.
     """
@@ -209,7 +223,7 @@ def lock(connection: Connection, ids: Collection[str]) -> None:
     """Lock images until the end of the transaction.
 
     Call this before any other statement of the transaction: then the transaction sees the
-    images as the last transaction has left them. In SQLite, this locks the database.
+    images as the last transaction has left them. In SQLite, this locks the whole database.
     """
     for id_ in sorted(ids):
         statement = sa.update(IMAGES).where(IMAGES.c.id == id_)
@@ -220,8 +234,8 @@ def set_property(connection: Connection, image_id: str, name: str, value: str) -
     """Write a property of a locked image."""
     now = _now()
     is_property = sa.and_(PROPERTIES.c.image_id == image_id, PROPERTIES.c.name == name)
-    # MariaDB ignores case and accents: it may find a property that the owner has written with
-    # another spelling of the name. So the name is written as well.
+    # MariaDB ignores case and accents: it may find a property whose name the owner has spelled in
+    # another way. So the name is written as well.
     values = {"name": name, "value": value, "deleted": False, "deleted_at": None, "updated_at": now}
     updated = connection.execute(sa.update(PROPERTIES).where(is_property).values(values))
     if not updated.rowcount:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A WSGI filter for staging and importing packages, also after a process was killed.
+"""A WSGI filter for staging and importing packages, even after a process was killed.
 
 The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
 image must not stay in a state in which Glance refuses to stage its data:
 
-* Two simultaneous requests to stage can return the image to ``queued`` with data left behind.
+* Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.
   This filter refuses the second request, and removes such data before each staging.
 * A killed process leaves the image ``uploading`` or ``importing``. After ``import_timeout``
   seconds without progress, this filter returns the image to ``queued``.
@@ -21,7 +21,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from glare_murano import images
-from glare_murano.glance import internals, options
+from glare_murano.glance import internals, options, start_checks
 
 LOG = logging.getLogger(__name__)
 
@@ -32,12 +32,16 @@ _METHODS = {"stage": "PUT", "import": "POST"}
 
 
 def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
-    """Return the filter, for Paste; its place is after the filter ``context``."""
+    """Return the filter, for paste.deploy; the filter ``context`` must come before it.
+
+    :raises RuntimeError: if a setting is missing, so that Glance does not start.
+    """
+    start_checks.check()
     return StagingFilter
 
 
 class StagingFilter:
-    """Lets one request at a time stage or import the data of a package."""
+    """A WSGI filter that lets one request at a time stage or import the data of a package."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -72,8 +76,8 @@ class StagingFilter:
 
     def _import(self, request: webob.Request, image: internals.StoredImage) -> Any:
         if image.is_staged_elsewhere:
-            # Glance passes the request on to the process with the data, which claims the image.
-            # During an import there, a second request would take the import away.
+            # Glance passes the request on to the process that has the data. That process claims
+            # the image. A second request would take a running import away from that process.
             is_claimed = internals.CLAIM in image.properties
             return _conflict(image) if is_claimed else request.get_response(self._application)
         try:
@@ -84,7 +88,7 @@ class StagingFilter:
 
 
 def _is_open(image: internals.StoredImage) -> bool:
-    """Return whether data of a package can be staged or imported; stored data never changes."""
+    """Return whether a package's data can be staged or imported; stored data never changes."""
     return image.container_format == images.CONTAINER_FORMAT and not image.is_stored
 
 

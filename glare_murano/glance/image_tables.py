@@ -23,6 +23,9 @@ PROPERTIES = sa.table(
     sa.column("deleted", _FLAG),
     *(sa.column(name, sa.DateTime()) for name in ("created_at", "updated_at", "deleted_at")),
 )
+# The status of a member that has accepted a shared image.
+ACCEPTED = "accepted"
+
 MEMBERS = sa.table(
     "image_members", *map(sa.column, ("image_id", "member", "status")), sa.column("deleted", _FLAG)
 )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource ``yanks``: why the owner of a package withdrew the package.
+"""The resource ``yanks``: yank a package for a reason, or end its yank.
 
-The reason is a property that only the server can write, not the owner through Glance's API.
+The reason is a property that only the server can write: Glance's API refuses it to the owner.
 """
 
 import webob
@@ -19,16 +19,12 @@ def yank(req: webob.Request) -> webob.Response:
     """Yank a package, or end its yank with an empty reason."""
     body = http_requests.read_body(req, schemas.YANK)
     caller, reason = callers.of(req), body["reason"]
-    row = caller.find(body["id"])
-    caller.check_owner(row)
-    caller.check_policy(row, internals.YANK_RULE.name)
-    check_imported(row)
+    row = internals.retry(lambda: _yank(caller, body["id"], reason))
     warning = ""
     if reason and row.is_release and not row.properties.get(images.YANKED):
         with internals.reading() as connection:
             database = GlanceDatabase(connection, caller.viewer)
             warning = caller.checks(database).warning_of_yank(row)
-    internals.retry(lambda: _save(row, reason))
     internals.notify([row.id])
     if reason != row.properties.get(images.YANKED, ""):
         image_events.send(req.context, notifications.yank_verb(reason), row)
@@ -38,10 +34,23 @@ def yank(req: webob.Request) -> webob.Response:
     return response
 
 
-def _save(row: ImageRow, reason: str) -> None:
+def _yank(caller: callers.Caller, image_id: str, reason: str) -> ImageRow:
+    """Save the reason of a yank, and return the package as it was before.
+
+    :raises RefusedRequest: if the caller or the state of the package does not allow a yank.
+    :raises internals.ImagesBusy: if another request has changed the package meanwhile.
+    """
+    # Policies may query other services, so they are checked before the image is locked.
+    row = caller.find(image_id)
+    caller.check_owner(row)
+    caller.check_policy(row, internals.YANK_RULE.name)
+    check_imported(row)
     with internals.writing() as connection:
         image_rows.lock(connection, [row.id])
+        if image_rows.find(connection, [row.id], caller.viewer.project_id) != [row]:
+            raise internals.ImagesBusy
         if reason:
             image_rows.set_property(connection, row.id, images.YANKED, reason)
         else:
             image_rows.delete_property(connection, row.id, images.YANKED)
+    return row

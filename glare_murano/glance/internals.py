@@ -2,17 +2,19 @@
 
 """All uses and changes of Glance's internals, in one place for the tests of a new release.
 
-Glance has no stable interface for plug-ins but the names of their arguments. Properties
-are written by Glance's database layer, below its policies, quotas and property
-protections: so the protections can forbid everybody, administrators included.
+Glance's only stable interface for plug-ins is the names of their arguments. This module writes
+properties through Glance's database layer, below the policies, quotas and property protections.
+So the protections can forbid everybody to write these properties, even administrators.
 """
 
 import contextlib
 import dataclasses
 import datetime
 import functools
+import itertools
 import pathlib
 import random
+import re
 import sys
 import threading
 import time
@@ -27,22 +29,26 @@ import webob
 import webob.exc
 from glance import context, domain, gateway, housekeeping, notifier
 from glance.api import common as api_common
+from glance.api import policy as policies
 from glance.api.v2 import policy as api_policy
-from glance.common import crypt, exception, property_utils
+from glance.common import crypt, exception, property_utils, store_utils
 from glance.db.sqlalchemy import api as database_api
 from glance.db.sqlalchemy import models
+from glance.image_cache import ImageCache
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
+from glare_murano.service.refusals import RefusedRequest
+
 Result = TypeVar("Result")
 
 # Seconds for which a transaction is tried again while others are in its way.
 _RETRY_SECONDS = 10
 
-# The policy of yanks, which is not one of Glance's. A member may yank a public package as well.
+# The policy of yanks, which Glance does not have. A member may yank a public package as well.
 YANK_RULE = oslo_policy.DocumentedRuleDefault(
     "murano:yank",
     "rule:context_is_admin or (role:member and project_id:%(project_id)s)",
@@ -58,8 +64,8 @@ IMPORTING = "importing"
 
 # The property that holds the task of a running import.
 _LOCK = "os_glance_import_task"
-# The property with the claim of a request that stages or imports data. No API can write a property
-# with this prefix.
+# The property with the claim of a request that stages or imports data. No API can write properties
+# with the prefix ``os_glance``.
 CLAIM = "os_glance_murano_claim"
 # Properties that exist only during a staging or an import.
 _PROGRESS = (
@@ -72,9 +78,17 @@ _PROGRESS = (
 
 # Attributes that follow from the data of an image.
 _DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
-# Attributes that other requests change during the save of an image.
-_KEPT = ("visibility", "status", "locations", "container_format", *_DATA_ATTRIBUTES)
+# Attributes from which the id of a package follows.
+_FIXED = ("name", "owner")
+# Attributes that a save writes only if its request has changed them.
+_KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *_DATA_ATTRIBUTES)
+# The status of a deleted image, or location, and of one whose data the scrubber deletes later.
+_DELETED, _PENDING_DELETE = "deleted", "pending_delete"
 
+_add_image = glance.db.ImageRepo.add
+_list_images = glance.db.ImageRepo.list
+_remove_image = glance.db.ImageRepo.remove
+_cache_image = ImageCache.get_caching_iter
 _load_image = glance.db.ImageRepo._format_image_from_db
 _values_of_image = glance.db.ImageRepo._format_image_to_db
 _save_image = glance.db.ImageRepo.save
@@ -84,22 +98,33 @@ _protections_lock = threading.Lock()
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
 _locations = models.ImageLocation.__table__
+# The other tables that have rows of an image.
+_parts = (_properties, _locations, models.ImageMember.__table__, models.ImageTag.__table__)
 
+
+# Policies for an image -> the methods of Glance's policy class.
+_POLICY_METHODS = {"deactivate": "deactivate_image", "reactivate": "reactivate_image"}
+# Policies for a member of a shared image.
+_MEMBER_POLICIES = ("delete_member", "modify_member")
+# Roles that callers may have although no rule names them.
+_ROLES = {"admin", "manager", "member", "reader", "service"}
 
 # Another request has claimed the image; see ``claimed``.
 Claimed = exception.Duplicate
+# The file of property protections is missing or malformed; Glance logs the reason.
+InvalidProtections = exception.InvalidPropertyProtectionConfiguration
 
 
 class ImportRefused(exception.UploadException):  # type: ignore[misc]
-    """Ends an import; Glance shows the message to the owner, as the message of the task."""
+    """The refusal of an import; Glance shows its message to the owner as the task's message."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredImage:
     """An image in the database.
 
-    :param properties: its properties, including Glance's own ones.
-    :param locations: where its data is stored; empty before that.
+    :param properties: its properties, including Glance's own.
+    :param locations: where its data is stored; empty if it is not stored.
     :param updated_at: the time of the last change, in UTC.
     """
 
@@ -114,7 +139,7 @@ class StoredImage:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the image has its data, which then never changes."""
+        """Whether the image has its data, which never changes after that."""
         return self.status not in (QUEUED, UPLOADING, IMPORTING)
 
     @property
@@ -124,7 +149,7 @@ class StoredImage:
 
     @property
     def is_staged_elsewhere(self) -> bool:
-        """Whether another process has the staged data; Glance passes imports on to it."""
+        """Whether another process has the staged data; Glance passes imports to that process."""
         own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
         return bool(self.properties.get("os_glance_stage_host", own) != own)
 
@@ -149,7 +174,7 @@ def get_image(image_id: str) -> StoredImage:
     :raises glance.common.exception.NotFound: if the image is missing or deleted.
     """
     found = glance.db.get_api().image_get(context.get_admin_context(), image_id)
-    # Administrators see deleted images.
+    # Glance also returns deleted images to administrators.
     if found["deleted"]:
         raise exception.ImageNotFound(image_id=image_id)
     properties = {row["name"]: row["value"] for row in found["properties"] if not row["deleted"]}
@@ -175,7 +200,7 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
 def claimed(image_id: str) -> Iterator[None]:
     """Claim an image for a request to stage or import its data.
 
-    :raises Claimed: if another request has a claim.
+    :raises Claimed: if another request has claimed the image.
     """
     claim = str(uuid.uuid4())
     database = glance.db.get_api()
@@ -204,7 +229,7 @@ def find_last_progress(image: StoredImage) -> datetime.datetime:
 def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
     """Return an image to its state before the staging or the import.
 
-    A process still at work on the image loses Glance's lock, and cannot activate the image.
+    A process that still works on the image loses Glance's lock, and cannot activate the image.
 
     :param image: the image as read before.
     :param drop: names of further properties to delete.
@@ -221,18 +246,18 @@ def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
         if connection.execute(sa.update(_images).where(is_unchanged).values(values)).rowcount != 1:
             return False
         connection.execute(sa.delete(_properties).where(is_progress))
-        # Of several stores, some may have the data already.
+        # If there are several stores, some may have the data already.
         connection.execute(sa.delete(_locations).where(_locations.c.image_id == image.id))
     return True
 
 
 def routed_path(path: str) -> str:
-    """Return the path of a request as Glance's router reads it, which ignores a last newline."""
+    """Return the path of a request as Glance's router reads it: without a newline at the end."""
     return path.removesuffix("\n")
 
 
 def routed_method(request: webob.Request) -> str:
-    """Return the method of a request as Glance's router reads it: ``_method`` in the URL first."""
+    """Return the method of a request as Glance's router reads it: ``_method`` in the URL wins."""
     # The router looks for the name as written, before any decoding.
     if "_method" not in request.query_string:
         return str(request.method)
@@ -261,7 +286,7 @@ def staged_file(image_id: str) -> pathlib.Path:
 def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
     """Delete the files of a killed import from file stores, which refuse to overwrite files.
 
-    :param image: an image that this process imports; nothing is deleted if it has data.
+    :param image: an image that this process imports; if it has data, nothing is deleted.
     :param stores: the identifiers of the stores to import to.
     """
     if image.locations:
@@ -306,37 +331,40 @@ def keep_properties_through_saves(names: Collection[str]) -> None:
 
 
 class _ImageValues(dict[str, Any]):
-    """Values of an image to save; Glance looks up some that are left out."""
+    """Values of an image to save; a value that is left out is None, since Glance may look it up."""
 
     def __missing__(self, name: str) -> None:
         return None
 
 
-def _comparable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes in ``_KEPT``, with a copy of each list that Glance changes in place."""
-    kept = {name: values[name] for name in _KEPT}
-    return {**kept, "locations": [dict(location) for location in values["locations"]]}
+def _comparable(image: Any) -> dict[str, Any]:
+    """Return the attributes in ``_KEPT``, with a copy of each list that Glance changes in place.
+
+    The URLs of locations are not encrypted, since encrypting a URL twice gives two strings.
+    """
+    kept = {name: getattr(image, name) for name in _KEPT}
+    return {**kept, "locations": [dict(location) for location in image.locations]}
 
 
 def keep_attributes_through_saves(container_format: str) -> None:
-    """Let Glance write some attributes of an image only if changed by the request.
+    """Let Glance write some attributes of an image only if the request has changed them.
 
-    Otherwise Glance writes back the attributes read before, as with properties: a package would
-    lose its visibility, or its status and its data after an import. For the same reason, no image
-    gets the format or loses it: with data stored meanwhile, the image would be a package with data
-    that nobody has checked.
+    Otherwise Glance writes back what it has read before, as with properties. A package could lose
+    its visibility, or the status and the data that an import has given it. For the same reason, no
+    saved image gets or loses the format: with data stored meanwhile, the image would become a
+    package with unchecked data. A package keeps its name and owner, since its id follows from them.
 
-    :param container_format: of the images; other images are saved as before.
+    :param container_format: the format of packages; other images are saved as before.
     """
 
     def load(repository: Any, *row: Any) -> Any:
         image = _load_image(repository, *row)
-        image.loaded_values = _comparable(_values_of_image(repository, image))
+        image.loaded_values = _comparable(image)
         return image
 
     def values_of(repository: Any, image: Any) -> dict[str, Any]:
         values: dict[str, Any] = _values_of_image(repository, image)
-        # A new image was not loaded. Any other image may be in a proxy.
+        # A new image was not loaded. Any other image may be wrapped in a proxy.
         loaded = getattr(getattr(image, "base", image), "loaded_values", {})
         formats = {image.container_format, loaded.get("container_format", image.container_format)}
         if container_format not in formats:
@@ -346,26 +374,138 @@ def keep_attributes_through_saves(container_format: str) -> None:
                 f"only a new image can have the container format {container_format}, and such an "
                 f"image keeps it; create another image"
             )
-        now = _comparable(values)
+        now = _comparable(image)
         kept = {name for name in loaded if loaded[name] == now[name]}
+        if changed := [name for name in _FIXED if name in loaded.keys() - kept]:
+            raise exception.Forbidden(
+                f"the {' and the '.join(changed)} of a package cannot be changed, since the id of "
+                f"its image follows from both; publish another package from its archive"
+            )
         return _ImageValues({name: value for name, value in values.items() if name not in kept})
 
     def save(repository: Any, image: Any, *arguments: Any, **options: Any) -> None:
         _save_image(repository, image, *arguments, **options)
         # The same image may be saved again: then only later changes are written.
-        saved = _comparable(_values_of_image(repository, image))
-        getattr(image, "base", image).loaded_values = saved
+        getattr(image, "base", image).loaded_values = _comparable(image)
 
     glance.db.ImageRepo._format_image_from_db = load
     glance.db.ImageRepo._format_image_to_db = values_of
     glance.db.ImageRepo.save = save
 
 
+def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]], None]) -> None:
+    """Check each new image before any request or task adds it to the database.
+
+    :param check: takes Glance's context, the attributes of ``glance.domain.Image``, and the
+        properties. It raises ``RefusedRequest``, which Glance answers with 403 and the message.
+    """
+
+    def add(repository: Any, image: Any) -> None:
+        values = _values_of_image(repository, image)
+        properties = values.pop("properties")
+        attributes = {"image_id": values.pop("id"), **values, "updated_at": image.updated_at}
+        try:
+            check(repository.context, attributes, properties)
+        except RefusedRequest as refusal:
+            raise exception.Forbidden(str(refusal)) from refusal
+        _add_image(repository, image)
+
+    glance.db.ImageRepo.add = add
+
+
+def hide_markers() -> None:
+    """Let a list with a hidden image as its marker fail like one with a missing image.
+
+    Glance itself answers 403, which reveals to anybody that the image exists.
+    """
+
+    def list_after(repository: Any, marker: str | None = None, **options: Any) -> Any:
+        try:
+            return _list_images(repository, marker=marker, **options)
+        except exception.Forbidden as error:
+            raise exception.ImageNotFound(f"No image found with ID {marker}") from error
+
+    glance.db.ImageRepo.list = list_after
+
+
+def keep_drafts_from_cache(container_format: str, published: str) -> None:
+    """Keep drafts out of Glance's cache, since a new draft may get the id of a deleted one.
+
+    A process that deletes an image removes its data from no cache but its own.
+
+    :param container_format: the format of packages; other images are cached as before.
+    :param published: the property that each published package has.
+    """
+
+    def cache(image_cache: Any, image_id: str, checksum: str | None, data: Any) -> Any:
+        image = find_image(image_id)
+        is_package = image and image.container_format == container_format
+        if image and is_package and not image.properties.get(published):
+            return data
+        return _cache_image(image_cache, image_id, checksum, data)
+
+    ImageCache.get_caching_iter = cache
+
+
+def remove_drafts_for_good(container_format: str, published: str) -> None:
+    """Let Glance remove a package in one transaction, and leave no row of a draft.
+
+    Glance itself takes two transactions, and keeps the row of a deleted image. A process that is
+    killed between them would leave an image that can be neither used nor deleted.
+
+    :param container_format: the format of packages; other images are removed as before.
+    :param published: the property that each published package has.
+    """
+
+    def remove(repository: Any, image: Any) -> None:
+        if image.container_format != container_format:
+            _remove_image(repository, image)
+            return
+        if not image.extra_properties.get(published):
+            _delete_remaining_data(repository.context, image)
+        retry(functools.partial(_remove_package, repository, image, published))
+
+    glance.db.ImageRepo.remove = remove
+
+
+def _remove_package(repository: Any, image: Any, published: str) -> None:
+    # Glance's own transactions join this one.
+    with database_api.session_for_write() as session:
+        _remove_image(repository, image)
+        session.flush()
+        connection = session.connection()
+        # Glance has locked the image, and only marked its properties as deleted. The lock of the
+        # properties lets MariaDB see what the last publication has written.
+        columns = (_properties.c.name, _properties.c.value)
+        rows = sa.select(*columns).where(_properties.c.image_id == image.image_id)
+        if not any(n == published and v for n, v in connection.execute(rows.with_for_update())):
+            for part in _parts:
+                connection.execute(sa.delete(part).where(part.c.image_id == image.image_id))
+            connection.execute(sa.delete(_images).where(_images.c.id == image.image_id))
+
+
+def _delete_remaining_data(request_context: Any, image: Any) -> None:
+    """Delete the data that Glance has left in the stores.
+
+    Glance leaves the data to its scrubber, which needs the rows of the image. The owner of a
+    deactivated image does not see the locations, so Glance would never delete the data.
+    """
+    found = glance.db.get_api().image_get(
+        context.get_admin_context(), image.image_id, force_show_deleted=True
+    )
+    for location in found["locations"]:
+        if location["status"] != _DELETED:
+            plain = {**location, "url": _plain_url(location["url"])}
+            store_utils.safe_delete_from_backend(request_context, image.image_id, plain)
+    if image.status == _PENDING_DELETE:
+        image.status = _DELETED
+
+
 def read_protections_in_turn() -> None:
     """Let the threads of a process read the file of property protections in turn.
 
-    Glance reads the file for each request into an object shared by all threads. Two threads
-    reading at once see half of the file: a request then ends with 500, or with 403.
+    Glance reads the file for each request into an object that all threads share. Two threads that
+    read at once see half of the file, and a request ends with 500 or 403.
     """
     property_utils.PropertyRules._load_rules = _load_protections_alone
 
@@ -380,7 +520,7 @@ def reading() -> Iterator[Connection]:
     """Open a transaction on a snapshot of Glance's database."""
     with database_api.session_for_read() as session:
         is_postgresql = session.get_bind().dialect.name == "postgresql"
-        # The other databases do so by default.
+        # The other databases give a snapshot by default.
         options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
         yield session.connection(execution_options=options)
 
@@ -415,14 +555,14 @@ def send(event_type: str, payload: Mapping[str, Any]) -> None:
 
 @functools.cache
 def _notifier() -> Any:
-    # Each one has connections of its own.
+    # Each notifier has connections of its own.
     return notifier.Notifier()
 
 
 def retry(function: Callable[[], Result]) -> Result:
     """Call a function again, for some seconds, while other transactions are in its way.
 
-    :raises ImagesBusy: after that time.
+    :raises ImagesBusy: if they are still in its way after that time.
     """
     end = time.monotonic() + _RETRY_SECONDS
     while True:
@@ -442,6 +582,80 @@ def _is_busy(error: Exception) -> bool:
     return is_known or "database is locked" in str(error)
 
 
+def container_formats() -> list[str]:
+    """Return the container formats that images may have."""
+    return list(cfg.CONF.image_format.container_formats)
+
+
+def import_plugins() -> list[str]:
+    """Return the names of the enabled import plug-ins, in their order."""
+    option = ("image_import_plugins", "glance.async_.flows.api_image_import", "image_import_opts")
+    cfg.CONF.import_opt(*option)
+    return list(cfg.CONF.image_import_opts.image_import_plugins)
+
+
+def conversion_format() -> str:
+    """Return the disk format to which the import plug-in ``image_conversion`` converts."""
+    module = "glance.async_.flows.plugins.image_conversion"
+    cfg.CONF.import_opt("output_format", module, "image_conversion")
+    return str(cfg.CONF.image_conversion.output_format)
+
+
+def protection_file() -> str:
+    """Return the path of the file of property protections; empty if there is none."""
+    return cfg.CONF.property_protection_file or ""
+
+
+def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Find callers who may write properties, by the property protections.
+
+    :returns: the roles of the caller, the action and the name of the property.
+    :raises InvalidProtections: if the protections cannot be read.
+    """
+    enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
+    protections = property_utils.PropertyRules(enforcer)
+    listed = {
+        role for _, rule in protections.rules for roles in rule.values() for role in roles
+    } - {"@", "!"}
+    actions = ("create", "update", "delete")
+    for caller in _find_callers(enforcer, listed):
+        for action, name in itertools.product(actions, names):
+            if protections.check_property_rules(name, action, caller):
+                yield ", ".join(caller.roles), action, name
+
+
+def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str]:
+    """Find policy rules that permit a caller to change a new image of the caller's project.
+
+    :returns: rule -> the roles of a permitted caller.
+    """
+    enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
+    now = timeutils.utcnow()
+    permitted: dict[str, str] = {}
+    for rule, caller in itertools.product(rules, _find_callers(enforcer, ())):
+        values = {"owner": caller.project_id, "container_format": container_format}
+        image = domain.Image(str(uuid.uuid4()), QUEUED, now, now, **values)
+        if enforcer.check(caller, rule, policies.ImageTarget(image)):
+            permitted.setdefault(rule, ", ".join(caller.roles))
+    return permitted
+
+
+def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
+    """Return the context of a caller for each role alone, and of a caller with all roles.
+
+    :param roles: roles to add to the usual ones and to those in the policy.
+    """
+    enforcer.load_rules()
+    named = re.findall(r"\brole:([^\s()%]+)", " ".join(map(str, enforcer.rules.values())))
+    every = sorted(_ROLES | {role.lower() for role in (*named, *roles)})
+    return [
+        context.RequestContext(
+            project_id="project", roles=chosen, policy_enforcer=enforcer, overwrite=False
+        )
+        for chosen in (*([role] for role in every), every)
+    ]
+
+
 def may_list(request_context: Any) -> bool:
     """Return whether the caller of a request may list images, by Glance's policies."""
     return bool(_policy(request_context, {}).check("get_images"))
@@ -455,16 +669,20 @@ def may(
 ) -> bool:
     """Return whether the caller may do something with an image, by Glance's policies.
 
-    :param action: ``get_image``, ``download_image``, ``modify_image``, ``publicize_image``, or
-        the name of ``YANK_RULE``.
-    :param attributes: of ``glance.domain.Image``.
+    :param action: the name of a policy for images or for their members, or of ``YANK_RULE``.
+    :param attributes: the attributes of ``glance.domain.Image``.
     """
-    policy = _policy(request_context, domain.Image(extra_properties=dict(properties), **attributes))
+    image = domain.Image(extra_properties=dict(properties), **attributes)
+    policy = _policy(request_context, image)
+    if action in _MEMBER_POLICIES:
+        enforcer = request_context.policy_enforcer
+        members = api_policy.MemberAPIPolicy(request_context, image, enforcer=enforcer)
+        return bool(policy.check("get_image") and members.check(action))
     if action == "publicize_image":
         return bool(policy.check("update_property", "visibility", "public"))
     if action == YANK_RULE.name:
         return bool(_may_yank(request_context, policy))
-    return bool(policy.check(action))
+    return bool(policy.check(_POLICY_METHODS.get(action, action)))
 
 
 def _may_yank(request_context: Any, policy: Any) -> bool:
@@ -483,13 +701,17 @@ def _policy(request_context: Any, target: Any) -> Any:
 def load(request_context: Any, url: str, store: str | None) -> Iterator[bytes]:
     """Yield the data of an image.
 
-    :param url: the URL of its location, from the database.
-    :param store: the name of its store, if there are several.
+    :param url: the URL of the image's location, from the database.
+    :param store: the name of the image's store, if there are several stores.
     """
-    if cfg.CONF.metadata_encryption_key:
-        url = crypt.urlsafe_decrypt(cfg.CONF.metadata_encryption_key, url)
     if cfg.CONF.enabled_backends:
-        data, _ = glance_store.get(url, store, context=request_context)
+        data, _ = glance_store.get(_plain_url(url), store, context=request_context)
     else:
-        data, _ = glance_store.get_from_backend(url, context=request_context)
+        data, _ = glance_store.get_from_backend(_plain_url(url), context=request_context)
     yield from data
+
+
+def _plain_url(url: str) -> str:
+    """Return the plain URL of a location; the database may have an encrypted URL."""
+    key = cfg.CONF.metadata_encryption_key
+    return str(crypt.urlsafe_decrypt(key, url)) if key else url

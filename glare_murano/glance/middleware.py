@@ -2,9 +2,9 @@
 
 """The API of this project beside Glance's own: an application, and a filter before it.
 
-Both stand in a pipeline of their own in ``glance-api-paste.ini``, which serves ``/murano``:
-the filter first, since the discovery document needs no token, and the application behind
-Glance's filters ``authtoken`` and ``context``. See ``doc/openapi.yaml`` for the API.
+Both stand in the pipeline of ``glance-api-paste.ini`` that serves ``/murano``. The filter comes
+first, since the discovery document needs no token. The application comes after Glance's filters
+``authtoken`` and ``context``. See ``doc/openapi.yaml`` for the API.
 """
 
 import urllib.parse
@@ -27,6 +27,7 @@ from glare_murano.glance import (
     image_yanks,
     internals,
     options,
+    start_checks,
 )
 from glare_murano.glance.callers import SETTINGS
 from glare_murano.glance.glance_database import GlanceDatabase, UnreadablePackages
@@ -51,7 +52,7 @@ _BUSY = "other requests are changing these packages; try again"
 
 
 class RequestFilter:
-    """Refuses malformed requests, lists the versions, and answers errors as JSON."""
+    """A filter that refuses malformed requests, lists the versions, and answers errors as JSON."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -73,13 +74,14 @@ class RequestFilter:
 
 
 class PackageApplication:
-    """Serves ``ROUTES``."""
+    """The WSGI application that serves ``ROUTES``."""
 
     def __init__(self) -> None:
         """Make the application.
 
-        :raises RuntimeError: if an option is not valid, so that the service does not start.
+        :raises RuntimeError: if an option is not valid or missing, so that Glance does not start.
         """
+        start_checks.check()
         options.group()
         SETTINGS.check()
 
@@ -110,7 +112,7 @@ def _handle(req: webob.Request) -> webob.Response:
 
 
 def resolve(req: webob.Request) -> webob.Response:
-    """Answer a dependency query with its closure."""
+    """Answer a dependency query with the closure of its requirements."""
     query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
     if query.package is not None:
         callers.of(req).check_archive(query.package)
@@ -120,7 +122,7 @@ def resolve(req: webob.Request) -> webob.Response:
 
 
 def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[str, Any]:
-    """Resolve a query without unreadable packages."""
+    """Resolve a query, and leave out unreadable packages."""
     left_out: set[str] = set()
     # The loop ends, since packages that are left out are not found again.
     while True:
@@ -153,8 +155,8 @@ ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
 
 
 def _unmount(req: webob.Request) -> None:
-    """Join the path of a request again after Paste has divided the path."""
-    # webob cannot read a path that is not UTF-8.
+    """Restore the path of a request, which Paste has split."""
+    # webob cannot read a path that is not UTF-8, but the WSGI environment has it.
     environ = req.environ
     mounted_at = environ.get("SCRIPT_NAME", "")
     if mounted_at.endswith(_MOUNT):

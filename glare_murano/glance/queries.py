@@ -13,13 +13,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from glare_murano import images
-from glare_murano.glance.image_tables import IMAGES, MEMBERS, PROPERTIES
+from glare_murano.glance.image_tables import ACCEPTED, IMAGES, MEMBERS, PROPERTIES
 
 SHARED = "shared"
 
-# The largest number of names that one statement searches lists for.
-_MAX_NAMES = 16
-_ACCEPTED = "accepted"
+# The most names for which a statement searches lists. A search for more names takes longer than
+# reading all lists.
+_MAX_NAMES = 64
 _COMMUNITY = "community"
 
 
@@ -28,7 +28,7 @@ def _among(column: Any) -> Any:
 
 
 def _property(name: str, alias: str) -> tuple[Any, Any]:
-    """Return a table of a property, and the condition to join the table to an image."""
+    """Return an alias of the table for a property, and the condition to join it to an image."""
     table = PROPERTIES.alias(alias)
     is_property = sa.and_(
         table.c.image_id == IMAGES.c.id, table.c.name == name, table.c.deleted == sa.false()
@@ -76,19 +76,19 @@ def _is_member(*conditions: Any) -> Any:
 
 
 def _visible(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for Glance's default list, without images of the community."""
+    """Return the condition for images in Glance's default list, which has no community images."""
     is_own = IMAGES.c.owner == sa.bindparam("project")
     if is_admin:
         return sa.or_(IMAGES.c.visibility != _COMMUNITY, *[is_own] * has_project)
     is_public = IMAGES.c.visibility == "public"
     if not has_project:
         return is_public
-    is_shared = sa.and_(IMAGES.c.visibility == SHARED, _is_member(MEMBERS.c.status == _ACCEPTED))
+    is_shared = sa.and_(IMAGES.c.visibility == SHARED, _is_member(MEMBERS.c.status == ACCEPTED))
     return sa.or_(is_public, is_own, is_shared)
 
 
 def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
-    """Return the condition for images visible by their ids in Glance."""
+    """Return the condition for images that Glance shows to those who know the id."""
     if is_admin:
         return sa.true()
     is_open = IMAGES.c.visibility == _COMMUNITY
@@ -98,9 +98,9 @@ def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for the packages that a caller may use, and the package of a query.
+    """Return the statement for the packages that a caller may use, and for a query's package.
 
-    :param column: ``id`` or ``name``, to look up.
+    :param column: the column of the values: ``id`` or ``name``.
     """
     is_listed = sa.and_(
         IMAGES.c.status == images.ACTIVE,
@@ -116,9 +116,9 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Any:
-    """Return the statement for a property, a list or mapping, that may have one of the names.
+    """Return the statement for lists and mappings that may have one of the names.
 
-    For many names, all lists are found.
+    For many names, it finds all lists and mappings.
     """
     if len(names) > _MAX_NAMES:
         return _LISTS
@@ -135,7 +135,7 @@ PUBLIC = _PACKAGES.where(_among(IMAGES.c.name), IMAGES.c.visibility == "public")
 # Packages by id, of any project.
 BY_ID = _PACKAGES.where(_among(IMAGES.c.id))
 
-# A property of all imported packages.
+# The values of a property, for all active packages.
 _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     PROPERTIES.c.image_id == IMAGES.c.id,
     PROPERTIES.c.name == sa.bindparam("property"),
@@ -145,14 +145,14 @@ _LISTS = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
     IMAGES.c.deleted == sa.false(),
 )
 
-# A property of images.
+# The values of a property, for images by id.
 VALUES = sa.select(PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value).where(
     _among(PROPERTIES.c.image_id),
     PROPERTIES.c.name == sa.bindparam("property"),
     PROPERTIES.c.deleted == sa.false(),
 )
 
-# The properties and the size that make ``PackageMetadata``.
+# The properties and the size for ``PackageMetadata``.
 METADATA = sa.select(
     PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value, IMAGES.c.size
 ).where(
@@ -165,6 +165,6 @@ METADATA = sa.select(
 # The projects that have accepted a shared image.
 ACCEPTED_MEMBERS = sa.select(MEMBERS.c.image_id, MEMBERS.c.member).where(
     _among(MEMBERS.c.image_id),
-    MEMBERS.c.status == _ACCEPTED,
+    MEMBERS.c.status == ACCEPTED,
     MEMBERS.c.deleted == sa.false(),
 )

@@ -38,7 +38,7 @@ def image(**values: Any) -> dict[str, Any]:
 def test_the_id_follows_from_project_name_and_version() -> None:
     found = images.image_id("demo", NAME, "1.0.0")
 
-    assert uuid.UUID(found).version == 5
+    assert (uuid.UUID(found).version, uuid.UUID(found).variant) == (8, uuid.RFC_4122)
     assert found == images.image_id("demo", NAME, "1.0.0")
     others = {
         images.image_id("demo", NAME, "1.0.1"),
@@ -47,6 +47,25 @@ def test_the_id_follows_from_project_name_and_version() -> None:
         images.image_id("demo,org", "test.db", "1.0.0"),
     }
     assert len(others - {found}) == 4
+
+
+def test_the_ids_of_packages_do_not_change() -> None:
+    found = images.image_id("demo", NAME, "1.0.0")
+
+    assert found == "229df3d2-f3e0-80da-986e-d00577e36a20"
+
+
+@pytest.mark.parametrize("spelling", ["{}", "{{{}}}", "urn:uuid:{}", "{}\n", " {}"])
+def test_the_id_of_a_package_is_known_in_any_spelling(spelling: str) -> None:
+    id_ = images.image_id("demo", NAME, "1.0.0")
+
+    for text in (id_, id_.upper(), id_.replace("-", "")):
+        assert images.is_package_id(spelling.format(text))
+
+
+@pytest.mark.parametrize("text", [str(uuid.UUID(int=0)), str(uuid.NAMESPACE_DNS), "8", "a text"])
+def test_any_other_id_is_not_that_of_a_package(text: str) -> None:
+    assert not images.is_package_id(text)
 
 
 def test_every_property_has_the_protected_prefix_and_is_a_string() -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A filter inside Glance that lets one save of an image wait for the test.
+"""A filter inside Glance that lets one save of an image, or one deletion, wait for the test.
+
+A deletion waits where Glance has marked the image as deleted, and begins its second transaction.
 
 Files in the directory of the configuration take turns: ``hold`` is written by the test,
-``held`` by Glance once a save waits, and ``release`` by the test.
+``held`` by Glance once a change waits, and ``release`` by the test.
 """
 
 import os
@@ -12,22 +14,28 @@ from collections.abc import Callable
 from typing import Any
 
 import glance.db
+from glance.db.sqlalchemy import api
 
 from tests.functional.glance import trusted_tokens
 from tests.processes import wait_until
 
-_save = glance.db.ImageRepo.save
-
 
 def filter_factory(conf: dict[str, str], **options: str) -> Callable[[Any], Any]:
     """Return the filter ``trusted_tokens``, for paste.deploy."""
-    glance.db.ImageRepo.save = _save_later
+    glance.db.ImageRepo.save = _save
+    api.image_destroy = _destroy
     return trusted_tokens.filter_factory(conf, **options)
 
 
-def _save_later(*arguments: Any, **options: Any) -> Any:
-    folder = pathlib.Path(os.environ["OS_GLANCE_CONFIG_DIR"])
-    if (folder / "hold").exists():
-        (folder / "hold").rename(folder / "held")
-        wait_until((folder / "release").exists, "the test")
-    return _save(*arguments, **options)
+def _later(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        folder = pathlib.Path(os.environ["OS_GLANCE_CONFIG_DIR"])
+        if (folder / "hold").exists():
+            (folder / "hold").rename(folder / "held")
+            wait_until((folder / "release").exists, "the test")
+        return function(*arguments, **options)
+
+    return call
+
+
+_save, _destroy = _later(glance.db.ImageRepo.save), _later(api.image_destroy)

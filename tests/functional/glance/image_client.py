@@ -21,7 +21,7 @@ class ImageClient:
         self.token = token
         self.project = project or token.split(":")[1]
         self._http = requests.Session()
-        self._http.headers["X-Auth-Token"] = token
+        self._http.headers.update({"X-Auth-Token": token, "Accept": "application/json"})
 
     def request(self, method: str, path: str, **kwargs: Any) -> requests.Response:
         """Send a request to a path below the service."""
@@ -44,6 +44,7 @@ class ImageClient:
             "disk_format": images.DISK_FORMAT,
             "visibility": "private",
             "os_hidden": True,
+            images.OWN_VERSION: version,
             **values,
         }
         return self.request("POST", "/v2/images", json=body)

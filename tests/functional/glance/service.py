@@ -8,11 +8,12 @@ a filter of the tests trusts each token.
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from sqlalchemy.engine import make_url
 
@@ -104,9 +105,31 @@ from glance.wsgi.api import application
 waitress.serve(application, host="127.0.0.1", port=port, threads=8)
 """
 
+# Starts with the configuration of each directory, as WSGI servers do, and writes the error there.
+_STARTS = """\
+import os
+import pathlib
+import sys
+from glance.api.v2 import router
+from glance.common import wsgi_app
+from glare_murano.glance import image_requests, image_staging, middleware
+for directory in sys.argv[1:]:
+    if not os.fork():
+        os.environ["OS_GLANCE_CONFIG_DIR"] = directory
+        try:
+            from glance.wsgi.api import application
+            error = ""
+        except Exception as failed:
+            error = f"{type(failed).__name__}: {failed}"
+        pathlib.Path(directory, "error").write_text(error)
+        os._exit(0)
+    os.wait()
+"""
+
 # The SQLite file in which Glance has made its tables, if any test has needed it.
 _tables: list[bytes] = []
 
+Change = Callable[[pathlib.Path], object]
 Database = Callable[[pathlib.Path], contextlib.AbstractContextManager[str]]
 
 
@@ -179,7 +202,7 @@ def running(
     count: int = 1,
     options: str = "",
     shares_url: bool = False,
-    change: Callable[[pathlib.Path], object] = lambda _: None,
+    change: Change = lambda _: None,
 ) -> Iterator[Glance]:
     """Run it, with all that it keeps in a folder.
 
@@ -211,6 +234,26 @@ def running(
             stack.callback(process.kill)
             process.start()
         yield Glance(started, folder, url)
+
+
+def start_each(folder: pathlib.Path, changes: Mapping[str, Change]) -> dict[str, str]:
+    """Start it with each of several configurations, and return the errors by their names.
+
+    An error is empty if it starts.
+    """
+    (folder / _PASTE).write_text(_paste(None))
+    for name in ("images", "staging", "tasks"):
+        (folder / name).mkdir()
+    directories = {name: folder / name for name in changes}
+    for name, etc in directories.items():
+        _configure(etc, folder, (0, 0), "sqlite://", None, "")
+        changes[name](etc)
+    subprocess.run(
+        [prerequisites.glance() / "python", "-W", "ignore", "-c", _STARTS, *directories.values()],
+        env={**os.environ, "PYTHONPATH": str(processes.ROOT)},
+        check=True,
+    )
+    return {name: (etc / "error").read_text() for name, etc in directories.items()}
 
 
 def _copy_tables(etc: pathlib.Path, url: str) -> None:

@@ -18,6 +18,14 @@ from tests.functional.glance.service import Glance
 
 PUBLISHED_AT = "2026-01-01T00:00:00Z"
 NOW = datetime.datetime(2026, 1, 1)
+# The tables of Glance's images -> the column of the id.
+_TABLES = {
+    "images": "id",
+    "image_properties": "image_id",
+    "image_locations": "image_id",
+    "image_members": "image_id",
+    "image_tags": "image_id",
+}
 _TIMES = {"created_at": NOW, "updated_at": NOW, "deleted": False}
 
 
@@ -66,6 +74,19 @@ def write_property(glance: Glance, image_id: str, name: str, value: str) -> None
     """Write a property into an idle Glance that nobody may write."""
     row = {"image_id": image_id, "name": name, "value": value, **_TIMES}
     _insert(glance, {"image_properties": [row]})
+
+
+def count_rows(glance: Glance, image_id: str) -> dict[str, int]:
+    """Return how many rows each table has of an image, without those tables that have none."""
+    engine = sqlalchemy.create_engine(glance.database)
+    counts = {}
+    with engine.connect() as connection:
+        for name, column in _TABLES.items():
+            table = sqlalchemy.table(name, sqlalchemy.column(column))
+            count = sqlalchemy.select(sqlalchemy.func.count()).select_from(table)
+            counts[name] = connection.execute(count.where(table.c[column] == image_id)).scalar_one()
+    engine.dispose()
+    return {name: count for name, count in counts.items() if count}
 
 
 def activate(glance: Glance, image_id: str, size: int) -> None:

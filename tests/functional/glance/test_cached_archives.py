@@ -54,6 +54,25 @@ def test_what_is_withdrawn_is_not_sent_from_the_cache(
     assert images.create(package_name).status_code == 409
 
 
+def test_a_draft_is_not_kept_in_the_cache(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    first, second = (
+        packages.package(package_name, Require={"io.murano": "*"}, Author=name) for name in "AB"
+    )
+    cached = glance.folder / "cache" / images.id_of(package_name, "1.0.0")
+    path = f"/v2/images/{cached.name}/file"
+    images.publish_draft(package_name, "1.0.0", first)
+    images.wait_idle(cached.name)
+    assert images.request("GET", path).content == first
+    assert not cached.exists()
+
+    assert images.delete(cached.name).status_code == 204
+    images.publish(package_name, "1.0.0", second)
+    assert images.request("GET", path).content == second
+    assert cached.read_bytes() == second
+
+
 def test_packages_are_checked_as_without_a_cache(
     glance: service.Glance, images: ImageClient, package_name: str
 ) -> None:

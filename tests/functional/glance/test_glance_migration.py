@@ -19,6 +19,7 @@ from loader.repository.stored_package import StoredPackage
 from loader.transport.adapter import ServiceAdapter
 from tests import packages
 from tests.functional import murano_api
+from tests.functional.glance import stored
 from tests.functional.glance.image_client import ImageClient
 from tests.functional.glance.service import Glance
 from tests.functional.openstack_command import OpenStack
@@ -162,12 +163,15 @@ def test_packages_of_all_projects_keep_owner_and_visibility(
 
 def test_a_version_that_was_deleted_from_glance_is_refused(
     migrate: Callable[[], _Results],
+    glance: Glance,
     images: ImageClient,
     upload: Upload,
     package_name: str,
 ) -> None:
     upload(package_name, images.project)
-    assert images.delete(images.create(package_name).json()["id"]).status_code == 204
+    release = stored.package(packages.package(package_name), images.project)
+    stored.store(glance, [release])
+    assert images.delete(release.id).status_code == 204
 
     result, reason = migrate()[package_name, images.project]
 

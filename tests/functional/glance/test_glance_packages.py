@@ -3,6 +3,7 @@
 """Drafts, uploads and changes of packages in the real Glance, by the loader."""
 
 import io
+import random
 
 import pytest
 from keystoneauth1 import session as ksa_session
@@ -63,6 +64,60 @@ def test_a_draft_is_uploaded_and_does_not_count_yet(
     assert _listed(repository, pattern=f"{fqn}*") == [f"{fqn} 1.0.0 drafted"]
 
 
+def test_the_archive_is_downloaded_once_for_all_files(
+    glance: Glance, glance_project: str, fqn: str
+) -> None:
+    logo = b"\x89PNG\r\n\x1a\n" + bytes(16)
+    content = packages.files(packages.manifest(fqn)) | {
+        "UI/ui.yaml": b"Version: 2\n",
+        "logo.png": logo,
+        "Resources/image.bin": random.Random(1).randbytes(2**20),
+    }
+    package = stored.package(packages.zipped(content), glance_project)
+    stored.store(glance, [package])
+    counted = []
+
+    def request(name: str) -> bytes:
+        # murano-api makes a repository for each request.
+        session = ksa_session.Session(auth=token_endpoint.Token(glance.url, token))
+        of_request = GlanceRepository(session, project_id=glance_project, endpoint=glance.url)
+        data = b"".join(of_request.file(of_request.get(package.id), name))
+        counted.append(of_request._client._counters)
+        return data
+
+    token = f"user:{glance_project}:member,reader"
+    assert [request("logo"), request("logo"), request("ui_definition")] == [
+        logo,
+        logo,
+        content["UI/ui.yaml"],
+    ]
+    with pytest.raises(errors.NotFound, match="has no supplier_logo"):
+        request("supplier_logo")
+    assert counted[0].bytes == len(package.archive) > 2**20
+    assert [each.bytes for each in counted[1:]] == [0, 0]
+    assert counted[1].requests == counted[2].requests < counted[0].requests
+    # Whoever does not see the package does not get its files.
+    token = "user:stranger:member,reader"
+    with pytest.raises(errors.NotFound, match="was not found"):
+        request("logo")
+
+
+def test_many_subclasses_are_searched_once(
+    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+) -> None:
+    names = [f"{fqn}.Class{number}" for number in range(150)]
+    classes = {name: f"{name}.yaml" for name in (f"{fqn}.Base", *names)}
+    content = packages.files(packages.manifest(fqn, Classes=classes))
+    content["Classes/" + classes[f"{fqn}.Base"]] = f"Name: {fqn}.Base\n".encode()
+    content |= {
+        f"Classes/{name}.yaml": f"Name: {name}\nExtends: {fqn}.Base\n".encode() for name in names
+    }
+    stored.store(glance, [stored.package(packages.zipped(content), glance_project)])
+
+    assert repository.subclasses(f"{fqn}.Base") == {PackageVersion(fqn, V1)}
+    assert repository._client._counters.requests == 1
+
+
 def test_a_refusal_has_its_reason_and_the_draft_can_be_uploaded_again(
     repository: GlanceRepository, fqn: str
 ) -> None:
@@ -96,19 +151,41 @@ def test_other_files_of_a_version_are_refused(repository: GlanceRepository, fqn:
         repository.upload(draft, io.BytesIO(other), len(other))
 
 
-def test_a_deleted_version_cannot_be_created_again(repository: GlanceRepository, fqn: str) -> None:
-    repository.delete(repository.create(fqn, V1))
+def test_a_deleted_release_cannot_be_created_again(
+    glance: Glance, repository: GlanceRepository, glance_project: str, fqn: str
+) -> None:
+    stored.store(glance, [stored.package(packages.package(fqn, "1.0.0"), glance_project)])
+    (release,) = repository.find(PackageReference(fqn))
+    repository.delete(release)
 
-    with pytest.raises(errors.CatalogError, match="Glance never gives an id twice"):
+    with pytest.raises(errors.CatalogError, match=rf"{fqn} 1\.0\.0 was deleted .* keeps its id"):
         repository.create(fqn, V1)
 
 
+def test_a_deleted_draft_can_be_created_and_uploaded_again(
+    repository: GlanceRepository, fqn: str
+) -> None:
+    for author in ("A", "B"):
+        archive = packages.package(fqn, "1.0.0", Author=author)
+        done = repository.upload(repository.create(fqn, V1), io.BytesIO(archive), len(archive))
+        assert done.fields["author"] == author
+        repository.delete(done)
+
+    assert repository.lost([PackageVersion(fqn, V1)]) == {}
+
+
 def test_deleted_versions_are_found_in_several_requests(
-    repository: GlanceRepository, fqn: str, monkeypatch: pytest.MonkeyPatch
+    glance: Glance,
+    repository: GlanceRepository,
+    glance_project: str,
+    fqn: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     versions = [PackageVersion(fqn, Version(f"1.{number}.0")) for number in range(5)]
-    for package in versions[:3]:
-        repository.delete(repository.create(fqn, package.version))
+    archives = [packages.package(fqn, str(package.version)) for package in versions[:3]]
+    stored.store(glance, [stored.package(archive, glance_project) for archive in archives])
+    for package in list(repository.named([fqn])):
+        repository.delete(package)
 
     monkeypatch.setattr(wire, "MAX_PUBLICATIONS", 2)
 

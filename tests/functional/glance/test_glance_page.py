@@ -8,7 +8,7 @@ import re
 import subprocess
 
 from glare_murano.glance.configuration import ETC
-from tests import processes
+from tests import prerequisites, processes
 from tests.functional.glance.image_client import ImageClient
 
 PAGE = processes.ROOT / "doc" / "source" / "install" / "glance.rst"
@@ -40,6 +40,8 @@ def test_the_checks_print_what_the_page_says(images: ImageClient, tmp_path: path
     for shown, here in (
         ("http://glance.example.org:9292", images.url),
         ("$(openstack token issue -f value -c id)", images.token),
+        ("$(openstack token issue -f value -c project_id)", images.project),
+        ("/opt/glance/bin/python", str(prerequisites.glance() / "python")),
     ):
         assert shown in script
         script = script.replace(shown, here)

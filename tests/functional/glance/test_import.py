@@ -148,17 +148,6 @@ def test_a_package_of_another_name_or_version_is_refused(
     assert refused[form.REFUSAL].endswith("[manifest-mismatch]")
 
 
-def test_a_package_of_another_project_is_refused(
-    images: ImageClient, images_of: Callable[..., ImageClient]
-) -> None:
-    other = images_of(f"{images.project}-other").id_of(NAME, "1.0.0")
-
-    refused = images.publish_draft(NAME, "1.0.0", packages.package(NAME), id=other)
-
-    assert refused[form.REFUSAL].endswith("[manifest-mismatch]")
-    assert images.id_of(NAME, "1.0.0") in refused[form.REFUSAL]
-
-
 def test_two_projects_have_private_packages_of_the_same_name(
     images: ImageClient, images_of: Callable[..., ImageClient]
 ) -> None:

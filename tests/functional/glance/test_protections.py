@@ -217,23 +217,122 @@ def test_no_image_is_written_over_a_package(
     assert images.request("GET", f"/v2/images/{release['id']}/file").content == DATA
 
 
-def test_a_renamed_image_is_not_a_release(
-    images: ImageClient, caller: ImageClient, release: dict[str, Any]
+@pytest.mark.parametrize(
+    "path", ["/v2/images", "/v2/images%0A", "/v2.17/images", "/v2/images?_method=POST"]
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param('{"id": "ID"}', id="the id alone"),
+        pytest.param('{"id": "CAPITALS"}', id="in capitals"),
+        pytest.param(f'{{"id": "{uuid.UUID(int=0)}", "id": "ID"}}', id="twice"),
+        pytest.param('{"id": "ID", "container_format": "bare"}', id="another format"),
+        pytest.param('{"id": "ID", "container_format": "murano"}', id="no version"),
+        pytest.param(
+            '{"id": "ID", "container_format": "murano", "name": "NAME",'
+            ' "package_version": "1.0.0"}',
+            id="the same name",
+        ),
+        pytest.param(
+            '{"id": "CAPITALS", "container_format": "murano", "name": "NAME",'
+            ' "package_version": "1.0.0", "owner": "PROJECT"}',
+            id="the owner's name in capitals",
+        ),
+        pytest.param('{"id": "ID", "container_format": null}', id="no format"),
+    ],
+)
+def test_nobody_else_creates_an_image_with_the_id_of_a_package(
+    images: ImageClient, images_of: Any, image_admin: ImageClient, body: str, path: str
 ) -> None:
-    assert caller.set(release["id"], "name", "org.example.other").status_code == 200
-    assert not form.is_release(images.show(release["id"]))
+    id_ = images.id_of(NAME, "1.0.0")
+    parts = {"ID": id_, "CAPITALS": id_.upper(), "NAME": NAME, "PROJECT": images.project}
+    for name, value in parts.items():
+        body = body.replace(f'"{name}"', f'"{value}"')
+    headers = {"Content-Type": "application/json"}
 
-    assert caller.set(release["id"], "name", NAME).status_code == 200
-    assert form.is_release(images.show(release["id"]))
+    for client in (images_of("stranger"), image_admin):
+        for data in (body, iter([body.encode()])):
+            refused = client.request("POST", path, data=data, headers=headers)
+            assert refused.status_code == 403, refused.text
+
+    assert images.create(NAME).status_code == 201
 
 
-def test_an_image_of_a_new_owner_is_not_a_release(
-    images: ImageClient, image_admin: ImageClient, release: dict[str, Any]
+@pytest.mark.parametrize("spelling", ["{%s}", "urn:uuid:%s", "%s\n", " %s"])
+def test_glance_takes_no_other_spelling_of_an_id(images_of: Any, spelling: str) -> None:
+    id_ = images_of("spelling").id_of(NAME, "1.0.0")
+    for text in (spelling % id_, id_.replace("-", "")):
+        answer = images_of("stranger").create("disk", id=text, container_format="bare")
+        assert answer.status_code in (400, 403), answer.text
+
+
+def test_a_package_has_the_id_of_its_owner_name_and_version(
+    images: ImageClient, image_admin: ImageClient
 ) -> None:
-    assert images.set(release["id"], "owner", "other").status_code == 403
-    assert image_admin.set(release["id"], "owner", "other").status_code == 200
+    expected = images.id_of(NAME, "1.0.0")
 
-    assert not form.is_release(image_admin.show(release["id"]))
+    for id_ in (str(uuid.uuid4()), images.id_of(NAME, "1.0.1")):
+        refused = images.create(NAME, id=id_)
+        assert refused.status_code == 403
+        assert (
+            f"the package {NAME} 1.0.0 of project {images.project} has the id {expected}"
+            in (refused.json()["message"])
+        )
+    body = {"name": NAME, "container_format": "murano", form.OWN_VERSION: "1.0.0"}
+    refused = images.request("POST", "/v2/images", json=body)
+    assert (refused.status_code, expected in refused.text) == (403, True)
+    del body[form.OWN_VERSION]
+    refused = images.request("POST", "/v2/images", json=body)
+    assert refused.status_code == 403
+    assert "needs the property package_version" in refused.text
+
+    # The administrator may create the image for its owner.
+    created = image_admin.create(NAME, id=expected, owner=images.project)
+    assert created.status_code == 201, created.text
+    assert images.create(NAME).status_code == 409
+
+
+def test_a_hidden_image_is_like_a_missing_one_as_the_marker_of_a_list(
+    images: ImageClient, images_of: Any, release: dict[str, Any], draft: str, other: str
+) -> None:
+    assert images.delete(other).status_code == 204
+    hidden = [release["id"], release["id"].upper(), draft, other, images.id_of(NAME, "9.9.9")]
+    stranger = images_of("stranger")
+
+    for id_ in hidden:
+        for query in ({}, {"os_hidden": "true"}, {"visibility": "all"}):
+            answer = stranger.request("GET", "/v2/images", params={"marker": id_, **query})
+            assert (answer.status_code, answer.json()["message"].partition("<")[0]) == (
+                400,
+                f"No image found with ID {id_}",
+            )
+    own = {"marker": release["id"], "os_hidden": "true"}
+    assert images.request("GET", "/v2/images", params=own).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["name", "owner"])
+def test_the_name_and_the_owner_of_a_package_stay(
+    images: ImageClient,
+    image_admin: ImageClient,
+    release: dict[str, Any],
+    draft: str,
+    other: str,
+    name: str,
+) -> None:
+    for image_id in (release["id"], draft):
+        before = images.show(image_id)
+        assert images.set(image_id, name, "org.other").status_code == 403
+        refused = image_admin.set(image_id, name, "org.other")
+        assert refused.status_code == 403
+        assert f"the {name} of a package cannot be changed" in refused.text
+        # Together with another change, nothing is changed.
+        note = {"op": "add", "path": "/note", "value": "later"}
+        patch = {"op": "replace", "path": f"/{name}", "value": "org.other"}
+        assert image_admin.patch(image_id, note, patch).status_code == 403
+        assert images.show(image_id) == before
+        assert image_admin.set(image_id, name, before[name]).status_code == 200
+
+    assert image_admin.set(other, name, "org.other").status_code == 200
 
 
 def test_a_package_is_not_turned_into_another_image_nor_an_image_into_a_package(
@@ -259,8 +358,18 @@ def test_a_package_is_not_turned_into_another_image_nor_an_image_into_a_package(
     assert caller.set(other, "container_format", "ovf").status_code == 200
 
 
-def test_a_task_of_the_former_api_makes_no_release(image_admin: ImageClient) -> None:
-    properties = {"name": NAME, "container_format": "murano", "disk_format": "raw"}
+@pytest.mark.parametrize("key", ["id", "image_id"])
+def test_a_task_of_the_former_api_makes_no_package(
+    glance: service.Glance, image_admin: ImageClient, images: ImageClient, key: str
+) -> None:
+    properties = {
+        key: images.id_of(NAME, "1.0.0"),
+        "name": NAME,
+        "owner": images.project,
+        "container_format": "murano",
+        "disk_format": "raw",
+        form.OWN_VERSION: "1.0.0",
+    }
     with web.serving(DATA) as url:
         values = {
             "import_from": f"{url}/archive",
@@ -276,11 +385,18 @@ def test_a_task_of_the_former_api_makes_no_release(image_admin: ImageClient) -> 
             "the end of the task",
         )
 
-    # Without qemu-img, Glance fails to read the data. Its image is no release in either case.
+    task = image_admin.request("GET", path).json()
+    assert task["status"] == "failure"
+    expected = {
+        "id": "unexpected keywords",
+        "image_id": f"the package {NAME} 1.0.0 of project {images.project} has the id",
+    }
+    assert expected[key] in glance.log()
     for hidden in ("true", "false"):
-        query = {"os_hidden": hidden, "owner": "admin"}
+        query = {"os_hidden": hidden, "owner": images.project}
         listed = image_admin.request("GET", "/v2/images", params=query).json()["images"]
-        assert not any(map(form.is_release, listed))
+        assert listed == []
+    assert images.create(NAME).status_code == 201
 
 
 def test_packages_are_not_among_the_images_of_a_list(

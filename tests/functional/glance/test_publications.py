@@ -2,8 +2,9 @@
 
 """Packages in the real Glance count once they are published: all of a request, or none."""
 
-from collections.abc import Callable
-from typing import Any
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterator
 
 import pytest
 import requests
@@ -99,8 +100,9 @@ def test_all_problems_are_named_and_nothing_is_changed(
 def test_the_names_of_a_plugin_are_refused(
     images: ImageClient, image_admin: ImageClient, glance: service.Glance, package_name: str
 ) -> None:
-    named = images.publish_draft(PLUGIN, "2.0.0", packages.package(PLUGIN, "2.0.0"))
-    assert f"FullName: {PLUGIN} is the name of an extension plug-in" in named[form.REFUSAL]
+    named = images.create(PLUGIN, "2.0.0")
+    assert named.status_code == 403
+    assert f"FullName: {PLUGIN} is the name of an extension plug-in" in named.text
     content = packages.files(packages.manifest(package_name, Classes={MAIL: "Mail.yaml"}))
     content["Classes/Mail.yaml"] = f"Name: {MAIL}\n".encode()
     defining = images.publish_draft(package_name, "1.0.0", packages.zipped(content))
@@ -112,8 +114,8 @@ def test_the_names_of_a_plugin_are_refused(
     old = stored.package(packages.zipped(content), images.project)
     stored.store(glance, [old])
     refused = image_admin.publications(old.id, visibility="public")
-    assert refused.status_code == 409, refused.text
-    assert f"{package_name} 1.1.0: Classes: class {MAIL}" in refused.text
+    assert refused.status_code == 403, refused.text
+    assert f"{package_name}: Classes: class {MAIL}" in refused.text
     assert "[plugin-name]" in refused.text
 
 
@@ -152,34 +154,36 @@ def test_one_package_of_a_name_and_version_is_public(
     assert message(back) == f"{package_name} 1.0.0 is public, and cannot become private again"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda client, id_: client.set(id_, "name", "org.another"), "its name or its project has"),
-        (
-            lambda client, id_: client.request("POST", f"/v2/images/{id_}/actions/deactivate"),
-            "is deactivated; publish another version",
-        ),
-    ],
-    ids=["renamed", "deactivated"],
-)
-def test_an_image_that_has_changed_is_not_published(
-    images: ImageClient, package_name: str, change: Callable[..., Any], words: str
+def test_a_draft_that_was_deactivated_is_not_published(
+    images: ImageClient, package_name: str
 ) -> None:
     draft = images.draft(package_name)
-    assert change(images, draft).ok
+    assert images.request("POST", f"/v2/images/{draft}/actions/deactivate").ok
 
     refused = images.publications(draft)
 
     assert refused.status_code == 409
-    assert words in message(refused)
+    assert "is deactivated; publish another version" in message(refused)
+
+
+def test_a_draft_whose_row_was_changed_in_the_database_is_not_published(
+    glance: service.Glance, images: ImageClient, package_name: str
+) -> None:
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    changed = {"name": "org.another"}
+    draft = stored.package(data, images.project, changed=changed, properties={form.PUBLISHED: ""})
+    stored.store(glance, [draft])
+
+    refused = images.publications(draft.id)
+
+    assert refused.status_code == 409
+    assert "its name or its project has changed" in message(refused)
 
 
 def test_data_that_no_import_has_read_is_not_published(
     glance: service.Glance, images: ImageClient, package_name: str
 ) -> None:
-    # The id of a package without a version.
-    image_id = images.create(package_name, "").json()["id"]
+    image_id = images.create(package_name).json()["id"]
     stored.activate(glance, image_id, 1)
 
     refused = images.publications(image_id)
@@ -235,7 +239,6 @@ def test_the_last_package_for_a_requirement_stays(
     for refused in (
         images.delete(ids[0]),
         images.request("POST", f"{action}/deactivate"),
-        images.set(ids[0], "name", "org.renamed"),
     ):
         assert refused.status_code == 409
         assert f"{requiring} 1.0.0 ({required} 1)" in refused.text
@@ -252,7 +255,7 @@ def test_the_last_package_for_a_requirement_stays(
     assert images.delete(ids[0]).status_code == 204
 
 
-_CHANGED_NAME = {"op": "replace", "path": "/name", "value": "org.renamed"}
+_WITHDRAWN = {"op": "replace", "path": "/visibility", "value": "private"}
 
 
 @pytest.mark.parametrize(
@@ -264,12 +267,11 @@ _CHANGED_NAME = {"op": "replace", "path": "/name", "value": "org.renamed"}
         ("GET", "?a=1&_method=delete", {}),
         ("GET", "/actions/deactivate?_method=POST", {}),
         ("DELETE", "?_method=", {}),
-        ("POST", "?_method=PATCH", _CHANGED_NAME),
-        ("PATCH", "%0A", _CHANGED_NAME),
-        ("PATCH", "", {**_CHANGED_NAME, "path": "/ name"}),
-        ("PATCH", "", {**_CHANGED_NAME, "path": "//name\u3000"}),
-        ("PATCH", "", {**_CHANGED_NAME, "value": "public", "replace": "/visibility"}),
-        ("PATCH", "", {"op": "replace", "path": "/ visibility", "value": "private"}),
+        ("POST", "?_method=PATCH", _WITHDRAWN),
+        ("PATCH", "%0A", _WITHDRAWN),
+        ("PATCH", "", {**_WITHDRAWN, "path": "/ visibility"}),
+        ("PATCH", "", {**_WITHDRAWN, "path": "//visibility\u3000"}),
+        ("PATCH", "", {**_WITHDRAWN, "replace": "/name"}),
     ],
 )
 def test_requests_are_checked_in_each_form_that_glance_takes(
@@ -300,55 +302,6 @@ def test_requests_are_checked_in_each_form_that_glance_takes(
     assert "[requirement-last]" in refused.text
 
 
-def test_a_package_that_gets_its_name_back_is_checked_as_a_new_one(
-    glance: service.Glance, images: ImageClient, package_name: str
-) -> None:
-    required, requiring = f"{package_name}.required", f"{package_name}.requiring"
-    core = {"io.murano": "*"}
-    data = [
-        packages.package(required, Require=core),
-        packages.package(requiring, Require={**core, required: "1"}),
-    ]
-    rows = [stored.package(each, images.project) for each in data]
-    stored.store(glance, rows)
-    assert images.set(rows[1].id, "name", "org.renamed").status_code == 200
-    # Nothing depends on it now.
-    assert images.request("POST", f"/v2/images/{rows[0].id}/actions/deactivate").ok
-
-    refused = images.set(rows[1].id, "name", requiring)
-    assert refused.status_code == 409
-    assert f"{required} in the range 1" in refused.text
-    assert images.request("POST", f"/v2/images/{rows[0].id}/actions/reactivate").ok
-    assert images.set(rows[1].id, "name", requiring).status_code == 200
-    assert _found(images, requiring) == ["1.0.0"]
-
-
-def test_a_public_package_that_gets_its_name_back_is_the_only_one(
-    glance: service.Glance,
-    image_manager: ImageClient,
-    images_of: Clients,
-    image_admin: ImageClient,
-    package_name: str,
-) -> None:
-    data = packages.package(package_name, Require={"io.murano": "*"})
-    other = images_of(f"{image_manager.project}-other")
-    rows = [
-        stored.package(data, image_manager.project, "public"),
-        stored.package(data, other.project),
-    ]
-    stored.store(glance, rows)
-    assert image_manager.set(rows[0].id, "name", "org.renamed").status_code == 200
-    assert image_admin.set(rows[1].id, "visibility", "public").status_code == 200
-
-    refused = image_manager.set(rows[0].id, "name", package_name)
-
-    assert refused.status_code == 409
-    assert f"another {package_name} 1.0.0 is public already" in refused.text
-    private = {"op": "replace", "path": "/visibility", "value": "private"}
-    back = {"op": "replace", "path": "/name", "value": package_name}
-    assert image_manager.patch(rows[0].id, back, private).status_code == 200
-
-
 def test_a_shared_package_stays_for_its_members_alone(
     glance: service.Glance, images: ImageClient, package_name: str
 ) -> None:
@@ -367,6 +320,139 @@ def test_a_shared_package_stays_for_its_members_alone(
     refused = images.delete(package.id)
     assert refused.status_code == 409
     assert "requirements of active packages: packages of other projects" in refused.text
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """A package that two projects have accepted; a package of the first one requires it."""
+
+    id: str
+    owner: ImageClient
+    members: tuple[ImageClient, ImageClient]
+    requiring: str
+
+    def path(self, member: ImageClient) -> str:
+        return f"/v2/images/{self.id}/members/{member.project}"
+
+
+@pytest.fixture
+def shared(glance: service.Glance, images_of: Clients, package_name: str) -> Shared:
+    owner, *members = (images_of(f"{package_name}-{name}") for name in ("owner", "one", "two"))
+    accepted = {member.project: "accepted" for member in members}
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    package = stored.package(data, owner.project, "shared", members=accepted)
+    data = packages.package(f"{package_name}.requiring", Require={package_name: "1"})
+    requiring = stored.package(data, members[0].project)
+    stored.store(glance, [package, requiring])
+    return Shared(package.id, owner, (members[0], members[1]), requiring.id)
+
+
+def _is_kept(refused: requests.Response, dependents: str) -> bool:
+    """Whether a request is refused since packages depend on a package alone."""
+    expected = f"satisfies requirements of active packages: {dependents};"
+    return refused.status_code == 409 and expected in refused.text
+
+
+@pytest.mark.parametrize("visibility", ["private", "community"])
+def test_a_package_stays_shared_while_members_depend_on_it(shared: Shared, visibility: str) -> None:
+    refused = shared.owner.set(shared.id, "visibility", visibility)
+
+    assert _is_kept(refused, "packages of other projects"), refused.text
+    assert shared.members[0].delete(shared.requiring).status_code == 204
+    assert shared.owner.set(shared.id, "visibility", visibility).status_code == 200
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "?_method=DELETE"])
+def test_a_member_stays_while_its_packages_depend_on_the_shared_one(
+    shared: Shared, suffix: str
+) -> None:
+    one, two = shared.members
+    method = "POST" if "_method" in suffix else "DELETE"
+
+    refused = shared.owner.request(method, shared.path(one) + suffix)
+
+    assert _is_kept(refused, "packages of other projects"), refused.text
+    # Glance refuses a stranger itself, and the answer does not show what depends on the package.
+    assert two.request("DELETE", shared.path(one)).status_code == 404
+    assert shared.owner.request("DELETE", shared.path(two)).status_code == 204
+    assert one.delete(shared.requiring).status_code == 204
+    assert shared.owner.request("DELETE", shared.path(one)).status_code == 204
+
+
+@pytest.mark.parametrize("status", ["rejected", "pending"])
+def test_a_member_keeps_a_package_that_its_own_packages_need(
+    shared: Shared, package_name: str, status: str
+) -> None:
+    one, two = shared.members
+
+    refused = one.request("PUT", shared.path(one), json={"status": status})
+
+    requiring = f"{package_name}.requiring 1.0.0 ({package_name} 1)"
+    assert _is_kept(refused, requiring), refused.text
+    assert two.request("PUT", shared.path(one), json={"status": status}).status_code == 404
+    assert one.request("PUT", shared.path(one), json={"status": "accepted"}).status_code == 200
+    assert one.request("PUT", shared.path(one), json={"status": "none"}).status_code == 400
+    assert two.request("PUT", shared.path(two), json={"status": status}).status_code == 200
+
+
+def test_a_public_package_becomes_shared_with_the_projects_that_need_it(
+    glance: service.Glance, images_of: Clients, package_name: str
+) -> None:
+    owner = images_of(f"{package_name}-owner", "manager,member,reader")
+    one, two = (images_of(f"{package_name}-{name}") for name in ("one", "two"))
+    data = packages.package(package_name, Require={"io.murano": "*"})
+    package = stored.package(data, owner.project, "public", members={one.project: "accepted"})
+    data = packages.package(f"{package_name}.requiring", Require={package_name: "1"})
+    requiring = [stored.package(data, each.project) for each in (one, two)]
+    stored.store(glance, [package, *requiring])
+
+    refused = owner.set(package.id, "visibility", "shared")
+
+    assert _is_kept(refused, "packages of other projects"), refused.text
+    assert two.delete(requiring[1].id).status_code == 204
+    assert owner.set(package.id, "visibility", "shared").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]:
+    """A Glance whose members may delete and deactivate images, but not change them."""
+
+    def restrict(etc: pathlib.Path) -> None:
+        (etc / "policy.d").mkdir()
+        rule = '"modify_image": "rule:context_is_admin"\n'
+        (etc / "policy.d" / "restricted.yaml").write_text(rule)
+
+    folder = tmp_path_factory.mktemp("restricted")
+    with service.running(folder, change=restrict) as running:
+        yield running
+
+
+def test_a_request_is_checked_by_the_policy_of_its_own(
+    restricted: service.Glance, package_name: str
+) -> None:
+    client = ImageClient(restricted.url, f"user:{package_name}:member,reader")
+    names = [f"{package_name}.{name}" for name in ("required", "requiring", "lone")]
+    required, requiring, lone = (
+        stored.package(packages.package(name, Require={fqn: "1"}), client.project, **others)
+        for name, fqn, others in (
+            (names[0], names[0], {}),
+            (names[1], names[0], {}),
+            (names[2], f"{package_name}.missing", {"changed": {"status": "deactivated"}}),
+        )
+    )
+    stored.store(restricted, [required, requiring, lone])
+    assert client.set(required.id, "os_distro", "debian", "add").status_code == 403
+
+    for refused in (
+        client.delete(required.id),
+        client.request("POST", f"/v2/images/{required.id}/actions/deactivate"),
+    ):
+        assert _is_kept(refused, f"{names[1]} 1.0.0 ({names[0]} 1)"), refused.text
+    refused = client.request("POST", f"/v2/images/{lone.id}/actions/reactivate")
+    assert refused.status_code == 409
+    assert "[requirement-missing]" in refused.text
+    assert client.delete(requiring.id).status_code == 204
+    assert client.delete(required.id).status_code == 204
 
 
 def test_a_package_becomes_public_by_glance_if_its_requirements_are(

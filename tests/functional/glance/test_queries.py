@@ -260,6 +260,26 @@ def statements(glance: Glance) -> Iterator[tuple[sqlalchemy.engine.Connection, l
     engine.dispose()
 
 
+@pytest.mark.parametrize("count", [1, 20, 100])
+def test_the_packages_of_classes_are_looked_up_and_no_others(
+    glance: Glance,
+    statements: tuple[sqlalchemy.engine.Connection, list[str]],
+    glance_project: str,
+    count: int,
+) -> None:
+    connection, executed = statements
+    fqns = [f"org.{glance_project}.n{number}" for number in range(40)]
+    rows = [stored.package(packages.package(fqn), glance_project) for fqn in fqns]
+    stored.store(glance, rows)
+    database = GlanceDatabase(connection, Viewer(glance_project, is_admin=False))
+    wanted = {f"{fqns[0]}.Thing", *(f"org.none.n{number}.Thing" for number in range(1, count))}
+
+    assert list(database.find_defining(wanted)) == [(f"{fqns[0]}.Thing", rows[0].id)]
+    _, looked_up = executed
+    # The id, and what is visible to the project.
+    assert looked_up.count("?") < len(fqns)
+
+
 def test_the_statements_grow_with_the_depth_alone(
     glance: Glance, statements: tuple[sqlalchemy.engine.Connection, list[str]], glance_project: str
 ) -> None:

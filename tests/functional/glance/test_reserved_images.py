@@ -3,9 +3,11 @@
 """Names that belong to projects, in the real Glance: who publishes, and what is chosen."""
 
 import pathlib
+import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+import requests
 
 from glare_murano import images as form
 from glare_murano.package import VersionSpec
@@ -67,24 +69,20 @@ def _client(glance: service.Glance, project: str, roles: str = "member,reader") 
     return ImageClient(glance.url, f"user:{project}:{roles}")
 
 
-def _staged(client: ImageClient, name: str, version: str, data: bytes) -> str:
-    created = client.create(name, version)
-    assert created.status_code == 201, created.text
-    id_: str = created.json()["id"]
-    assert client.put(id_, data).ok
-    return id_
+def _message(refused: requests.Response) -> str:
+    """Return the message of a refusal by Glance's own API."""
+    assert refused.status_code == 403, refused.text
+    text: str = refused.json()["message"]
+    return text
 
 
-def test_an_import_of_the_core_library_is_refused_to_those_who_may_not_publicize(
+def test_a_core_library_is_refused_to_those_who_may_not_publicize(
     glance: service.Glance, images: ImageClient, core_library: str
 ) -> None:
-    id_ = _staged(images, "io.murano", "0.99.0", packages.package("io.murano", "0.99.0"))
+    refused = images.create("io.murano", "0.99.0")
 
-    refused = images.start_import(id_)
-
-    assert refused.status_code == 403
-    assert "io.murano is Murano's core library" in refused.json()["error"]["message"]
-    # A draft that was imported in another way is not published either.
+    assert "io.murano is Murano's core library" in _message(refused)
+    # A draft that was created in another way is not published either.
     data = packages.package("io.murano", "0.98.0")
     draft = stored.package(data, images.project, properties={form.PUBLISHED: ""})
     stored.store(glance, [draft])
@@ -93,18 +91,17 @@ def test_an_import_of_the_core_library_is_refused_to_those_who_may_not_publicize
 
 
 @pytest.mark.parametrize("roles", ["member,reader", _ADMIN])
-def test_a_package_of_another_project_is_refused_at_its_import(
-    reserving: service.Glance, roles: str
-) -> None:
+def test_a_draft_of_another_project_is_refused(reserving: service.Glance, roles: str) -> None:
     client = _client(reserving, f"tenant-{len(roles)}", roles)
     name = "org.reserved.db"
-    id_ = _staged(client, name, "1.0.0", packages.package(name))
 
-    refused = client.start_import(id_)
+    text = _message(client.create(name))
 
-    assert refused.status_code == 403
-    text = refused.json()["error"]["message"]
     assert "under the prefix org.reserved, which is reserved for project owner" in text
+    assert client.request("GET", f"/v2/images/{client.id_of(name, '1.0.0')}").status_code == 404
+    # The name of an image of another kind is not the name of a package.
+    machine = client.create(name, id=str(uuid.uuid4()), container_format="bare")
+    assert machine.status_code == 201
     owner = _client(reserving, "owner")
     version = f"1.{len(roles)}.0"
     draft = owner.publish_draft(name, version, packages.package(name, version))
