@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which releases may be chosen, by their names, their owners and their visibility.
+"""Decide which releases may be chosen, by their names, owners and visibility.
 
 Servers and the loader apply these rules before they plan, so both give the same answer:
 
 - A release under a reserved prefix has to belong to one of the owning projects.
 - A release of the core library has to be public, unless its name is reserved.
-- If the query says so, a private release is left out wherever a public one has its name.
+- If the query says so, a private release is left out if a public release has the same name.
 
 A release in a directory of an engine belongs to the operator, and satisfies every rule.
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
@@ -73,32 +74,38 @@ class Eligibility:
     """The rules of one query.
 
     :param reserved: the operator's file of reserved names; by default, none are reserved.
-    :param private_overrides: whether a private release counts beside a public package of its
-        name.
+    :param private_overrides: whether a private release may be chosen although a public release
+        has the same name.
     """
 
     reserved: ReservedNames = NO_RESERVED_NAMES
     private_overrides: bool = True
 
     def find_objection(self, offer: Offer) -> str:
-        """Return why a release must not be used under its name; empty if it may be used."""
-        fqn = offer.key.fqn
-        reservation = None if is_from_operator(offer) else self.reserved.find(fqn)
+        """Return why a release must not be chosen; empty if it may be chosen."""
+        return self._find_objection(offer.key.fqn, offer.owner, offer.visibility)
+
+    def _find_objection(self, fqn: str, owner: str | None, visibility: str | None) -> str:
+        if _is_from_operator(owner, visibility):
+            return ""
+        reservation = self.reserved.find(fqn)
         if reservation is not None:
-            is_owner = offer.owner in reservation.projects
-            return "" if is_owner else f"its name is under {reservation}"
-        return _NOT_PUBLIC if fqn == CORE_LIBRARY and not _is_public(offer) else ""
+            return "" if owner in reservation.projects else f"its name is under {reservation}"
+        return _NOT_PUBLIC if fqn == CORE_LIBRARY and visibility != PUBLIC else ""
 
     def allows_class(self, class_name: str, offer: Offer) -> bool:
-        """Return whether a release may define a class: class names count like package names."""
+        """Return whether a release may define a class: names of classes are reserved as well."""
         return is_from_operator(offer) or self.reserved.allows(class_name, offer.owner)
 
     def select(self, offers: Iterable[_Offer]) -> tuple[list[_Offer], list[Excluded]]:
-        """Return the releases that may be chosen, in the same order, and the others.
+        """Return the releases that may be chosen, in the same order, and the other releases.
 
-        :param offers: all visible releases of some packages, of all catalogues.
+        :param offers: all visible releases of some packages, from all catalogues.
         """
-        reasons = [(offer, self.find_objection(offer)) for offer in offers]
+        find_objection = functools.cache(self._find_objection)
+        reasons = [
+            (each, find_objection(each.key.fqn, each.owner, each.visibility)) for each in offers
+        ]
         public = {each.key.fqn for each, reason in reasons if _is_public(each) and not reason}
         selected, excluded = [], []
         for offer, reason in reasons:
@@ -114,9 +121,13 @@ class Eligibility:
 
 def is_from_operator(offer: Offer) -> bool:
     """Return whether a release is from a directory, or from a lock file of public releases."""
-    return offer.owner is None and offer.visibility is None
+    return _is_from_operator(offer.owner, offer.visibility)
+
+
+def _is_from_operator(owner: str | None, visibility: str | None) -> bool:
+    return owner is None and visibility is None
 
 
 def _is_public(offer: Offer) -> bool:
-    # Neither shared nor community.
+    # Releases with the visibility shared or community are not public.
     return offer.visibility == PUBLIC or is_from_operator(offer)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The table of a package's fields: how the contents of an archive become fields of an artifact.
+"""The fields of a package: a table that says how an artifact gets them from an archive.
 
 Glare fills its fields from this table, and Glance its properties (``images``). The loader finds
 packages by these fields. Glare's common fields (``name``, ``version``, ``description``,
@@ -23,20 +23,20 @@ ARCHIVE = "archive"
 # artifact is created, and a lock's name has 255 characters.
 MAX_NAME = 140
 
-# The largest number of elements of a list or a mapping, and of tags.
+# The largest number of tags, and of elements in a list or a mapping.
 MAX_ELEMENTS = 4096
 MAX_TAGS = 255
 
-# Largest lengths of Glare's common fields.
+# The largest lengths of Glare's common fields.
 _COMMON_LENGTHS = {"description": 4096, "tags": 255}
 
 _WORD = re.compile(r"\w+")
 
-# PostgreSQL refuses NUL, MariaDB characters of four bytes, and both refuse halves
-# of surrogate pairs.
+# PostgreSQL refuses NUL, MariaDB refuses characters of four bytes, and both refuse half a
+# surrogate pair.
 UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
-# They may begin a new line in a log.
+# Some of them begin a new line in a log.
 CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
@@ -45,11 +45,12 @@ class Field:
     """A field of the artifact type beside Glare's common ones.
 
     :param kind: ``string``, ``list`` (of strings) or ``dict`` (of strings).
-    :param description: for the API's schema.
-    :param fill: returns its value for a package; None for fields set by the publisher.
+    :param description: the description in the API's schema.
+    :param fill: returns its value for a package; None if the publisher sets the field.
     :param mutable: whether it may change while the artifact is active.
-    :param max_length: largest length of the string, or of each element, in characters.
-    :param is_line: whether it is a string without control characters, and empty by default.
+    :param max_length: the largest length of the string, or of each element, in characters.
+    :param is_line: whether it is a string on one line, without control characters. Such a field
+        is empty by default.
     """
 
     name: str
@@ -62,16 +63,16 @@ class Field:
 
     @property
     def by_package(self) -> bool:
-        """Whether no client may change the field, since the package decides."""
+        """Whether the package sets the field, so that no client may change it."""
         return self.fill is not None and not self.mutable
 
 
 @dataclasses.dataclass(frozen=True)
 class Blob:
-    """A blob extracted from the archive.
+    """A blob that is extracted from the archive.
 
-    :param fill: returns its content; None if the package has none.
-    :param content_type: returns its content type; by default that of an image.
+    :param fill: returns its content; None if the package has no such file.
+    :param content_type: returns the type of a content; by default, the type of an image.
     """
 
     name: str
@@ -139,7 +140,7 @@ FIELDS = (
     Field(
         "yanked",
         "string",
-        "Why the owner withdrew the package: only pins, lock files and exact ranges get it.",
+        "Why the owner has yanked the package: only pins, lock files and exact ranges choose it.",
         mutable=True,
         is_line=True,
     ),
@@ -160,11 +161,11 @@ def from_contents(contents: Contents) -> Mapping[str, Any]:
 
 
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:
-    """Return the values of a package that exceed a limit, or that no database can store.
+    """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
-    Glare has the same limits in its declarations of the fields.
+    Glare declares its fields with the same limits.
 
-    :param values: strings, lists and mappings of strings, by the names of the fields.
+    :param values: field name -> a string, a list of strings, or a mapping of strings.
     """
     lengths = {field.name: field.max_length for field in FIELDS} | _COMMON_LENGTHS
     return [
@@ -190,6 +191,6 @@ def _find_excess(name: str, value: Any, max_length: int) -> Iterator[str]:
 
 
 def common_from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values for Glare's common fields, by name."""
+    """Return the values of Glare's common fields, by name."""
     manifest = contents.manifest
     return {"description": manifest.description, "tags": list(manifest.tags)}

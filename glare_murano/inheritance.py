@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All direct and indirect subclasses of a class, by their packages.
+"""Find all direct and indirect subclasses of a class, with their packages.
 
-A class of another package is a base only if the package requires a version of the other
-package with the class, as in the engine: names resolve in direct requirements. Servers
-and the loader share this module, so both give the same answers.
+The rule is the engine's: it looks for the name of a base class in the package itself, and in
+its direct requirements. So a class of another package is a base class only if the requirement
+allows a version that defines the class. Servers and the loader share this module, so both give
+the same answers.
 """
 
 import collections
@@ -22,7 +23,7 @@ from glare_murano.resolver import PackageVersion
 class ExtendingRecord(NamedTuple):
     """A package with direct subclasses of a class.
 
-    :ivar base: the class.
+    :ivar base: the base class.
     """
 
     base: str
@@ -32,15 +33,15 @@ class ExtendingRecord(NamedTuple):
 
 
 class Extensions(Protocol):
-    """The packages among which subclasses are found."""
+    """The packages that may have subclasses."""
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """Find packages with direct subclasses of classes."""
+        """Find the packages that have direct subclasses of these classes."""
 
     def find_requirements(
         self, ids: Collection[str]
     ) -> Mapping[str, Mapping[str, str]] | Mapping[str, Mapping[str, VersionSpec]]:
-        """Return the requirements of packages by id: FQN -> range."""
+        """Return the requirements of packages: id -> FQN -> range."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Subclass:
 
     @classmethod
     def of(cls, name: str, bases: Set[str], packages: Iterable[PackageVersion]) -> Self:
-        """Make a subclass from the data of a hierarchy."""
+        """Make a subclass from what a hierarchy has found."""
         versions = collections.defaultdict(set)
         for package in packages:
             versions[package.fqn].add(package.version)
@@ -66,7 +67,7 @@ class Subclass:
         return cls(name, tuple(sorted(bases)), newest)
 
     def to_json(self) -> dict[str, Any]:
-        """Write the subclass."""
+        """Return the subclass as JSON."""
         return {
             "class": self.name,
             "extends": list(self.extends),
@@ -77,10 +78,10 @@ class Subclass:
 def find_subclasses(
     class_name: str, bases: Set[PackageVersion], extensions: Extensions, seconds: float
 ) -> list[Subclass]:
-    """Find all subclasses of a class, by name.
+    """Find all subclasses of a class, sorted by name.
 
     :param bases: the packages that define the class.
-    :param seconds: the longest time of the search.
+    :param seconds: the longest time that the search may take.
     :raises Unplannable: if the search takes longer.
     """
     found = _Hierarchy(class_name, bases, extensions, seconds)
@@ -107,7 +108,7 @@ class _Hierarchy:
         extending: dict[str, list[ExtendingRecord]] = {}
         level = {class_name: set(bases)}
         end = time.monotonic() + seconds
-        # A class comes again when another package with it is found.
+        # A class is searched again when another package that defines it is found.
         while level:
             if time.monotonic() > end:
                 raise Unplannable(
@@ -116,7 +117,7 @@ class _Hierarchy:
                     f"plan_seconds"
                 )
             extending |= _find_extending(extensions, level.keys() - extending.keys())
-            # Packages that define the base themselves need no requirement.
+            # A package that defines the base class itself needs no requirement.
             ids = {
                 each.id
                 for base, defining in level.items()
@@ -138,13 +139,16 @@ class _Hierarchy:
     def _extend(
         self, base: str, extending: list[ExtendingRecord], defining: Set[PackageVersion]
     ) -> Iterator[str]:
-        """Add the subclasses of a class that some packages define; yield the changed ones."""
-        can_meet = _matcher(defining)
+        """Add the direct subclasses of a class; yield those that have got a new package.
+
+        :param defining: the packages that define the class.
+        """
+        is_satisfied = _requirement_check(defining)
         for _, id_, package, subclasses in extending:
             ranges = self._requirements.get(id_, {})
-            # A class inherits from its own package only in the same version.
+            # A class can inherit from its own package only in the same version.
             if package in defining or any(
-                can_meet(*each) for each in ranges.items() if each[0] != package.fqn
+                is_satisfied(*each) for each in ranges.items() if each[0] != package.fqn
             ):
                 for name in subclasses:
                     self.extends[name].add(base)
@@ -153,17 +157,19 @@ class _Hierarchy:
                         yield name
 
 
-def _matcher(packages: Collection[PackageVersion]) -> Callable[[str, str | VersionSpec], bool]:
-    """Return whether a requirement can be met by some packages."""
+def _requirement_check(
+    packages: Collection[PackageVersion],
+) -> Callable[[str, str | VersionSpec], bool]:
+    """Return a function that checks whether one of these packages satisfies a requirement."""
     versions = collections.defaultdict(list)
     for package in packages:
         versions[package.fqn].append(package.version)
 
     @functools.cache
-    def can_meet(fqn: str, range_: str | VersionSpec) -> bool:
+    def is_satisfied(fqn: str, range_: str | VersionSpec) -> bool:
         return any(map(VersionSpec.of(range_).match, versions.get(fqn, ())))
 
-    return can_meet
+    return is_satisfied
 
 
 def _find_extending(

@@ -2,20 +2,20 @@
 
 """Plan the closure of a set of requirements: the releases to load, with their requirements.
 
-A range takes the pinned version if possible. For the other ranges of a package,
-the fewest versions are chosen that together satisfy all of them, and of equally
-few the newest. Glare and the loader share this code, so both give the same
-answer. A source supplies versions and requirements.
+A range takes the pinned version if possible. The other ranges of a package together
+get the fewest versions that satisfy all of them. If several sets of versions are equally
+small, the newest versions are chosen. Glare and the loader share this code, so both give
+the same answer. A source supplies versions and requirements.
 
-Planning takes several rounds. Each round chooses the versions again, from the ranges
-required by the choices of the previous round. The last round changes nothing. In a
-dependency cycle, each version may require a range that excludes this version, and the
-rounds would never end. Then the ranges upon a package of the cycle are kept, and this
-package may get several versions.
+Planning takes several rounds. Each round chooses the versions again, from the ranges that
+the choices of the previous round require. The last round changes nothing. In a dependency
+cycle, each version of a package may lead to a range that excludes this version, and the
+rounds would never end. Then the required ranges of this package are kept for all later
+rounds, and it may get several versions.
 
-A withdrawn version is chosen only by a pin, or by a range of exactly this version. A
-provided package is an extension plug-in of the engine, and is not in the closure; no other
-package of its name is either.
+A withdrawn version, such as a yanked one, is chosen only if it is pinned, or if a range
+names exactly this version. A provided package is an extension plug-in of the engine. The
+closure has neither a provided package nor any other package with its name.
 """
 
 import collections
@@ -38,15 +38,15 @@ Requirements = Mapping[str, VersionSpec]
 Roots = Iterable[tuple[str, VersionSpec]]
 Pins = Mapping[str, Collection[Version]]
 
-# Seconds of planning between two pauses for other threads.
+# Planning pauses for other threads after this time, in seconds.
 _PAUSE_INTERVAL = 0.01
-# Ranges in a message.
+# The largest number of ranges in a message.
 _MAX_LISTED = 5
-# Newer versions that an explanation lists.
+# The largest number of newer versions in an explanation.
 _MAX_NEWER = 20
-# The largest deployed closures have a hundred packages.
+# The largest number of packages in a plan. The largest deployed closures have a hundred.
 MAX_PACKAGES = 5000
-# The longest time of a plan, for catalogues that take seconds for each level.
+# The longest time for a plan, in seconds. Some catalogues take seconds for each level.
 MAX_SECONDS = 300
 
 
@@ -56,7 +56,7 @@ class PackageVersion:
 
     fqn: str
     version: Version
-    # Cached: planning needs the hash very often, and a version computes it each time.
+    # The hash is kept, since planning needs it very often, and a version computes it each time.
     _hash: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class PackageVersion:
         return f"{self.fqn} {self.version}"
 
 
-# Whether a version is withdrawn.
+# Returns whether a version is withdrawn.
 IsWithdrawn = Callable[[PackageVersion], bool]
 
 
@@ -90,7 +90,7 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """A range that a root of a plan requires, such as the range in the header of an object.
+    """A range that a root requires, such as the range in the header of an object.
 
     :param defining: the versions that define the object's class; None without an object.
     """
@@ -101,12 +101,12 @@ class Header:
 
 
 class Source(Protocol):
-    """The catalogue of a plan. Each package is requested once."""
+    """The catalogue for a plan. Each package is requested once."""
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """Return the available versions of packages, the best first.
 
-        The best is the newest, except for versions from several catalogues.
+        The best version is the newest, unless the versions come from several catalogues.
         """
 
     def requirements(
@@ -122,7 +122,7 @@ class Unsatisfied:
     :param chain: the demands from a root to this demand.
     :param available: the available versions, the newest first.
     :param withdrawn: the withdrawn versions, the newest first.
-    :param provided: the versions provided by the engine, the newest first.
+    :param provided: the versions that the engine provides, the newest first.
     """
 
     demand: Demand
@@ -134,7 +134,7 @@ class Unsatisfied:
 
 @dataclasses.dataclass(frozen=True)
 class External:
-    """A demand satisfied by a provided package.
+    """A demand that a provided package satisfies.
 
     :param version: the version of the provided package.
     """
@@ -160,17 +160,18 @@ class Reason(enum.StrEnum):
 
     RANGE = "range"  # a range excludes it
     PIN = "pin"  # another version is pinned
-    WITHDRAWN = "withdrawn"  # and the range is not exactly this version
+    WITHDRAWN = "withdrawn"  # it is withdrawn, and the range does not name exactly this version
     CLASS = "class"  # it does not define the object's class
     CATALOGUE = "catalogue"  # an earlier catalogue has another version
 
 
 @dataclasses.dataclass(frozen=True)
 class PassedOver:
-    """Newer versions than the chosen one, all passed over for one reason.
+    """Versions newer than the chosen one that were passed over for the same reason.
 
-    :param versions: the newest first.
-    :param demands: a demand for each range that excludes them, or that the pin satisfies.
+    :param versions: these versions, the newest first.
+    :param demands: a demand for each range to which the reason applies, such as each range that
+        excludes the versions.
     """
 
     versions: tuple[Version, ...]
@@ -180,10 +181,10 @@ class PassedOver:
 
 @dataclasses.dataclass(frozen=True)
 class Why:
-    """Why a version was chosen, beside the satisfied ranges of the closure.
+    """Why a version was chosen, in addition to the demands that the closure lists.
 
-    :param kept: demands in a dependency cycle whose ranges were kept.
-    :param passed_over: newer versions by reason, twenty in total.
+    :param kept: demands of former rounds, in a dependency cycle, whose ranges were kept.
+    :param passed_over: the newer versions by reason, at most twenty in total.
     """
 
     kept: tuple[Demand, ...] = ()
@@ -194,10 +195,10 @@ class Why:
 class Closure:
     """The result of a plan.
 
-    :param releases: release -> its demands, in the order of their distance from
-        the roots; the first demand led to the release.
+    :param releases: release -> its demands, those nearest to the roots first. The first
+        demand led to the release.
     :param unsatisfied: demands without a release, in the same order.
-    :param external: demands satisfied by provided packages.
+    :param external: demands that provided packages satisfy.
     :param explain: returns why a release was chosen.
     """
 
@@ -208,7 +209,7 @@ class Closure:
 
     @functools.cached_property
     def why(self) -> Mapping[PackageVersion, Why]:
-        """Why each release was chosen, found on demand."""
+        """Why each release was chosen; each reason is found when it is read."""
         return {release: self.explain(release) for release in self.releases}
 
 
@@ -224,11 +225,11 @@ def plan(
 ) -> Closure:
     """Plan the closure of a set of requirements.
 
-    :param roots: FQNs and ranges; a package may have several.
+    :param roots: FQNs and ranges; a package may have several ranges.
     :param pins: FQN -> versions with which an environment was deployed.
     :param headers: further roots, from ``find_headers``.
-    :param provided: FQN -> the versions provided by the engine; no others are chosen.
-    :param seconds: the longest time of the planning, including the source's time.
+    :param provided: FQN -> the versions that the engine provides; no others are chosen.
+    :param seconds: the longest time for the plan, including the time of the source.
     :raises Unplannable: if the plan exceeds a limit.
     """
     planner = _Planner(pins, provided, source, is_withdrawn, _Budget(seconds))
@@ -240,8 +241,8 @@ def chain_of(
 ) -> tuple[Demand, ...]:
     """Return a shortest chain of demands from a root to this demand.
 
-    :param reached_by: returns the first demand for a release; if None, the chain begins
-        with this release.
+    :param reached_by: returns the first demand for a release; if it returns None, the chain
+        begins with this release.
     """
     chain = {demand: None}
     while demand.requirer is not None:
@@ -255,9 +256,10 @@ def chain_of(
 
 
 def demands_of(release: PackageVersion, requirements: Requirements) -> Iterable[Demand]:
-    """Yield the demands of a release, without demands satisfied by the release itself."""
+    """Yield the demands of a release, without those that the release itself satisfies."""
     for fqn, spec in sorted(requirements.items()):
-        # The implicit requirement is satisfied even by 2.0.0-rc.1, which is not in its range, 2.
+        # A package requires itself implicitly. Even 2.0.0-rc.1 satisfies this requirement,
+        # although its range, 2, does not contain 2.0.0-rc.1.
         is_implicit = spec.text == str(release.version.major)
         if fqn != release.fqn or not (is_implicit or spec.match(release.version)):
             yield Demand(fqn, spec, release)
@@ -279,19 +281,20 @@ def find_headers(
 ) -> tuple[list[Header], tuple[Undefined, ...]]:
     """Find the packages of objects; ``plan`` then chooses the versions.
 
-    The package of a pinned version in the range is found, else the package of the newest version.
+    If a version in the range is pinned, its package is found, else the package of the newest
+    version.
 
-    :param classes: the objects' classes, with the ranges in the headers, which are tried
-        with their fallbacks.
-    :param defining: returns the releases that define a class, by catalogue; within a
-        range, earlier catalogues win.
-    :param seconds: the longest time of the search.
+    :param classes: the classes of the objects, with the ranges in the headers. The fallbacks of
+        each range are tried as well.
+    :param defining: returns the releases that define a class, by catalogue. If several
+        catalogues have a version in the range, the first of them wins.
+    :param seconds: the longest time for the search.
     :returns: the headers, and the classes without a package.
     :raises Unplannable: if the search takes longer.
     """
     budget = _Budget(seconds)
     headers, undefined = [], []
-    # A thousand objects may have one class, and the class a thousand versions.
+    # A thousand objects may have the same class, and the class may have a thousand versions.
     definitions: dict[str, _Definition] = {}
     for class_name, spec in classes:
         budget.check(f"class {class_name}")
@@ -308,12 +311,13 @@ def find_headers(
 class _Definition:
     """The releases that define a class.
 
-    :ivar available: one of each version, of all catalogues.
+    :ivar available: a release for each version in any catalogue.
     """
 
     def __init__(self, releases: Iterable[Iterable[PackageVersion]], pins: Pins) -> None:
         found = list(map(tuple, releases))
-        # Of all packages, since another one may be pinned, or withdrawn, in the same version.
+        # The releases of all packages that define the class are needed: of two packages with the
+        # same version, one may be pinned or withdrawn.
         in_turn = (sorted(each, key=_newness, reverse=True) for each in found)
         ordered = list(itertools.chain.from_iterable(in_turn))
         self._pinned = {each: None for each in ordered if each.version in pins.get(each.fqn, ())}
@@ -340,7 +344,7 @@ def _newness(release: PackageVersion) -> tuple[object, ...]:
 
 
 def one_of_each(releases: Iterable[PackageVersion]) -> tuple[PackageVersion, ...]:
-    """Return a release for each version, the newest first; the greatest name wins."""
+    """Return a release for each version, the newest first; of several, the last name wins."""
     found: dict[Version, str] = {}
     for release in releases:
         found[release.version] = max(found.get(release.version, ""), release.fqn)
@@ -356,9 +360,9 @@ class _Budget:
         self._next_pause = 0.0
 
     def check(self, place: str) -> None:
-        """Check the time, and let other threads run sometimes.
+        """Check the time; now and then, let other threads run.
 
-        :param place: the class or package to plan next.
+        :param place: the class or package that is planned next.
         :raises Unplannable: if the time is over.
         """
         now = time.monotonic()
@@ -368,13 +372,13 @@ class _Budget:
                 f"fewer packages, or raise the option plan_seconds"
             )
         if now > self._next_pause:
-            # In a program of green threads, this is eventlet's function.
+            # In a program with green threads, this is eventlet's function.
             time.sleep(0)
             self._next_pause = time.monotonic() + _PAUSE_INTERVAL
 
 
 class _Requirer(Node):
-    """The roots of a plan, or a release; its targets are the ranges of its demands."""
+    """The roots of a plan together, or a release; its targets are the ranges of its demands."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -386,7 +390,7 @@ class _Requirer(Node):
 
 
 class _ReleaseNode(_Requirer):
-    """A release chosen in some round.
+    """A release that some round has chosen.
 
     :ivar is_known: whether its demands are known.
     """
@@ -397,12 +401,12 @@ class _ReleaseNode(_Requirer):
         self.is_known = False
 
 
-# Releases of one package, the newest first; None if no range is upon it.
+# The chosen releases of a package, the newest first; None if no range of it is required.
 _Choice = tuple[_ReleaseNode, ...] | None
 
 
 class _RangeNode(Node):
-    """A range upon a package; its target is the release taken by the range."""
+    """A required range of a package; its target is the release that the range takes."""
 
     def __init__(
         self, package: "_Package", spec: VersionSpec, among: Collection[Version] | None
@@ -418,13 +422,13 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """The pinned version for the range, if possible not a withdrawn version."""
+        """The pinned version for the range; a withdrawn version only if there is no other."""
         pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
         usual = self.spec.select(pin for pin in pins if pin not in self.package.withdrawn)
         return self.spec.select(pins) if usual is None else usual
 
     def take(self) -> _ReleaseNode | None:
-        """Return the pinned release, else the newest of the chosen ones."""
+        """Return the pinned release, else the newest chosen release in the range."""
         if not self.package.choice:
             return None
         chosen = {release.key.version: release for release in self.package.choice}
@@ -438,7 +442,7 @@ class _RangeNode(Node):
         return self.spec.match(version) and self._objection(version) is None
 
     def reason(self, version: Version) -> Reason | None:
-        """Return why the range does not take a version, apart from other ranges."""
+        """Return why the range cannot take a version; other ranges are not considered."""
         if not self.spec.match(version):
             return Reason.RANGE
         return Reason.PIN if self.pinned is not None else self._objection(version)
@@ -452,15 +456,15 @@ class _RangeNode(Node):
 
 
 class _Package:
-    """A package required in some round.
+    """A package that some round requires.
 
-    :ivar ranges: the ranges upon the package in this round.
-    :ivar kept: kept range -> its demands; used while the package is required.
+    :ivar ranges: the required ranges in this round.
+    :ivar kept: kept range -> its demands. Kept ranges apply while the package is required.
     """
 
     def __init__(self, fqn: str, pins: Iterable[Version]) -> None:
         self.fqn = fqn
-        # Sorted, since the order of a set differs between processes.
+        # The pins are sorted, since the order of a set differs between processes.
         self.pins = newest_first(pins)
         self.versions: Sequence[Version] = ()
         self.withdrawn: Collection[Version] = ()
@@ -508,18 +512,18 @@ class _Package:
         """
         kept = {
             demand: range_
-            for range_, upon in self.kept.items()
+            for range_, kept_demands in self.kept.items()
             if range_ not in self.ranges and range_.take() is release
-            for demand in upon
+            for demand in kept_demands
         }
-        # Each range with its first demand.
-        upon = {range_: demand for demand, range_ in reversed([*demands.items(), *kept.items()])}
+        # Reversed, so that each range has its first demand.
+        first = {range_: demand for demand, range_ in reversed([*demands.items(), *kept.items()])}
         versions: dict[tuple[Reason, tuple[Demand, ...]], list[Version]]
         versions = collections.defaultdict(list)
         for version in _newer(release.key.version, self.versions):
-            reasons = {range_: range_.reason(version) for range_ in upon}
+            reasons = {range_: range_.reason(version) for range_ in first}
             reason = next((each for each in Reason if each in reasons.values()), Reason.CATALOGUE)
-            named = (demand for range_, demand in upon.items() if reasons[range_] is reason)
+            named = (demand for range_, demand in first.items() if reasons[range_] is reason)
             versions[reason, tuple(sorted(named, key=_by_requirer))].append(version)
         passed_over = (PassedOver(tuple(v), *because) for because, v in versions.items())
         return Why(tuple(sorted(kept, key=_by_requirer)), tuple(passed_over))
@@ -540,9 +544,9 @@ def _by_requirer(demand: Demand) -> tuple[str, str]:
 
 
 class _Rounds:
-    """The rounds since the start, or since ranges were last kept.
+    """The rounds since the start, or since the last call of ``keep_ranges``.
 
-    :ivar packages: the packages required in these rounds.
+    :ivar packages: the packages that these rounds require.
     """
 
     def __init__(self, reached: Iterable[Node]) -> None:
@@ -550,11 +554,11 @@ class _Rounds:
         self._count = 0
         self._requirers: set[_Requirer] = set()
         self._changed: set[_Package] = set()
-        # The last choices of packages, even of those that are no longer required.
+        # The last choice for each package, even if the package is no longer required.
         self._choices: dict[_Package, _Choice] = {}
-        self.see(reached)
+        self.add(reached)
 
-    def see(self, reached: Iterable[Node]) -> None:
+    def add(self, reached: Iterable[Node]) -> None:
         """Add the newly reached nodes of a round."""
         for node in reached:
             if isinstance(node, _RangeNode):
@@ -565,10 +569,10 @@ class _Rounds:
     def end(self, before: Mapping[_Package, _Choice]) -> None:
         """End a round.
 
-        :param before: the former choices of the packages whose choices the round changed.
+        :param before: package -> its former choice, if the round has changed the choice.
         """
         if self._count:
-            # The choices before the first of these rounds do not count.
+            # Choices from before the first of these rounds are ignored.
             self._choices.update((p, choice) for p, choice in before.items() if choice is not None)
             for package in before:
                 if package.choice not in (None, self._choices.get(package, package.choice)):
@@ -577,14 +581,14 @@ class _Rounds:
 
     @property
     def exclude_each_other(self) -> bool:
-        """Whether versions exclude each other in a dependency cycle.
+        """Whether versions in a dependency cycle exclude each other.
 
-        Otherwise, each round makes the final choice of at least one package.
+        Without such a cycle, each round makes the final choice for at least one package.
         """
         return self._count > len(self.packages)
 
     def keep_ranges(self) -> _Package:
-        """Keep all ranges of these rounds upon a package of a cycle, and return the package."""
+        """Keep all ranges that these rounds require of a package in a cycle; return the package."""
         required: dict[str, set[str]] = collections.defaultdict(set)
         for requirer in self._requirers:
             if isinstance(requirer, _ReleaseNode):
@@ -612,7 +616,7 @@ def _order(root: Header) -> tuple[object, ...]:
     return root.fqn, root.spec.canonical, root.spec.text, _sorted_texts(root.defining)
 
 
-# The objects of one class share one set.
+# All objects of a class share one set, so a small cache is enough.
 @functools.lru_cache(maxsize=100)
 def _sorted_texts(versions: frozenset[Version] | None) -> Sequence[str]:
     return sorted(map(str, versions or ()))
@@ -648,7 +652,7 @@ class _Planner:
             if kept:
                 rounds = _Rounds({roots, *self._reached()})
             else:
-                rounds.see(node for node in changed if node.is_reached)
+                rounds.add(node for node in changed if node.is_reached)
         return self._result(roots)
 
     def _package(self, fqn: str) -> _Package:
@@ -657,7 +661,7 @@ class _Planner:
         return self._packages[fqn]
 
     def _assign(self, changed: Iterable[Node]) -> set[_Package]:
-        """Add reached ranges to their packages, remove others, and return the packages."""
+        """Add reached ranges to their packages, remove the others, and return the packages."""
         ranges = [node for node in changed if isinstance(node, _RangeNode)]
         for each in ranges:
             if each.is_reached:
@@ -667,7 +671,7 @@ class _Planner:
         return {each.package for each in ranges}
 
     def _choose(self, packages: Collection[_Package]) -> dict[_Package, _Choice]:
-        """Choose versions of packages again, and return the former values of changed choices."""
+        """Choose versions of packages again; return the former choices that have changed."""
         ordered = sorted(packages, key=lambda package: package.fqn)
         self._learn_versions(ordered)
         before = {}
@@ -688,7 +692,8 @@ class _Planner:
                 f"the requirements lead to more than {MAX_PACKAGES} packages, among them "
                 f"{max(unknown)}; request fewer"
             )
-        # No package of a catalogue replaces a plug-in, whose code is the operator's.
+        # The code of a plug-in belongs to the operator, so no package from a catalogue may
+        # replace it.
         sought = [fqn for fqn in unknown if not self._provided.get(fqn)]
         found = self._source.versions(sought) if sought else {}
         for fqn, package in unknown.items():
@@ -724,7 +729,7 @@ class _Planner:
             yield from (release for release in package.releases.values() if release.is_reached)
 
     def _result(self, roots: _Requirer) -> Closure:
-        """Assign the demands to the chosen releases, from the roots down."""
+        """Assign each demand to a chosen release, from the roots down."""
         answers: dict[_ReleaseNode, dict[Demand, _RangeNode]] = {}
         first: dict[PackageVersion, Demand] = {}
         unsatisfied = []

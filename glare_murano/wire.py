@@ -3,9 +3,9 @@
 """Releases, dependency queries and their answers: the data, and their JSON form.
 
 Servers, catalogues, the lock file, the offline index and the metadata cache write and
-read releases by this module, with the same keys. A new property of a release is added to
-``Release``, ``release_to_json`` and ``release_from_json``, and to the table in
-``fields``. ``doc/openapi.yaml`` describes the HTTP API with this form.
+read releases with this module, with the same keys. To add a property of a release, change
+``Release``, ``release_to_json`` and ``release_from_json``, and the table in
+``fields``. ``doc/openapi.yaml`` describes the HTTP API that uses this form.
 
 Functions that read JSON raise ``Malformed`` for an unexpected form.
 """
@@ -31,19 +31,20 @@ from glare_murano.resolver import (
 )
 
 # Limits of one request. Servers refuse more, and the loader sends no more.
-MAX_REQUIREMENTS = 1000  # also of classes, and of packages with pins
-MAX_PINS = 100  # versions of one package
+MAX_REQUIREMENTS = 1000  # also for classes, and for packages with pins
+MAX_PINS = 100  # for the versions of one package
 MAX_ARCHIVES = 100
-MAX_PUBLICATIONS = 100  # also of packages that may have been deleted
+MAX_SUBCLASSES = 1000  # in one page
+MAX_PUBLICATIONS = 100  # also for packages that may have been deleted
 
 # Paths of the API; see ``doc/openapi.yaml``.
 ARCHIVES_PATH = "/murano/v1/archives"
-DELETIONS_PATH = "/murano/v1/deletions"  # in Glance alone
+DELETIONS_PATH = "/murano/v1/deletions"  # only in Glance
 DEPENDENCIES_PATH = "/murano/v1/dependencies"
 PUBLICATIONS_PATH = "/murano/v1/publications"
 SUBCLASSES_PATH = "/murano/v1/subclasses"
 YANKS_PATH = "/murano/v1/yanks"
-# Of a request with the value ``true``, by which an administrator overrides checks.
+# If this header of a request is ``true``, an administrator overrides checks.
 OVERRIDE_HEADER = "X-Murano-Override-Checks"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -53,7 +54,7 @@ _T = TypeVar("_T")
 
 
 class Malformed(GlareMuranoError, ValueError):
-    """JSON of another form than this module writes; the message names the key."""
+    """JSON does not have the form that this module writes; the message names the key."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,14 +67,14 @@ class Release:
     org.wiki 1.0.0 >=1,<2
 
     :param fqn: the package's fully qualified name.
-    :param requirements: FQN -> range, the implicit ones included.
-    :param classes: names of the defined classes.
+    :param requirements: FQN -> range, including the implicit requirements.
+    :param classes: the names of the classes that it defines.
     :param id: its identifier in its catalogue.
     :param digest: the SHA-256 of its archive, in hexadecimal; empty for a directory.
-    :param size: of its archive, in bytes; None if unknown.
+    :param size: the size of its archive, in bytes; None if unknown.
     :param owner: its project; None in a catalogue without projects.
     :param visibility: ``private`` or ``public``; None in a catalogue without projects.
-    :param yanked: why its owner withdrew the release; empty if any range may choose it.
+    :param yanked: why its owner has yanked the release; empty if it is not yanked.
     :param inherits: base class -> its direct subclasses in this package; empty if unknown, as in
         the answer to a dependency query.
     """
@@ -102,7 +103,7 @@ class Release:
 
     @property
     def key(self) -> PackageVersion:
-        """Name and version, as the resolver knows it."""
+        """Name and version, as the resolver uses them."""
         return PackageVersion(self.fqn, self.version)
 
     def __str__(self) -> str:
@@ -111,20 +112,20 @@ class Release:
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """The requirements whose closure is wanted.
+    """A request for the closure of some requirements.
 
     :param requirements: FQNs and ranges.
-    :param classes: names of classes, and the ranges of their objects' headers.
-    :param pins: FQN -> versions to take wherever they are in a range.
-    :param provided: FQN -> the versions provided by the engine, as extension plug-ins.
-    :param package: the id of a further required package, even a draft.
-    :param prereleases: whether pre-releases may be chosen; if not, they are for a pin and
-        for a range of exactly this version.
+    :param classes: names of classes, and the ranges in the headers of their objects.
+    :param pins: FQN -> versions, which are taken for every range that contains them.
+    :param provided: FQN -> the versions that the engine provides, as extension plug-ins.
+    :param package: the id of one more required package, which may be a draft.
+    :param prereleases: whether any range may choose pre-releases. If not, a pre-release is chosen
+        only if it is pinned, or if a range names exactly this version.
     :param why: whether the answer says why each release was chosen.
     :param project_id: the project whose private packages may be chosen; None for every
-        project visible to the caller.
-    :param private_overrides: whether private packages are considered where a public package has
-        their name.
+        project that the caller can see.
+    :param private_overrides: whether a private package may be chosen although a public package
+        has the same name.
     """
 
     requirements: tuple[tuple[str, VersionSpec], ...] = ()
@@ -140,15 +141,15 @@ class Query:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The closure of a query.
+    """The answer to a query: the closure.
 
     :param releases: each release with its demands; the first demand led to the release.
-    :param unsatisfied: ranges without any version.
+    :param unsatisfied: the demands without a version in their range.
     :param undefined: classes that no package defines.
     :param why: why each release was chosen; empty if the query did not request reasons.
-    :param external: ranges satisfied by packages of the engine.
-    :param excluded: visible releases that must not be chosen, of missing packages; of all
-        packages if the query requests reasons.
+    :param external: the demands that packages of the engine satisfy.
+    :param excluded: visible releases that must not be chosen. If the query requests reasons, they
+        are from all packages, else from the missing packages.
     """
 
     releases: tuple[tuple[Release, tuple[Demand, ...]], ...]
@@ -160,7 +161,7 @@ class Answer:
 
 
 def release_to_json(release: Release) -> dict[str, Any]:
-    """Write a release; properties without a value are left out."""
+    """Return a release as JSON; properties without a value are left out."""
     content = {
         "id": release.id or None,
         "name": release.fqn,
@@ -194,10 +195,10 @@ def release_from_json(content: object) -> Release:
 
 
 def query_to_json(query: Query) -> dict[str, Any] | None:
-    """Write a query.
+    """Return a query as JSON.
 
-    :returns: None if the query does not fit a request: the query exceeds the limits, or has
-        several ranges upon the same package.
+    :returns: None if no request can have the query: it exceeds the limits, or has several
+        ranges for the same package.
     """
     requirements = dict(query.requirements)
     counts = map(len, (query.requirements, query.classes, query.pins, query.provided))
@@ -220,7 +221,7 @@ def query_to_json(query: Query) -> dict[str, Any] | None:
 
 
 def query_from_json(content: object) -> Query:
-    """Read a query; the server has checked the query against its JSON schema."""
+    """Read a query, which the server has checked against its JSON schema."""
     return Query(
         requirements=_get_optional(content, "requirements", _query_ranges) or (),
         classes=_get_optional(content, "objects", _each(_object)) or (),
@@ -235,7 +236,7 @@ def query_from_json(content: object) -> Query:
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """Write the answer to a query."""
+    """Return the answer to a query as JSON."""
     return {
         "releases": [
             {
@@ -293,7 +294,7 @@ def answer_from_json(content: object) -> Answer:
 
 
 def ranges_to_json(ranges: Iterable[tuple[str, VersionSpec]]) -> dict[str, str]:
-    """Write ranges by FQN, sorted."""
+    """Return ranges by FQN as JSON, sorted."""
     return {fqn: spec.text for fqn, spec in sorted(ranges, key=lambda item: item[0])}
 
 
@@ -303,12 +304,12 @@ def ranges_from_json(content: object) -> dict[str, VersionSpec]:
 
 
 def _inherits_from_json(content: object) -> dict[str, tuple[str, ...]]:
-    """Read base classes with their subclasses, which are joined by commas."""
+    """Read base class -> subclasses; commas separate the subclasses."""
     return {base: tuple(get(content, base, string).split(",")) for base in mapping(content)}
 
 
 def versions_to_json(versions: Mapping[str, Iterable[Version]]) -> dict[str, list[str]]:
-    """Write versions by FQN."""
+    """Return versions by FQN as JSON."""
     return {fqn: list(map(str, listed)) for fqn, listed in versions.items()}
 
 
@@ -421,7 +422,7 @@ def _reason(value: object) -> Reason:
 
 
 def _query_ranges(content: object) -> tuple[tuple[str, VersionSpec], ...]:
-    # Names are not checked: an impossible name is not found, which the answer says.
+    # Names are not checked: the answer reports an impossible name as missing.
     return tuple((fqn, get(content, fqn, _query_range)) for fqn in mapping(content))
 
 
@@ -435,7 +436,7 @@ def _object(content: object) -> tuple[str, VersionSpec]:
 
 def _chosen(content: object) -> tuple[Release, tuple[Demand, ...]]:
     release = release_from_json(content)
-    # Without owner and visibility, a release would count as the operator's.
+    # Without owner and visibility, the release would be treated as the operator's.
     for key in ("id", "sha256", "size", "owner", "visibility"):
         if key not in mapping(content):
             raise Malformed(f"{key} is missing")

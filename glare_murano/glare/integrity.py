@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Integrity of Glare's catalogue when a package is added or removed.
+"""The integrity of Glare's catalogue when a package is added or removed.
 
-The checks are those of ``service/requirement_checks.py`` and ``service/name_checks.py``. Here
-they read Glare's database, are counted, and refuse in the form of Glare's errors.
+The checks are those of ``service/requirement_checks.py`` and ``service/name_checks.py``. This
+module runs them on Glare's database, counts refusals, and raises Glare's errors.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from glare.common import exception
 from sqlalchemy.engine import Connection
@@ -17,50 +17,49 @@ from glare_murano.glare.db import queries
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.glare.policies import SETTINGS
-from glare_murano.package.rules import Rule
 from glare_murano.service import name_checks
 from glare_murano.service.database import Viewer
-from glare_murano.service.refusals import RefusedRequest
 from glare_murano.service.requirement_checks import FailedCheck, RequirementChecks
 
 
 def check_names(context: RequestContext, af: Artifact) -> None:
-    """Check that a package has no name, and no classes, of other projects.
+    """Check that a package and its classes have no names that belong to others.
 
-    An override of the other checks does not count here.
+    An administrator cannot override this check.
 
-    :raises glare.common.exception.Forbidden: naming the prefix and its owners.
+    :raises glare.common.exception.Forbidden: naming the owners.
     """
     try:
         name_checks.check(
-            SETTINGS.reserved_names(),
+            SETTINGS,
             af.name,
             af.class_definitions or (),
             af.owner,
             lambda: policies.may_publish(context, af.to_dict()),
         )
-    except RefusedRequest as refusal:
-        metrics.REFUSED.labels(Rule.NAME_RESERVED).inc()
+    except name_checks.RefusedNames as refusal:
+        for rule in {problem.rule for problem in refusal.problems}:
+            metrics.REFUSED.labels(rule).inc()
         raise exception.Forbidden(str(refusal)) from refusal
 
 
 def check_activation(
-    context: RequestContext, connection: Connection, packages: Iterable[Artifact]
+    context: RequestContext, connection: Connection, packages: Collection[Artifact]
 ) -> None:
-    """Check the requirements of packages that are being activated.
+    """Check the requirements of packages before their activation.
 
-    :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
+    :raises glare.common.exception.Conflict: if some are not satisfied, and the check is enforced.
     """
     with _refusing():
         _checks(context, connection, _viewer(context)).check_activation(packages)
 
 
 def check_publication(
-    context: RequestContext, connection: Connection, packages: Iterable[Artifact]
+    context: RequestContext, connection: Connection, packages: Collection[Artifact]
 ) -> None:
-    """Check the requirements of packages among public packages.
+    """Check that public packages satisfy the requirements of packages.
 
-    :raises glare.common.exception.Conflict: for unsatisfied ones, if the check is enforced.
+    :raises glare.common.exception.Conflict: if some are not satisfied, and the check is enforced.
     """
     with _refusing():
         _checks(context, connection, _viewer(context)).check_publication(packages)
@@ -69,8 +68,8 @@ def check_publication(
 def check_removal(context: RequestContext, af: Artifact) -> None:
     """Check the dependents of a package before its deletion or deactivation.
 
-    :raises glare.common.exception.Conflict: if active packages depend on this package
-        alone, and the check is enforced.
+    :raises glare.common.exception.Conflict: if only this package satisfies requirements of active
+        packages, and the check is enforced.
     """
     is_uploaded = af.archive is not None and af.archive["status"] == "active"
     if af.status == "active" or (af.status == "drafted" and is_uploaded):
@@ -80,7 +79,7 @@ def check_removal(context: RequestContext, af: Artifact) -> None:
 
 
 def warn_of_yank(context: RequestContext, af: Artifact) -> None:
-    """Warn before a yank if active packages depend on this package alone."""
+    """Warn before a yank if only this package satisfies requirements of active packages."""
     if af.status == "active":
         viewer = policies.viewer_of(context)
         with queries.snapshot() as connection:
@@ -90,7 +89,7 @@ def warn_of_yank(context: RequestContext, af: Artifact) -> None:
 
 
 def _viewer(context: RequestContext) -> Viewer:
-    # Without policies, which may query other services: these checks do not depend on the caller.
+    # No policy is checked: policies may query other services, and these checks need none.
     return Viewer(context.project_id, context.is_admin)
 
 

@@ -2,7 +2,7 @@
 
 """The development server: Glare with the artifact type ``murano`` on one host.
 
-Glare's own WSGI application is served on loopback, over SQLite and a directory of
+The server runs Glare's own WSGI application on loopback, with SQLite and a directory of
 files. All data lies in a state directory, where the next start finds the data again.
 Glare trusts every client (``trustedauth``): the server is not for production.
 """
@@ -10,13 +10,14 @@ Glare trusts every client (``trustedauth``): the server is not for production.
 import argparse
 import contextlib
 import datetime
+import fcntl
 import os
 import pathlib
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 from warnings import filterwarnings
 
 # Glare imports eventlet, which warns at each start that it is deprecated.
@@ -24,7 +25,6 @@ filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 # SQLite has no decimal numbers; Glare's are small enough.
 filterwarnings("ignore", message=r"Dialect sqlite\+pysqlite does \*not\* support Decimal")
 
-import fasteners
 import waitress
 import yaml
 from glare.common import config as glare_config
@@ -46,7 +46,7 @@ HOST = "127.0.0.1"
 DEFAULT_PORT = 9494
 _THREADS = 8
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The files for operators.
+# The directory with the files for operators.
 ETC = pathlib.Path(__file__).with_name("etc")
 TOKEN = "admin:admin:admin"  # noqa: S105 - the server accepts any token
 
@@ -89,7 +89,7 @@ class ServerError(GlareMuranoError):
 
 
 class Server:
-    """A Glare that listens; a process has one at most, since Glare keeps global state.
+    """A Glare that listens; a process has at most one, since Glare keeps global state.
 
     :ivar url: its URL.
     """
@@ -138,9 +138,7 @@ def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
     try:
         for directory in (state, state / "blobs"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = fasteners.InterProcessLock(state / ".lock")
-        if not lock.acquire(blocking=False):
-            raise ServerError(f"{state} is in use by another glare-murano-server")
+        lock = _lock(state)
         conf = _CONF.format(state=state, etc=ETC, type_name=fields.TYPE_NAME)
         (state / "glare.conf").write_text(conf)
         (state / "glare-paste.ini").write_text(trusting_paste())
@@ -149,11 +147,25 @@ def prepared(state_dir: pathlib.Path) -> Iterator[Any]:
     try:
         yield _application(state)
     finally:
-        lock.release()
+        lock.close()
+
+
+def _lock(state: pathlib.Path) -> BinaryIO:
+    """Lock a state directory until the returned file is closed.
+
+    :raises ServerError: if another server uses the directory.
+    """
+    file = (state / ".lock").open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise ServerError(f"{state} is in use by another glare-murano-server") from error
+    return file
 
 
 def trusting_paste() -> str:
-    """Return the operators' paste file, with trust in every token instead of Keystone's check."""
+    """Return the operators' paste file, changed to trust every token without Keystone's check."""
     paste = (ETC / "glare-paste.ini").read_text()
     paste = paste.replace("glare-api-keystone", "glare-api")
     return paste.replace(" authtoken context ", " trustedauth ") + _TRUSTED_AUTH
@@ -212,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     running: list[Server] = []
 
     def stop(*_: object) -> None:
-        # An exception could be lost, since Python drops those raised in a finalizer.
+        # No exception is raised, since Python drops an exception that is raised in a finalizer.
         if not running:
             os._exit(0)
         running[0].close()

@@ -2,8 +2,8 @@
 
 """Read, unpack and pack the files of a package safely, from a ZIP file or a directory.
 
-An archive is hostile: its central directory is checked before any file is
-read, and declared sizes are compared with the number of bytes.
+An archive may be hostile. So its central directory is checked before any file is read, and
+the size of each file is compared with its declared size.
 """
 
 import abc
@@ -34,7 +34,7 @@ Source = str | os.PathLike[str] | IO[bytes]
 
 _CHUNK = 128 * 1024
 _SUPPORTED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Encrypted, compressed patched data, strong encryption, masked header.
+# The flags of encryption, compressed patched data, strong encryption, and a masked header.
 _UNSUPPORTED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000
 _UTF_8 = 0x800
 _LOCAL_HEADER_SIZE = 30
@@ -59,10 +59,11 @@ _LEFTOVERS = re.compile(
 
 
 class Archive(abc.ABC):
-    """The files of a package, as a context manager."""
+    """The files of a package; a context manager that closes them."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[Entry], limits: Limits) -> None:
         self._entries = {entry.path: entry for entry in entries}
+        self._limits = limits
 
     @staticmethod
     def open(source: Source, limits: Limits = DEFAULT_LIMITS) -> "Archive":
@@ -71,7 +72,7 @@ class Archive(abc.ABC):
         :param source: the path of a ZIP file or a directory, or a seekable
             file, which stays open. Files of version control, editors and
             desktops in a directory are skipped.
-        :raises InvalidArchive: with the path and the broken rule.
+        :raises InvalidArchive: if a rule is broken; the message has the path and the rule.
         :raises OSError: if the source cannot be read.
         """
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
@@ -118,7 +119,7 @@ class Archive(abc.ABC):
                 pass
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
-        """Create a directory with all files, or none at all after an error.
+        """Create a directory with all files; after an error, there is no directory.
 
         :raises InvalidArchive: if a file is not as declared.
         :raises FileExistsError: if the directory exists.
@@ -142,9 +143,9 @@ class Archive(abc.ABC):
         Entries are sorted, and have a fixed time.
 
         :param target: a seekable file; an error leaves it unchanged.
-        :param changed: the bytes of files that are not packed as they are, by path.
-        :raises InvalidArchive: if a file is not as declared.
-        :raises OSError: if a file cannot be read, or the target not written.
+        :param changed: path -> new bytes, for files whose bytes are replaced.
+        :raises InvalidArchive: if a file is not as declared, or the ZIP file is too large.
+        :raises OSError: if a file cannot be read, or the target cannot be written.
         """
         start = target.tell()
         archive = _NewZipFile(target, "w", zipfile.ZIP_DEFLATED)
@@ -159,20 +160,22 @@ class Archive(abc.ABC):
                 with archive.open(info, "w") as stream:
                     stream.writelines(self._chunks(entry) if data is None else [data])
             archive.close()
+            archive_rules.check_size(target.tell() - start, self._limits)
         except BaseException:
-            # An entry that is open writes the rest of its data once it is collected.
+            # When Python frees an entry that is still open, the entry writes the rest of its data.
             archive.fp = io.BytesIO()
             target.seek(start)
             target.truncate()
             raise
 
     def open_zip(self) -> IO[bytes]:
-        """Return the package as an open ZIP file with a descriptor, for another process.
+        """Return the package as an open ZIP file, whose descriptor another process can use.
 
-        The original file is returned read-only if possible, else a new packed file.
+        The original file is opened read-only if possible; otherwise, the package is packed into
+        a temporary file.
 
-        :raises InvalidArchive: if a file is not as declared.
-        :raises OSError: if a file cannot be read, or the temporary file not written.
+        :raises InvalidArchive: if a file is not as declared, or the ZIP file is too large.
+        :raises OSError: if a file cannot be read, or the temporary file cannot be written.
         """
         packed = tempfile.TemporaryFile(prefix="glare-murano-")  # noqa: SIM115 - returned
         try:
@@ -188,9 +191,9 @@ class Archive(abc.ABC):
         # The manifest is last, so that a killed process leaves no valid package.
         for entry in sorted(self._entries.values(), key=lambda e: e.path == MANIFEST_FILE):
             _make_directories(root, entry.path.rpartition("/")[0], made)
-            # A string is faster than pathlib, and there are many files.
+            # The path is a string, which is faster than pathlib, since there are many files.
             file = os.open(f"{root}/{entry.path}", _NEW_FILE, _mode(entry))
-            # Buffered: an unbuffered write to a full disk may be partial without an error.
+            # An unbuffered write to a full disk may be partial without an error, so use a buffer.
             with open(file, "wb") as stream:
                 stream.writelines(self._chunks(entry))
 
@@ -219,10 +222,10 @@ class Archive(abc.ABC):
 
 
 class _NewZipFile(zipfile.ZipFile):
-    """A ZIP file to write, which is not completed after an error."""
+    """A ZIP file to write; after an error, it is not completed."""
 
     def __del__(self) -> None:
-        # It would fail after Ctrl-C within an entry.
+        # The original method completes the file, and fails if Ctrl-C has interrupted an entry.
         pass
 
 
@@ -240,7 +243,7 @@ class _ZipArchive(Archive):
             directories = [info.filename.rstrip("/") for info in infos if _is_directory(info)]
             files = [info for info in infos if not _is_directory(info)]
             entries = [_zip_entry(info) for info in files]
-            super().__init__(entries)
+            super().__init__(entries, limits)
             _check_layout(infos, self._zip.start_dir, source)
             archive_rules.check_entries(entries, directories, size, limits)
             self._infos = {info.filename: info for info in files}
@@ -248,7 +251,7 @@ class _ZipArchive(Archive):
                 # zipfile stops at the declared size; one more byte shows excess data.
                 info.file_size += 1
             for info in infos:
-                # Up to 128 KB for each entry, which would stay in memory unused.
+                # Nothing uses them, and they can take 128 KB of memory for each entry.
                 info.extra = info.comment = b""
             self._stack = stack.pop_all()
 
@@ -258,7 +261,7 @@ class _ZipArchive(Archive):
     def open_zip(self) -> IO[bytes]:
         if self._zip.fp is not None:
             with contextlib.suppress(io.UnsupportedOperation):
-                # Opened anew, with a position of its own.
+                # Open the file again: a copied descriptor would share its position.
                 return open(f"/proc/self/fd/{self._zip.fp.fileno()}", "rb")
         return super().open_zip()
 
@@ -286,7 +289,7 @@ class _DirectoryArchive(Archive):
                 break
         total = sum(entry.size for entry in files)
         archive_rules.check_entries(files, directories, total, limits)
-        super().__init__(files)
+        super().__init__(files, limits)
 
     def _stream(self, entry: Entry) -> IO[bytes]:
         # The file may have been replaced since the directory was read.
@@ -303,7 +306,7 @@ class _DirectoryArchive(Archive):
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; a named pipe does not wait for a writer."""
+    """Open a file; do not wait for the writer of a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -316,7 +319,7 @@ def _is_file(stream: IO[bytes]) -> bool:
 
 
 def _make_directories(root: pathlib.Path, path: str, made: set[str]) -> None:
-    """Make a directory and its parents, which only their owner can write to, unless ``made``."""
+    """Make a directory and its parents, unless they are in ``made``; only the owner may write."""
     if path not in made:
         _make_directories(root, path.rpartition("/")[0], made)
         (root / path).mkdir(0o755)
@@ -335,7 +338,10 @@ def _opened(stream: IO[bytes], limits: Limits) -> zipfile.ZipFile:
 
 
 def _count_entries(stream: IO[bytes], limits: Limits) -> int:
-    """Count the entries of a central directory up to the limit, without making objects."""
+    """Count the entries of a central directory, up to one more than the limit.
+
+    No object is made for an entry.
+    """
     # zipfile has no public function for this.
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
     if end is None:
@@ -360,9 +366,9 @@ def _is_directory(info: zipfile.ZipInfo) -> bool:
 
 
 def _check_layout(infos: list[zipfile.ZipInfo], end: int, stream: IO[bytes]) -> None:
-    """Refuse entries without names, of wrong types, or with shared bytes.
+    """Refuse entries that have no name, have a wrong type, or share bytes.
 
-    With overlapping entries, a small archive can unpack to huge files.
+    If entries could share bytes, a small archive could unpack to huge files.
     """
     for info in sorted(infos, key=lambda i: i.header_offset, reverse=True):
         kind = stat.S_IFMT(info.external_attr >> 16)

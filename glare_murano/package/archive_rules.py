@@ -2,13 +2,13 @@
 
 """The rules for the paths and sizes of an archive's files.
 
-They are checked before any file is read: until then an archive is hostile.
+They are checked before any file is read, since an archive may be hostile.
 """
 
 import dataclasses
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from glare_murano.package import errors
 from glare_murano.package.rules import Rule
@@ -21,7 +21,8 @@ class Limits:
     :param archive_size: bytes of the archive.
     :param unpacked_size: bytes of all its files.
     :param entries: number of files and directories.
-    :param ratio: unpacked bytes for one packed byte, from 1 MiB unpacked on.
+    :param ratio: unpacked bytes for one packed byte; checked if all files together have more
+        than 1 MiB.
     :param path_length: characters of a path.
     :param path_depth: directories of a path.
     """
@@ -59,14 +60,30 @@ def refusal(rule: Rule, where: str, message: str) -> errors.InvalidArchive:
     return errors.InvalidArchive([errors.Problem(rule, where, message)])
 
 
-def check_size(size: int, limits: Limits) -> None:
+def check_size(size: int, limits: Limits, name: str = "archive") -> None:
     """Check the size of an archive, in bytes.
 
+    :param name: the archive, for the message.
     :raises InvalidArchive: if the archive is too large.
     """
     if size > limits.archive_size:
         message = f"{size} bytes, at most {limits.archive_size} are allowed"
-        raise refusal(Rule.ARCHIVE_SIZE, "archive", message)
+        raise refusal(Rule.ARCHIVE_SIZE, name, message)
+
+
+def limited(
+    pieces: Iterable[bytes], limits: Limits = DEFAULT_LIMITS, name: str = "archive"
+) -> Iterator[bytes]:
+    """Yield the pieces of an archive while it arrives.
+
+    :param name: the archive, for the message.
+    :raises InvalidArchive: if the archive is too large.
+    """
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        check_size(size, limits, name)
+        yield piece
 
 
 def check_entries(
@@ -74,9 +91,9 @@ def check_entries(
 ) -> None:
     """Check the files and directories of an archive.
 
-    :param directories: paths of directories with entries of their own.
+    :param directories: the paths of the directories that have an entry in the archive.
     :param archive_size: bytes of the archive.
-    :raises InvalidArchive: with the path and the first broken rule.
+    :raises InvalidArchive: if a rule is broken; the message has the path and the first rule.
     """
     count = len(files) + len(directories)
     if count > limits.entries:

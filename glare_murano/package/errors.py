@@ -13,7 +13,7 @@ from glare_murano.package.rules import Rule
 _MAX_QUOTED = 80
 _MAX_WHERE = 120
 _MAX_SHOWN = 400
-# A message lists some problems of many.
+# The largest number of problems in a message.
 _MAX_LISTED = 50
 
 
@@ -27,6 +27,14 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
     return quoted(text)
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Escape the characters that control a terminal in a string of unknown origin.
+
+    :param keep: unprintable characters to keep.
+    """
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
 class GlareMuranoError(Exception):
@@ -46,20 +54,20 @@ class InvalidRange(GlareMuranoError, ValueError):
 
 
 class Unplannable(GlareMuranoError):
-    """The plan of a closure exceeds a limit; only malicious requirements lead here."""
+    """The plan of a closure exceeds a limit; only malicious requirements cause this."""
 
 
 class TooManyVersions(Unplannable):
-    """The ranges upon a package need too many versions; the message has both."""
+    """The search for the fewest versions takes too long; the message has the ranges."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """A reason to refuse a package.
 
-    :param rule: the broken rule; a code without a rule raises ValueError.
+    :param rule: the broken rule, or its code; an unknown code raises ValueError.
     :param where: a key of the manifest, or a file of the archive.
-    :param message: the value, and the expected values.
+    :param message: the value, and what was expected.
     :param line: the line in the manifest, counted from 1; 0 if unknown.
     """
 
@@ -78,7 +86,7 @@ class Problem:
 
 
 def listed(problems: Sequence[Problem]) -> str:
-    """List problems in a message, the first of many."""
+    """List the first problems in a message, and the number of the others."""
     texts = [str(problem) for problem in problems[:_MAX_LISTED]]
     if len(problems) > _MAX_LISTED:
         texts.append(f"and {len(problems) - _MAX_LISTED} more")
@@ -89,7 +97,7 @@ class InvalidPackage(GlareMuranoError, ValueError):
     """A package breaks rules.
 
     :ivar problems: all problems, in the order found.
-    :ivar warnings: other mistakes, such as an unknown key, which may be a required one misspelt.
+    :ivar warnings: other mistakes, such as an unknown key: perhaps a required key was misspelt.
     """
 
     def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
@@ -108,4 +116,4 @@ class InvalidManifest(InvalidPackage):
 
 
 class InvalidArchive(InvalidPackage):
-    """An archive is not a ZIP file, is damaged, or breaks a rule of safety."""
+    """An archive is not a ZIP file, is damaged, or breaks a safety rule."""

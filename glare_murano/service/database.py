@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The API's queries of a service's database, and the records found."""
+"""The queries that the API makes in a service's database, and the records that they return."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -24,16 +24,16 @@ class Viewer(NamedTuple):
 class PackageRecord(NamedTuple):
     """A package stored by a service.
 
+    :ivar key: the FQN and the version.
     :ivar status: ``drafted`` before its activation, ``active``, or ``deactivated``.
     :ivar visibility: ``private``, ``public``, or another visibility of the service.
     :ivar members: other projects with access to the package.
-    :ivar cache_key: the key of its metadata in ``METADATA_CACHE``; empty for a draft, whose
+    :ivar cache_key: the key of the metadata in ``METADATA_CACHE``; empty for a draft, whose
         metadata may change.
     """
 
     id: str
-    name: str
-    version: Version
+    key: PackageVersion
     owner: str
     visibility: str
     status: str
@@ -41,16 +41,21 @@ class PackageRecord(NamedTuple):
     cache_key: str = ""
 
     @property
-    def key(self) -> PackageVersion:
-        """Name and version."""
-        return PackageVersion(self.name, self.version)
+    def name(self) -> str:
+        """The FQN."""
+        return self.key.fqn
+
+    @property
+    def version(self) -> Version:
+        """The version."""
+        return self.key.version
 
     def is_available_to(self, project_id: str | None) -> bool:
-        """Return whether a project can see the package, once active."""
+        """Return whether a project can see the package once the package is active."""
         return self.visibility == "public" or self.owner == project_id or project_id in self.members
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version}"
+        return str(self.key)
 
 
 class DependentsRecord(NamedTuple):
@@ -65,11 +70,10 @@ class DependentsRecord(NamedTuple):
 class PackageMetadata:
     """The metadata of a package with an archive.
 
-    :param requirements: FQN -> range; strings, since parsed ranges take fifty times
-        the memory.
+    :param requirements: FQN -> range, as a string: a parsed range takes fifty times the memory.
     :param classes: names of the defined classes, sorted.
     :param digest: the SHA-256 of the archive, in hexadecimal.
-    :param size: of the archive, in bytes.
+    :param size: the size of the archive, in bytes.
     """
 
     requirements: Mapping[str, str]
@@ -81,8 +85,8 @@ class PackageMetadata:
 class Database(Protocol):
     """The packages of a service, in one transaction, for one viewer.
 
-    Each method takes a bounded number of statements. Names and ids may differ in case from the
-    requested values, since some databases ignore case.
+    Each method takes a bounded number of statements. The names and ids that it finds may differ
+    in case from the requested values, since some databases ignore case.
     """
 
     @property
@@ -94,23 +98,23 @@ class Database(Protocol):
     ) -> Iterable[PackageRecord]:
         """Find active packages among those visible to the viewer.
 
-        :param package: the id of a package, even of a draft.
+        :param package: the id of a package that is found even if it is a draft.
         """
 
     def find_defining(self, class_names: Iterable[str]) -> Iterable[tuple[str, str]]:
-        """Find the packages defining classes: pairs of class and id."""
+        """Find the packages that define classes: pairs of a class and the id of a package."""
 
     def find_metadata(self, ids: Iterable[str]) -> Mapping[str, PackageMetadata]:
-        """Return the metadata of packages by id, without drafts lacking an archive."""
+        """Return the metadata of packages by id; leave out drafts that have no archive."""
 
     def find_requirements(self, ids: Iterable[str]) -> Mapping[str, dict[str, str]]:
         """Return the requirements of packages by id: FQN -> range."""
 
     def find_yanked(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the reasons of yanks by id, without packages that are not yanked."""
+        """Return the reasons of yanked packages by id; leave out packages that are not yanked."""
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
-        """Find active packages with direct subclasses of classes, if visible to the viewer."""
+        """Find active packages, visible to the viewer, that define direct subclasses of classes."""
 
     def find_candidates(self, names: Iterable[str]) -> Iterable[PackageRecord]:
         """Find active packages of any project by name, and drafts with an uploaded archive."""
@@ -124,7 +128,7 @@ class Database(Protocol):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterable[PackageVersion]:
-        """Find packages of a group from ``find_dependents``.
+        """Find packages in a group that ``find_dependents`` has returned.
 
         :param name: the required package.
         :param limit: the largest number of packages to find.

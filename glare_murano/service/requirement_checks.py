@@ -2,11 +2,11 @@
 
 """Checks of requirements when a package is added to a catalogue or removed.
 
-A package becomes active only if its requirements are satisfied, and public only if
-public packages satisfy them. A package stays while it alone satisfies a requirement
-of an active package. A yanked package satisfies only ranges of exactly its version. Packages
-provided by engines satisfy requirements, too. The checks are not locked: two requests at
-the same time may both pass.
+A package becomes active only if its requirements are satisfied, and public only if public
+packages satisfy them. A package is not removed while only this package satisfies a
+requirement of an active package. A yanked package satisfies only ranges that are exactly its
+version. Packages that engines provide satisfy requirements as well. The checks take no lock:
+two requests at the same time may both pass.
 """
 
 import collections
@@ -24,7 +24,6 @@ from glare_murano.package import Version, VersionSpec
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.package.rules import Rule
 from glare_murano.resolver import newest_first
-from glare_murano.service import plugin_names
 from glare_murano.service.database import Database, DependentsRecord, PackageRecord
 from glare_murano.service.refusals import RefusedRequest
 from glare_murano.service.settings import Settings
@@ -50,7 +49,8 @@ _CHECKS = {
     ),
     "check_dependents": (
         Rule.REQUIREMENT_LAST,
-        "deleted or deactivated, that no active package depends on it alone.",
+        "deleted, deactivated or, in Glance, hidden from projects that can see it, that no active "
+        "package depends on it alone.",
     ),
 }
 OPTIONS = [
@@ -70,7 +70,7 @@ _PROVIDED_HINT = (
 _CORE_LIBRARY_HINT = (
     f"{CORE_LIBRARY} is Murano's core library, which an administrator publishes for all projects"
 )
-# Packages, or versions, that one message names.
+# The most packages, or versions, that one message names.
 _MAX_NAMED = 10
 
 
@@ -82,35 +82,31 @@ class Checked(Protocol):
 
     @property
     def id(self) -> str:
-        """The id of its artifact or image."""
+        """The id of the artifact or the image."""
 
     @property
     def name(self) -> str:
-        """Its FQN."""
+        """The FQN of the package."""
 
     @property
     def version(self) -> str:
-        """Its version."""
+        """The version of the package."""
 
     @property
     def owner(self) -> str:
-        """Its project."""
+        """The project that owns the package."""
 
     @property
     def visibility(self) -> str:
         """``private``, ``public``, or another visibility of the service."""
 
     @property
-    def class_definitions(self) -> Collection[str]:
-        """The names of its classes."""
-
-    @property
     def requirements(self) -> Mapping[str, str]:
-        """Its requirements: FQN -> range."""
+        """The requirements of the package: FQN -> range."""
 
 
 class FailedCheck(RefusedRequest):
-    """A refusal, since a check of packages has failed.
+    """The refusal of a request whose check has failed.
 
     :ivar rule: the failed check.
     :ivar problems: a line for each problem.
@@ -133,50 +129,50 @@ class RequirementChecks:
         self._settings = settings
         self._overrides = overrides
 
-    def check_activation(self, packages: Iterable[Checked]) -> None:
-        """Check the names and the requirements of packages before their activation.
+    def check_activation(self, packages: Collection[Checked]) -> None:
+        """Check the requirements of packages before their activation.
 
-        :raises FailedCheck: for the names of plug-ins, or for unsatisfied requirements, if the
-            check is enforced.
+        :raises FailedCheck: if some are not satisfied, and the check is enforced.
         """
-        packages = list(packages)
-        self._check_names(packages)
         find = functools.partial(self._unsatisfied, packages, _is_usable, "visible", "upload")
         self._enforce("check_requirements", find)
 
-    def check_publication(self, packages: Iterable[Checked]) -> None:
-        """Check the names of packages, and their requirements among public packages.
+    def check_publication(self, packages: Collection[Checked]) -> None:
+        """Check that public packages satisfy the requirements of packages.
 
-        :raises FailedCheck: for the names of plug-ins, or for unsatisfied requirements, if the
-            check is enforced.
+        :raises FailedCheck: if some are not satisfied, and the check is enforced.
         """
-        packages = list(packages)
-        self._check_names(packages)
         find = functools.partial(self._unsatisfied, packages, _is_public, "public", "publish")
         self._enforce("check_public_requirements", find)
 
     def check_removal(self, package: Checked) -> None:
         """Check the dependents of a package before its deletion or deactivation.
 
-        :raises FailedCheck: if active packages depend on this package alone, and the check
-            is enforced.
+        :raises FailedCheck: if only this package satisfies requirements of active packages, and
+            the check is enforced.
         """
         self._enforce("check_dependents", functools.partial(self._last, package, _any))
 
-    def check_withdrawal(self, package: Checked) -> None:
-        """Check the dependents of a public package before only its project can see it.
+    def check_withdrawal(self, package: Checked, keeping: Collection[str] = ()) -> None:
+        """Check the dependents of a package before it is hidden from projects that can see it.
 
-        :raises FailedCheck: if public packages, or packages of other projects, depend on this
-            package alone, and the check is enforced.
+        :param keeping: the other projects that can still see the package.
+        :raises FailedCheck: if the check is enforced, and only this package satisfies requirements
+            of projects that lose the package, or, if it is public, of public packages.
         """
+        projects = {package.owner, *keeping}
+        is_public = package.visibility == "public"
 
         def concerns(group: DependentsRecord, _: VersionSpec) -> bool:
-            return group.visibility == "public" or group.owner != package.owner
+            return group.owner not in projects or (is_public and group.visibility == "public")
 
         self._enforce("check_dependents", functools.partial(self._last, package, concerns))
 
     def warning_of_yank(self, package: Checked) -> str:
-        """Return a warning if active packages depend on this package alone; else nothing."""
+        """Return a warning if only this package satisfies requirements of active packages.
+
+        :returns: the warning; empty if there are no such requirements.
+        """
         if self._settings["check_dependents"] == "off":
             return ""
         version = Version(package.version)
@@ -190,20 +186,8 @@ class RequirementChecks:
         LOG.warning("%s", warning)
         return warning
 
-    def _check_names(self, packages: Iterable[Checked]) -> None:
-        """Refuse the names of plug-ins, which nobody overrides: engines refuse them, too."""
-        problems = [
-            f"{package.name} {package.version}: {problem}"
-            for package in packages
-            for problem in plugin_names.find_problems(
-                self._settings, package.name, package.class_definitions
-            )
-        ]
-        if problems:
-            raise FailedCheck(Rule.PLUGIN_NAME, problems)
-
     def _enforce(self, option: str, find_problems: Callable[[], Iterable[str]]) -> None:
-        """Refuse problems, or log them, as the option says."""
+        """Refuse the request for its problems, or log the problems, as the option says."""
         rule = _CHECKS[option][0]
         mode = self._settings[option]
         problems = [] if mode == "off" else [f"{problem} [{rule}]" for problem in find_problems()]
@@ -217,7 +201,7 @@ class RequirementChecks:
 
     def _unsatisfied(
         self,
-        packages: Iterable[Checked],
+        packages: Collection[Checked],
         is_usable: Callable[[PackageRecord, str], bool],
         kind: str,
         remedy: str,
@@ -254,16 +238,16 @@ class RequirementChecks:
                 )
 
     def _eligible(self, records: Iterable[PackageRecord]) -> list[PackageRecord]:
-        """Return the packages that may be chosen under their names."""
+        """Return the packages that may be chosen by the rules of ``eligibility``."""
         rules = Eligibility(self._settings.reserved_names())
         return [each for each in records if not rules.find_objection(each)]
 
     def _requirements(self, package: Checked) -> dict[str, str]:
-        """Return the requirements to be satisfied by packages of the catalogue."""
+        """Return the requirements that packages of the catalogue must satisfy."""
         return {
             fqn: text
             for fqn, text in package.requirements.items()
-            # The engine takes the package itself for its requirement on itself.
+            # If a package requires itself, the engine takes the package itself.
             if fqn != package.name and not self._is_provided(fqn, VersionSpec.of(text))
         }
 
@@ -281,7 +265,7 @@ class RequirementChecks:
         return "; ".join(f"{where}: {found}" for where, found in versions.items() if found)
 
     def _last(self, package: Checked, concerns: _Concerns) -> Iterator[str]:
-        """Yield a message if packages depend on this package alone."""
+        """Yield a message if only this package satisfies requirements of active packages."""
         if dependents := self._dependents(package, concerns):
             yield (
                 f"only {package.name} {package.version} satisfies requirements of active packages: "
@@ -290,9 +274,11 @@ class RequirementChecks:
             )
 
     def _dependents(self, package: Checked, concerns: _Concerns) -> str:
-        """Return the packages that depend on this package alone, for a message; empty if none do.
+        """Return, for a message, the packages with requirements that only this package satisfies.
 
-        :param concerns: returns whether to consider a group of dependents, given its range.
+        :param concerns: a function that returns whether to consider a group of dependents, given
+            the group and its range.
+        :returns: the names of the packages; empty if there are none.
         """
         version = Version(package.version)
         # Some databases ignore case.
@@ -303,7 +289,7 @@ class RequirementChecks:
         }
         own = candidates.pop(package.id, None)
         if own is not None and not self._eligible([own]):
-            # Nothing can depend on it, such as on an earlier package under a reserved name.
+            # No package depends on one that is not eligible: its name may be reserved by now.
             return ""
         others = self._eligible(candidates.values())
         yanked = self._database.find_yanked(record.id for record in others)
@@ -321,7 +307,7 @@ class RequirementChecks:
         if not left:
             return ""
         names = itertools.chain.from_iterable(self._visible_names(package, each) for each in left)
-        # Only as many as a message names, since each project may have a group.
+        # No more names are read than a message needs, since each project may have a group.
         named = _join(sorted(itertools.islice(names, _MAX_NAMED + 1)))
         return named or "packages of other projects"
 
@@ -356,7 +342,7 @@ def _is_in_range(candidate: PackageRecord, spec: VersionSpec, yanked: Container[
 def _is_usable(candidate: PackageRecord, project_id: str) -> bool:
     if candidate.status == "active":
         return candidate.is_available_to(project_id)
-    # A draft of the same project.
+    # Only its own project can use a draft.
     return candidate.owner == project_id
 
 
@@ -365,7 +351,7 @@ def _is_public(candidate: PackageRecord, _project_id: str) -> bool:
 
 
 def _join(names: Iterable[str]) -> str:
-    """Join some of many names for a message."""
+    """Join names for a message, at most ``_MAX_NAMED`` of them."""
     named = list(itertools.islice(names, _MAX_NAMED + 1))
     joined = ", ".join(named[:_MAX_NAMED])
     return f"{joined} and more" if len(named) > _MAX_NAMED else joined

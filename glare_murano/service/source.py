@@ -2,9 +2,9 @@
 
 """The resolver's source of versions and requirements: the database of a service.
 
-A level of the graph takes three queries at most, for versions, for yanked ones among them,
-and for metadata, with any number of packages and versions. All visible packages of a name are
-found before one of them is chosen, by the rules of ``eligibility``.
+A level of the graph takes at most three queries, for any number of packages and versions: for
+versions, for the yanked ones among them, and for metadata. All visible packages of a name are
+found before one of them is chosen by the rules of ``eligibility``.
 """
 
 import collections
@@ -23,7 +23,7 @@ from glare_murano.service.database import Database, PackageMetadata, PackageReco
 from glare_murano.wire import Query, Release
 
 # The largest number of classes and requirements in the cache: about 20 MB, or 60 MB for the longest
-# names. A package has 8,000 of them at most, and adds three itself.
+# names. A package has at most 8,000 of them, and itself counts as three more.
 _CACHE_SIZE = 100_000
 _PACKAGE_SIZE = 3
 
@@ -68,7 +68,7 @@ METADATA_CACHE = MetadataCache()
 class CatalogSource:
     """Versions and requirements for one query; see ``resolver.Source``.
 
-    :ivar excluded: FQN -> visible packages that must not be chosen, of all names looked up.
+    :ivar excluded: FQN -> visible packages that must not be chosen, for all FQNs looked up.
     """
 
     def __init__(
@@ -104,19 +104,19 @@ class CatalogSource:
         return {package: _ranges(metadata) for package, metadata in self._metadata_of(packages)}
 
     def is_withdrawn(self, package: PackageVersion) -> bool:
-        """Check whether a found version serves only pins and ranges of exactly this version."""
+        """Return whether a found version satisfies only pins and ranges of exactly this version."""
         record = self._packages[package]
         is_wanted = self._query.prereleases or not package.version.prerelease
         return record.id in self._yanked or not (is_wanted or record.id == self._query.package)
 
     def package(self, package_id: str) -> PackageRecord | None:
-        """Return a package, if visible to the caller."""
+        """Return a package; None if it is not visible to the caller."""
         # Some databases ignore the case of the id, but the other methods compare it exactly.
         found = self._usable("id", [package_id])
         return next((record for record in found if record.id == package_id), None)
 
     def defining(self, class_names: Collection[str]) -> Mapping[str, Collection[PackageVersion]]:
-        """Return the packages that define each of the classes, and may define it."""
+        """Return the packages that define each of the classes, if they may define it."""
         defined: dict[str, set[str]] = collections.defaultdict(set)
         for class_name, package_id in self._database.find_defining(class_names):
             defined[package_id].add(class_name)
@@ -146,7 +146,7 @@ class CatalogSource:
         return self._database.find_requirements(ids)
 
     def releases(self, packages: Collection[PackageVersion]) -> Iterator[Release]:
-        """Yield the releases of versions, leaving out drafts without an archive."""
+        """Yield the releases of versions; leave out drafts that have no archive."""
         for package, metadata in self._metadata_of(packages):
             record = self._packages[package]
             yield Release(
@@ -192,8 +192,8 @@ class CatalogSource:
             best = self._packages.get(record.key)
             if best is None or self._preference(record) > self._preference(best):
                 self._packages[record.key] = record
-        # Some databases ignore case, so that other names may be found.
-        versions = _by_name((record.name, record.version) for record in selected)
+        # Some databases ignore case, and may find other names.
+        versions = _by_name((key.fqn, key.version) for key in {each.key for each in selected})
         others = _by_name((each.key.fqn, each) for each in excluded)
         for fqn in unknown:
             self._versions[fqn] = newest_first(versions.get(fqn, ()))
@@ -213,12 +213,12 @@ class CatalogSource:
         ]
 
     def _is_requested(self, record: PackageRecord) -> bool:
-        """Return whether a package is that of the query, which may be private and a draft."""
+        """Return whether a package is the query's package, which may be private and a draft."""
         is_requested = record.id == self._query.package
         return is_requested and not self._eligibility.find_objection(record)
 
     def _preference(self, record: PackageRecord) -> tuple[bool, bool, bool, str]:
-        """Prefer the package of the query, then the project's own, then a public package."""
+        """Return a key to prefer the query's package, then the project's own, then a public one."""
         project_id = self._query.project_id or self._database.viewer.project_id
         return (
             record.id == self._query.package,

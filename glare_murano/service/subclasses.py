@@ -2,8 +2,9 @@
 
 """The resource ``subclasses``: all direct and indirect subclasses of a class.
 
-A class of another package is a base only if the package requires a version of the other
-package that has the class, as in the engine: names resolve in direct requirements.
+A class can extend a class of another package only if its own package requires a version of the
+other package that has the base class. The engine has the same rule: it resolves names in direct
+requirements.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,18 +24,17 @@ from glare_murano.service.refusals import bad_request
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 
-_MAX_LIMIT = 1000
 _DEFAULT_LIMIT = 100
 
 
 def _limit(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
-    if not 1 <= number <= _MAX_LIMIT:
-        raise ValueError(f"expected a number from 1 to {_MAX_LIMIT}, found {quoted(text)}")
+    if not 1 <= number <= wire.MAX_SUBCLASSES:
+        raise ValueError(f"expected a number from 1 to {wire.MAX_SUBCLASSES}, found {quoted(text)}")
     return number
 
 
-# Parameter -> how to read it.
+# Parameter -> the function that reads it.
 _READ: dict[str, Callable[[str], Any]] = {
     "class": check_full_name,
     "package": check_full_name,
@@ -82,7 +82,7 @@ def find(
 
 
 def _find_bases(source: CatalogSource, parameters: Mapping[str, Any]) -> set[PackageVersion]:
-    """Find the packages that define the class, of the requested name and range."""
+    """Find the packages with the requested name and range that define the class."""
     class_name = parameters["class"]
     spec = parameters.get("version", VersionSpec.of("*"))
     return {

@@ -17,7 +17,11 @@ import sqlalchemy
 from tests import prerequisites
 from tests.functional import installation
 
-_MARIADB_TABLES = installation.ETC / "mariadb.sql"
+# Dialect -> the statements for Glare's new tables.
+_STATEMENTS = {
+    "mysql": installation.ETC / "mariadb.sql",
+    "postgresql": installation.ETC / "postgresql.sql",
+}
 
 
 @contextlib.contextmanager
@@ -56,9 +60,9 @@ def postgresql(folder: pathlib.Path) -> Iterator[str]:
 def settle(url: str) -> None:
     """Change Glare's new tables as the documentation describes."""
     engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
-    if engine.dialect.name == "mysql":
+    if file := _STATEMENTS.get(engine.dialect.name):
         with engine.connect() as connection:
-            for statement in _MARIADB_TABLES.read_text().split(";"):
+            for statement in file.read_text().split(";\n"):
                 if statement.strip():
                     connection.exec_driver_sql(statement)
     engine.dispose()

@@ -463,7 +463,7 @@ def test_a_connection_serves_one_batch_after_the_other(glare: Client, name: str)
     for _ in range(4):
         assert len(list(catalog.batch(some))) == 3
 
-    pools = catalog._client.session._session.adapters["http://"].poolmanager.pools
+    pools = catalog._client.session.session.adapters["http://"].poolmanager.pools
     (pool,) = (pools[key] for key in pools.keys())  # noqa: SIM118 - no mapping
     assert pool.num_connections == 1
 

@@ -181,6 +181,41 @@ def test_a_yanked_package_is_listed_and_not_chosen(glare: Client, name: str) -> 
         assert glare.names(name=name, yanked="neq:") == yanked
 
 
+# The indexes by which packages are found. SQLite, which serves development alone, lacks them.
+INDEXES = ("ix_murano_classes", "ix_murano_keys")
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("site", ["mariadb", "postgresql"], indirect=True)
+def test_classes_and_dependents_are_found_by_index(site: Site, glare: Client, name: str) -> None:
+    artifact_id = _publish(glare, name)["id"]
+    engine = site.database
+    of_class = queries._DEFINING.params(values=[f"{name}.Thing", f"{name}.Other"])
+    of_dependents = queries._requiring(name, None, *queries._ELEMENT)
+    table = "TABLE " * (engine.dialect.name == "mysql") + "glare_artifact_properties"
+    with engine.begin() as connection:
+        rows = [
+            {"id": str(uuid.uuid4()), "artifact_id": artifact_id, "name": field, **value}
+            for number in range(3000)
+            for field, value in (
+                ("class_definitions", {"string_value": f"{name}.n{number}", "key_name": None}),
+                ("requirements", {"string_value": "1", "key_name": f"{name}.n{number}"}),
+            )
+        ]
+        connection.execute(models.ArtifactProperty.__table__.insert(), rows)
+        connection.exec_driver_sql(f"ANALYZE {table}")
+        plans = [_explained(connection, each) for each in (of_class, of_dependents)]
+
+    for plan, index in zip(plans, INDEXES, strict=True):
+        assert index in plan
+
+
+def _explained(connection: sa.engine.Connection, statement: Any) -> str:
+    """Return by which indexes a database would answer a statement."""
+    compiled = statement.compile(connection, compile_kwargs={"literal_binds": True})
+    return str(connection.exec_driver_sql(f"EXPLAIN {compiled}".replace("%", "%%")).all())
+
+
 def test_what_is_deleted_is_gone(site: Site, glare: Client, name: str) -> None:
     data = packages.package(name, Tags=["one", "two"], Supplier={"Name": "Somebody"})
     artifact_id = glare.publish(name, "1.0.0", data)["id"]

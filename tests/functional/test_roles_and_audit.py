@@ -8,7 +8,7 @@ project ships; see ``audited_cloud``.
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,9 +26,7 @@ from tests.functional.glance.image_client import ImageClient
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 
 _counter = itertools.count()
-_PATCH = {"Content-Type": "application/json-patch+json"}
 _OVERRIDE = {"X-Murano-Override-Checks": "true"}
-_BINARY = {"Content-Type": "application/octet-stream"}
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +202,7 @@ IN_GLANCE = [
         "reserves a name",
         "member",
         "private",
-        lambda c, _: c.create(_new_name(), id=str(uuid.uuid4())),
+        lambda c, _: c.create(_new_name(), owner=c.project),
     ),
     Operation("stages", "member", "queued", lambda c, id_: c.put(id_, b"data")),
     Operation("imports", "member", "uploading", lambda c, id_: c.start_import(id_)),
@@ -284,16 +282,38 @@ class Recorder:
     """The notifications of a service since the last call.
 
     :param read: returns all notifications.
+    :param prefix: what the types of the service's own notifications begin with.
     """
 
-    def __init__(self, read: Callable[[], list[dict[str, Any]]]) -> None:
+    def __init__(self, read: Callable[[], list[dict[str, Any]]], prefix: str) -> None:
         self._read = read
+        self._prefix = prefix
         self._seen = len(read())
 
     def new(self) -> list[dict[str, Any]]:
         found = self._read()[self._seen :]
         self._seen += len(found)
         return found
+
+    def check(
+        self,
+        answer: requests.Response,
+        status: int,
+        action: str,
+        target: str,
+        who: tuple[str, str],
+        *changes: tuple[str, Sequence[str | None], str | int],
+    ) -> None:
+        """Check an answer, its only audit record, and the notifications of changes.
+
+        :param who: user and project.
+        :param changes: verb, packages, and status of the packages, or of a refusal.
+        """
+        assert answer.status_code == status, answer.text
+        events = self.new()
+        outcome = "success" if answer.ok else "failure"
+        assert _records(events) == [(action, target, outcome, str(status), *who)]
+        assert _changes(events, self._prefix) == [(*change, *who) for change in changes]
 
 
 def _records(events: list[dict[str, Any]]) -> list[tuple[str, ...]]:
@@ -326,82 +346,58 @@ def _changes(events: list[dict[str, Any]], prefix: str) -> list[tuple[Any, ...]]
     return found
 
 
+def _users(cloud: Cloud) -> list[tuple[str, str]]:
+    """Return user and project of a member and of a reader."""
+    return [(cloud.user_id(role), cloud.project_id) for role in ("member", "reader")]
+
+
 def test_glare_records_each_change_and_each_refusal_once(
     cloud: Cloud, glare: Mapping[str, Client]
 ) -> None:
-    member, user = glare["member"], (cloud.user_id("member"), cloud.project_id)
-    reader = (cloud.user_id("reader"), cloud.project_id)
+    member, reader = glare["member"], glare["reader"]
+    user, other = _users(cloud)
     package = _in_glare(glare, "uploaded")
     lonely = _new_name()
     missing = packages.package(lonely, Require={"org.missing": "1"})
     incomplete = member.draft(lonely, "1.0.0", missing)
-    recorder = Recorder(cloud.glare_events)
+    check = Recorder(cloud.glare_events, "artifact.artifact:").check
 
-    def seen() -> tuple[list[tuple[str, ...]], list[tuple[Any, ...]]]:
-        events = recorder.new()
-        return _records(events), _changes(events, "artifact.artifact:")
-
-    resource = "service/artifact/murano/v1/publications"
-    assert member.publish_all([package], "private").status_code == 200
-    assert seen() == (
-        [("update/publish", resource, "success", "200", *user)],
-        [(verb, [package], "active", *user) for verb in ("update", "activate")],
-    )
-    for ids, visibility, status in (
-        ([package], "public", 403),
-        ([incomplete], "private", 409),
-        ([package], "shared", 400),
+    action, target = "update/publish", "service/artifact/murano/v1/publications"
+    both = [(verb, [package], "active") for verb in ("update", "activate")]
+    check(member.publish_all([package], "private"), 200, action, target, user, *both)
+    for id_, visibility, status in (
+        (package, "public", 403),
+        (incomplete, "private", 409),
+        (package, "shared", 400),
     ):
-        assert member.publish_all(ids, visibility).status_code == status
-        named = [None] if status == 400 else ids
-        assert seen() == (
-            [("update/publish", resource, "failure", str(status), *user)],
-            [("refuse", named, status, *user)],
-        )
+        refusal = ("refuse", [None if status == 400 else id_], status)
+        check(member.publish_all([id_], visibility), status, action, target, user, refusal)
 
-    resource = "service/artifact/murano/v1/yanks"
-    assert member.yank(package, "bad").status_code == 200
-    assert seen() == (
-        [("update/yank", resource, "success", "200", *user)],
-        [(verb, [package], "active", *user) for verb in ("yank", "update")],
-    )
-    assert glare["reader"].yank(package, "").status_code == 403
-    assert seen() == (
-        [("update/yank", resource, "failure", "403", *reader)],
-        [("refuse", [package], 403, *reader)],
-    )
+    action, target = "update/yank", "service/artifact/murano/v1/yanks"
+    both = [(verb, [package], "active") for verb in ("yank", "update")]
+    refusal = ("refuse", [package], 403)
+    check(member.yank(package, "bad"), 200, action, target, user, *both)
+    check(reader.yank(package, ""), 403, action, target, other, refusal)
 
-    resource = "service/artifact/artifacts/murano/package"
-    assert member.set(package, "yanked", "").status_code == 200
-    assert seen() == (
-        [("update", resource, "success", "200", *user)],
-        [(verb, [package], "active", *user) for verb in ("unyank", "update")],
-    )
-    assert glare["reader"].request("DELETE", f"/{package}").status_code == 403
-    assert seen() == (
-        [("delete", resource, "failure", "403", *reader)],
-        [("refuse", [package], 403, *reader)],
-    )
-    assert member.request("DELETE", f"/{package}").status_code == 204
-    assert seen() == (
-        [("delete", resource, "success", "204", *user)],
-        [("delete", [package], "active", *user)],
-    )
-    assert member.upload(incomplete, b"no archive").status_code == 400
-    assert seen() == (
-        [("update/upload", f"{resource}/archive", "failure", "400", *user)],
-        [("refuse", [incomplete], 400, *user)],
-    )
-    assert member.resolve(requirements={"io.murano": "?"}).status_code == 400
-    path = "service/artifact/murano/v1/dependencies"
-    assert seen() == ([("read/list", path, "failure", "400", *user)], [])
+    target = "service/artifact/artifacts/murano/package"
+    both = [(verb, [package], "active") for verb in ("unyank", "update")]
+    check(member.set(package, "yanked", ""), 200, "update", target, user, *both)
+    check(reader.request("DELETE", f"/{package}"), 403, "delete", target, other, refusal)
+    deleted = ("delete", [package], "active")
+    check(member.request("DELETE", f"/{package}"), 204, "delete", target, user, deleted)
+    answer = member.upload(incomplete, b"no archive")
+    refusal = ("refuse", [incomplete], 400)
+    check(answer, 400, "update/upload", f"{target}/archive", user, refusal)
+    # A query is not a change.
+    answer = member.resolve(requirements={"io.murano": "?"})
+    check(answer, 400, "read/list", "service/artifact/murano/v1/dependencies", user)
 
 
 def test_glance_records_each_change_and_each_refusal_once(
     cloud: Cloud, glance: Mapping[str, ImageClient]
 ) -> None:
-    member, user = glance["member"], (cloud.user_id("member"), cloud.project_id)
-    reader = (cloud.user_id("reader"), cloud.project_id)
+    member, reader = glance["member"], glance["reader"]
+    user, other = _users(cloud)
     package = _in_glance(cloud, glance, "imported")
     name = member.show(package)["name"]
     requiring, incomplete = (
@@ -413,72 +409,47 @@ def test_glance_records_each_change_and_each_refusal_once(
         for required in (name, "org.missing")
     )
     stored.store(cloud.glance, [requiring, incomplete])
-    recorder = Recorder(cloud.glance_events)
+    check = Recorder(cloud.glance_events, "package.").check
 
-    def seen() -> tuple[list[tuple[str, ...]], list[tuple[Any, ...]]]:
-        events = recorder.new()
-        return _records(events), _changes(events, "package.")
-
-    resource = "service/storage/image/murano/v1/publications"
-    for ids, visibility, status in (
-        ([package], "public", 403),
-        ([incomplete.id], "private", 409),
-        ([package], "shared", 400),
+    action, target = "update/publish", "service/storage/image/murano/v1/publications"
+    for id_, visibility, status in (
+        (package, "public", 403),
+        (incomplete.id, "private", 409),
+        (package, "shared", 400),
     ):
-        assert member.publications(*ids, visibility=visibility).status_code == status
-        named = [None] if status == 400 else ids
-        assert seen() == (
-            [("update/publish", resource, "failure", str(status), *user)],
-            [("refuse", named, status, *user)],
-        )
-    assert member.publications(package, requiring.id).status_code == 200
-    assert seen() == (
-        [("update/publish", resource, "success", "200", *user)],
-        [("activate", [each], "active", *user) for each in (package, requiring.id)],
-    )
+        refusal = ("refuse", [None if status == 400 else id_], status)
+        answer = member.publications(id_, visibility=visibility)
+        check(answer, status, action, target, user, refusal)
+    both = [("activate", [each], "active") for each in (package, requiring.id)]
+    check(member.publications(package, requiring.id), 200, action, target, user, *both)
 
-    resource = "service/storage/image/murano/v1/yanks"
+    action, target = "update/yank", "service/storage/image/murano/v1/yanks"
     for reason, verb in (("bad", "yank"), ("", "unyank")):
-        assert member.yank(package, reason).status_code == 200
-        assert seen() == (
-            [("update/yank", resource, "success", "200", *user)],
-            [(verb, [package], "active", *user)],
-        )
-    assert glance["reader"].yank(package, "bad").status_code == 403
-    assert seen() == (
-        [("update/yank", resource, "failure", "403", *reader)],
-        [("refuse", [package], 403, *reader)],
-    )
+        change = (verb, [package], "active")
+        check(member.yank(package, reason), 200, action, target, user, change)
+    refusal = ("refuse", [package], 403)
+    check(reader.yank(package, "bad"), 403, action, target, other, refusal)
 
     # Refused by the filter of this project, and by Glance's policy.
-    resource = "service/storage/image/images/image"
-    for client, status, who in ((member, 409, user), (glance["reader"], 403, reader)):
-        assert client.delete(package).status_code == status
-        assert seen() == (
-            [("delete", resource, "failure", str(status), *who)],
-            [("refuse", [package], status, *who)],
-        )
-    for action, verb, status in (
+    target = "service/storage/image/images/image"
+    for client, status, who in ((member, 409, user), (reader, 403, other)):
+        refusal = ("refuse", [package], status)
+        check(client.delete(package), status, "delete", target, who, refusal)
+    for action, verb, state in (
         ("disable", "deactivate", "deactivated"),
         ("enable", "reactivate", "active"),
     ):
-        assert _act(member, requiring.id, verb).status_code == 204
-        assert seen() == (
-            [(action, resource, "success", "204", *user)],
-            [(verb, [requiring.id], status, *user)],
-        )
-    assert member.delete(requiring.id).status_code == 204
-    assert seen() == (
-        [("delete", resource, "success", "204", *user)],
-        [("delete", [requiring.id], "deleted", *user)],
-    )
+        change = (verb, [requiring.id], state)
+        check(_act(member, requiring.id, verb), 204, action, target, user, change)
+    deleted = ("delete", [requiring.id], "deleted")
+    check(member.delete(requiring.id), 204, "delete", target, user, deleted)
 
 
 def test_glance_records_changes_of_visibility(
     cloud: Cloud, glance: Mapping[str, ImageClient]
 ) -> None:
     package = _in_glance(cloud, glance, "private")
-    recorder = Recorder(cloud.glance_events)
+    recorder = Recorder(cloud.glance_events, "package.")
     for visibility, verb in (("public", "publish"), ("private", "withdraw")):
         assert glance["admin"].set(package, "visibility", visibility).status_code == 200
         (found,) = _changes(recorder.new(), "package.")
@@ -491,7 +462,7 @@ def test_the_result_of_an_import_names_who_requested_it(
 ) -> None:
     name, manager = _new_name(), glance["manager"]
     package = manager.create(name).json()["id"]
-    recorder = Recorder(cloud.glance_events)
+    recorder = Recorder(cloud.glance_events, "package.")
     manager.imported(package, packages.package(name) if is_valid else b"no archive")
 
     (record,) = [
@@ -522,7 +493,7 @@ def test_the_result_of_an_import_names_who_requested_it(
 
 
 def test_a_request_without_a_token_has_no_user(cloud: Cloud) -> None:
-    recorder = Recorder(cloud.glare_events)
+    recorder = Recorder(cloud.glare_events, "artifact.artifact:")
     anybody = Client(cloud.glare_url, "forged")
     assert anybody.publish_all([str(uuid.uuid4())], "public").status_code == 401
     # Keystone's filter answers before the audit.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The SQL statements over Glare's tables.
+"""The SQL statements on Glare's tables.
 
 Values for look-ups are parameters, so that SQLAlchemy compiles each statement once:
-compiling takes longer than running. Statements select tables, since rows of
-mapped classes take longer, too.
+compiling takes longer than running. Statements select from tables, since rows of
+mapped classes take longer as well.
 """
 
 import collections
@@ -46,7 +46,7 @@ def snapshot() -> Iterator[Connection]:
     session = database.get_session()
     with session.begin():
         is_postgresql = session.get_bind().dialect.name == "postgresql"
-        # The other databases do so by default.
+        # The other databases give a snapshot by default.
         options = {"isolation_level": "REPEATABLE READ"} if is_postgresql else {}
         yield session.connection(execution_options=options)
 
@@ -56,7 +56,7 @@ def version_of(row: Row) -> Version:
     return _version(row.version_prefix, row.version_suffix, row.version_meta)
 
 
-# Most packages have the same versions.
+# Most packages share a few versions, so that each is read once.
 @functools.lru_cache(maxsize=4096)
 def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
     version: Version = semver_db.DBVersion(prefix, suffix, meta).version
@@ -64,9 +64,9 @@ def _version(prefix: int, suffix: str | None, meta: str | None) -> Version:
 
 
 def _record(row: Row) -> PackageRecord:
-    version, key = version_of(row), row.id if row.status == "active" else ""
-    values = row.id, row.name, version, row.owner, row.visibility, row.status
-    return PackageRecord(*values, cache_key=key)
+    key = PackageVersion(row.name, version_of(row))
+    cache_key = row.id if row.status == "active" else ""
+    return PackageRecord(row.id, key, row.owner, row.visibility, row.status, cache_key=cache_key)
 
 
 def find_usable(
@@ -79,7 +79,7 @@ def find_usable(
     """Find active artifacts among those visible to a viewer.
 
     :param column: the column of the values: ``id`` or ``name``.
-    :param package: the id of an artifact, even of a draft.
+    :param package: the id of an artifact that is found even if it is a draft.
     """
     statement = _usable(column, viewer.is_admin, viewer.project_id is not None)
     rows = _look_up(connection, statement, values, package=package, project=viewer.project_id)
@@ -87,7 +87,7 @@ def find_usable(
 
 
 def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Find the artifacts defining classes.
+    """Find the artifacts that define classes.
 
     :returns: pairs of a class and the id of an artifact.
     """
@@ -98,7 +98,7 @@ def find_defining(connection: Connection, class_names: Iterable[str]) -> Iterato
 def find_extending(
     connection: Connection, viewer: Viewer, base_names: Iterable[str]
 ) -> Iterator[ExtendingRecord]:
-    """Find active packages with direct subclasses of classes, if visible to a viewer."""
+    """Find active packages, visible to a viewer, that define direct subclasses of classes."""
     statement = _extending(viewer.is_admin, viewer.project_id is not None)
     for row in _look_up(connection, statement, base_names, project=viewer.project_id):
         package = PackageVersion(row.name, version_of(row))
@@ -114,7 +114,7 @@ def find_archives(connection: Connection, ids: Iterable[str]) -> Iterator[Row]:
 
 
 def find_metadata(connection: Connection, ids: Iterable[str]) -> dict[str, PackageMetadata]:
-    """Return the metadata of artifacts by id, without drafts lacking an archive."""
+    """Return the metadata of artifacts by id; leave out drafts that have no archive."""
     archives: dict[str, tuple[str, int]] = {}
     requirements: dict[str, dict[str, str]] = collections.defaultdict(dict)
     classes: dict[str, list[str]] = collections.defaultdict(list)
@@ -139,7 +139,7 @@ def find_requirements(connection: Connection, ids: Iterable[str]) -> dict[str, d
 
 
 def find_yanked(connection: Connection, ids: Iterable[str]) -> dict[str, str]:
-    """Return the yanked ones of artifacts, by id, with the reasons."""
+    """Return the reasons of the yanked artifacts, by id."""
     return dict(map(tuple, _look_up(connection, _YANKED, ids)))
 
 
@@ -149,7 +149,7 @@ def find_candidates(connection: Connection, names: Iterable[str]) -> Iterator[Pa
 
 
 def find_public(connection: Connection, names: Iterable[str]) -> Iterator[Row]:
-    """Find public artifacts by name, deactivated ones as well.
+    """Find public artifacts by name, including deactivated ones.
 
     :returns: rows with ``name`` and the version.
     """
@@ -182,11 +182,11 @@ def find_requiring(
 
 
 def requiring(names: Iterable[str]) -> Any:
-    """Return a statement for the ids of artifacts with a requirement on any of several packages.
+    """Return a statement for the ids of artifacts that require any of several packages.
 
     A package's requirement on itself does not count.
     """
-    # With tables of its own, as a part of Glare's statements.
+    # This statement becomes a part of Glare's statements, so it needs tables of its own.
     properties, artifacts = (
         model.__table__.alias().c for model in (models.ArtifactProperty, models.Artifact)
     )
@@ -199,13 +199,13 @@ def requiring(names: Iterable[str]) -> Any:
 
 
 def stable() -> Any:
-    """Return a statement for the ids of all artifacts but pre-releases."""
+    """Return a statement for the ids of all artifacts that are not pre-releases."""
     artifacts = models.Artifact.__table__.alias().c
     return sa.select(artifacts.id).where(artifacts.version_suffix == "")
 
 
 def not_yanked() -> Any:
-    """Return a statement for the ids of all artifacts but yanked packages."""
+    """Return a statement for the ids of all artifacts that are not yanked."""
     artifacts, properties = (
         model.__table__.alias().c for model in (models.Artifact, models.ArtifactProperty)
     )
@@ -251,7 +251,7 @@ def is_empty(connection: Connection) -> bool:
 def _look_up(
     connection: Connection, statement: Any, values: Iterable[str], **parameters: str | None
 ) -> Iterator[Row]:
-    """Execute a statement with a condition ``_among`` values, in shares of ``_MAX_VALUES``."""
+    """Execute a statement for values, at most ``_MAX_VALUES`` of them at once."""
     ordered = sorted(values)
     for start in range(0, len(ordered), _MAX_VALUES):
         share = ordered[start : start + _MAX_VALUES]
@@ -337,7 +337,7 @@ _ARCHIVES = sa.select(_blobs.artifact_id, _blobs.url, _blobs.size).where(
     _among(_blobs.artifact_id), _filter(_IS_ARCHIVE, _blobs.external.is_(False))
 )
 
-# A row for each requirement and class, and one for an archive without any.
+# A row for each requirement and each class, and one row for an archive that has neither.
 _METADATA = (
     sa.select(_blobs.artifact_id, _blobs.sha256, _blobs.size, _properties.name, *_ELEMENT)
     .outerjoin_from(

@@ -10,3 +10,6 @@ ALTER TABLE glare_artifact_properties
     MODIFY key_name VARCHAR(255) CHARACTER SET utf8mb3 COLLATE utf8mb3_bin;
 ALTER TABLE glare_artifact_tags
     MODIFY value VARCHAR(255) CHARACTER SET utf8mb3 COLLATE utf8mb3_bin NOT NULL;
+CREATE INDEX IF NOT EXISTS ix_murano_classes
+    ON glare_artifact_properties (name, string_value(255));
+CREATE INDEX IF NOT EXISTS ix_murano_keys ON glare_artifact_properties (name, key_name);

@@ -749,6 +749,21 @@ class TestLimits:
             pass
         assert rules_on_opening(data, Limits(archive_size=len(data) - 1)) == ["archive-size"]
 
+    def test_of_a_directory_that_is_packed(self, tmp_path):
+        directory = write_directory(tmp_path / "package", FILES)
+        target = io.BytesIO()
+        with Archive.open(directory) as archive:
+            archive.pack(target)
+        size = len(target.getvalue())
+        with Archive.open(directory, Limits(archive_size=size)) as archive:
+            archive.pack(io.BytesIO())
+        with (
+            Archive.open(directory, Limits(archive_size=size - 1)) as archive,
+            pytest.raises(InvalidArchive, match="archive-size"),
+        ):
+            archive.pack(target)
+        assert len(target.getvalue()) == size
+
     def test_of_all_files_together(self, data):
         total = sum(map(len, FILES.values()))
         with Archive.open(io.BytesIO(data), Limits(unpacked_size=total)):
