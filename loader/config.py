@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Making a loader from the operator's configuration (oslo.config).
+"""Make a loader from the operator's configuration (oslo.config).
 
 Murano's own options keep their names and meanings; the others are in the group
 ``package_loader``. The options of a catalogue are in its module. No request is sent.
@@ -37,9 +37,9 @@ from loader.transport.sessions import Scope
 LOG = logging.getLogger(__name__)
 
 _MEBIBYTE = 1024**2
-# The groups of options that may have credentials, in this order.
+# The groups of options that may have credentials; the first group that has them is used.
 _CREDENTIALS = ("glare", "glance")
-# The visibilities of releases that not every project can use.
+# The visibilities of releases that only some projects can use.
 _OF_PROJECTS = ("private", "shared")
 
 OPTIONS: options.Options = {
@@ -117,7 +117,7 @@ OPTIONS: options.Options = {
     **options.CACHE,
 }
 
-# Of the command murano-glare-engine alone.
+# Options that only the command murano-glare-engine has.
 SERVICE_OPTIONS: options.Options = {
     "engine": [
         cfg.BoolOpt(
@@ -212,11 +212,11 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 def package_loader(
     conf: cfg.ConfigOpts, scope: Scope | None = None, enabled_plugins: Collection[str] | None = None
 ) -> PackageLoader:
-    """Make a loader from a configuration; close it at the end.
+    """Make a loader from a configuration; the caller has to close it.
 
-    :param scope: the project to load packages for; by default the project of the
+    :param scope: the project to load packages for; by default, the project of the
         credentials in the group ``glare`` or ``glance``.
-    :param enabled_plugins: distributions whose package types may be used; None for all.
+    :param enabled_plugins: distributions whose package types may be used; None allows all.
     :raises UnknownCatalog: if a catalogue is not installed.
     :raises CatalogError: if there is no catalogue, or one cannot be made.
     :raises CacheError: if the cache's directory cannot be used.
@@ -226,7 +226,7 @@ def package_loader(
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
     scope = scope or own_scope(conf)
-    with _naming("[package_loader] catalogs", ", ".join(chosen.catalogs)):
+    with _naming_option("[package_loader] catalogs", ", ".join(chosen.catalogs)):
         catalogs = registry.catalogs(chosen.catalogs, conf, scope)
         if not catalogs:
             raise errors.CatalogError(
@@ -236,12 +236,12 @@ def package_loader(
     reserved = reserved_names(conf)
     is_offline_allowed = chosen.use_cache_when_offline
     if chosen.lock_file is not None:
-        with _naming("[package_loader] lock_file", chosen.lock_file):
+        with _naming_option("[package_loader] lock_file", chosen.lock_file):
             catalogs = [LockedCatalog(_public_lock(chosen.lock_file), catalogs)]
         # A lock file has the releases already, so an offline index is not needed.
         is_offline_allowed = False
     package_types = PackageTypes(enabled_plugins)
-    # Made last: an error after it would leave it open.
+    # The cache is opened last, since an error after this would leave it open.
     cache = open_cache(conf)
     return PackageLoader(
         catalogs,
@@ -257,7 +257,7 @@ def package_loader(
 
 
 def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
-    """Return the operator's reserved names, which a process reads once.
+    """Return the operator's reserved names; a process reads the file once.
 
     :raises LoaderError: if the file is not valid.
     """
@@ -269,9 +269,9 @@ def reserved_names(conf: cfg.ConfigOpts) -> ReservedNames:
 
 
 def _public_lock(path: str) -> Lock:
-    """Read a lock file for the deployments of every project.
+    """Read a lock file, which is used for the deployments of all projects.
 
-    :raises LockError: if it has private packages, which each project could then use.
+    :raises LockError: if it has private packages, since every project could use them.
     """
     lock = Lock.load(path)
     if private := [str(release) for release in lock.releases if release.visibility in _OF_PROJECTS]:
@@ -283,7 +283,7 @@ def _public_lock(path: str) -> Lock:
 
 
 def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> OfflineIndex | None:
-    """Return the offline index of a scope; None if the scope cannot be identified.
+    """Return the offline index for a scope; None if the project cannot be identified.
 
     The credentials identify the project, since Keystone may not answer either.
     """
@@ -299,18 +299,18 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
             )
             return None
         project_id = f"credentials {credentials}"
-    # Without Keystone there is no project: only public packages are found.
+    # Without credentials for Keystone there is no project, and only public packages are found.
     return OfflineIndex(catalogs, cache, project_id)
 
 
 def own_scope(conf: cfg.ConfigOpts) -> Scope:
-    """Return the scope of the credentials in the group ``glare``, else in the group ``glance``.
+    """Return the scope of the credentials in the group ``glare``, or else in ``glance``.
 
     :returns: a scope without a session if neither group has credentials.
     :raises CatalogError: if the credentials or the options of the session are invalid.
     """
     for group in _CREDENTIALS:
-        # Murano has registered some of them.
+        # Murano has already registered some of these options.
         options.register(conf, {group: ksa_loading.get_session_conf_options()})
         auth = sessions.credentials(conf, group)
         if auth is not None:
@@ -327,7 +327,7 @@ def open_cache(conf: cfg.ConfigOpts) -> Cache:
     chosen = conf[options.GROUP]
     limit = chosen.max_cache_size
     directory = options.cache_directory(conf)
-    with _naming("[engine] packages_cache", directory):
+    with _naming_option("[engine] packages_cache", directory):
         if conf.engine.enable_packages_cache:
             return Cache(
                 directory,
@@ -338,8 +338,8 @@ def open_cache(conf: cfg.ConfigOpts) -> Cache:
 
 
 @contextlib.contextmanager
-def _naming(option: str, value: object) -> Iterator[None]:
-    """Name an option and its value in errors."""
+def _naming_option(option: str, value: object) -> Iterator[None]:
+    """Add an option and its value to the messages of errors."""
     try:
         yield
     except errors.LoaderError as error:

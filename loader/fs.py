@@ -15,12 +15,12 @@ import uuid
 from collections.abc import Collection, Iterator
 from typing import IO
 
-# Shortages of the process or the server, which say nothing about the file.
+# Errors that are caused by the process or the server, not by the file.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Replace or create a file; after a failure, an old file is unchanged.
+    """Replace or create a file; after a failure, the old file is unchanged.
 
     :raises FileExistsError: if the path is a directory, or a device.
     """
@@ -30,50 +30,60 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Replace or create a file by what is written inside; after a failure it is unchanged.
+    """Replace or create a file with what the caller writes; after a failure, it is unchanged.
+
+    A symbolic link stays, and its target is replaced. The new file has the mode of the old one.
 
     :raises FileExistsError: if the path is a directory, or a device.
     """
-    check_replaceable(path)
-    with _new_file(path) as (file, new):
+    # Unlike pathlib's, this one lets the next call report links that lead in a circle.
+    target = pathlib.Path(os.path.realpath(path))
+    mode = _replaceable_mode(path)
+    with _new_file(target, path) as (file, new):
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
         yield file
         _complete(file)
-        new.replace(path)
+        new.replace(target)
 
 
 @contextlib.contextmanager
 def created(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Create a file of what is written inside; after a failure it is missing.
+    """Create a file with what the caller writes; after a failure, there is no file.
 
     :raises FileExistsError: if the path exists.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    with _new_file(path) as (file, new):
+    with _new_file(path, path) as (file, new):
         yield file
         _complete(file)
         try:
-            # Unlike a renaming, a link does not replace a file.
+            # A rename could replace a file, but a link cannot.
             path.hardlink_to(new)
         except PermissionError:
-            # A file system without links, such as that of a USB stick.
+            # Some file systems, such as that of a USB stick, have no links.
             new.rename(path)
 
 
-def check_replaceable(path: pathlib.Path) -> None:
-    """Refuse to replace what is not a file, such as ``/dev/null``.
+def _replaceable_mode(path: pathlib.Path) -> int | None:
+    """Return the mode of a file to replace; None if it is missing.
 
-    :raises FileExistsError: if the path is a directory, or a device.
+    :raises FileExistsError: if it is not a file, such as ``/dev/null``.
     """
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise FileExistsError(errno.EEXIST, "exists, and is not a file", str(path))
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise FileExistsError(errno.EEXIST, "exists, and is not a file", str(path))
+    return stat.S_IMODE(mode)
 
 
 @contextlib.contextmanager
-def _new_file(path: pathlib.Path) -> Iterator[tuple[IO[bytes], pathlib.Path]]:
-    """Open a file beside another one, and remove it in the end; errors name the other one."""
-    new = path.with_name(f".{path.name[:32]}.{uuid.uuid4().hex}")
+def _new_file(target: pathlib.Path, path: pathlib.Path) -> Iterator[tuple[IO[bytes], pathlib.Path]]:
+    """Open a file beside another one, and remove it in the end; errors name the given path."""
+    new = target.with_name(f".{target.name[:32]}.{uuid.uuid4().hex}")
     try:
         with open(new, "xb") as file:
             yield file, new
@@ -91,7 +101,7 @@ def _complete(file: IO[bytes]) -> None:
 
 
 def remove(path: pathlib.Path) -> None:
-    """Remove a file or a directory; neither has to exist, nor has its parent directory."""
+    """Remove a file or a directory; the path and its parent need not exist."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
@@ -102,7 +112,7 @@ def remove(path: pathlib.Path) -> None:
 
 
 def sync(path: str | pathlib.Path) -> None:
-    """Wait until a file, or the list of a directory's names, is on the disk."""
+    """Wait until a file, or the list of names in a directory, is on the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -113,12 +123,12 @@ def sync(path: str | pathlib.Path) -> None:
 def sync_files(paths: Collection[str | pathlib.Path]) -> None:
     """Wait until several files are on the disk.
 
-    Writing starts for all files first. A journaling file system then commits its
+    The function first starts to write all files, so a journaling file system commits its
     journal once. Otherwise, each sync would allocate blocks and commit again.
     """
     for path in paths:
         with open(path, "rb", buffering=0) as file:
-            # Linux does not drop unwritten pages, but starts to write them.
+            # Linux does not drop pages that are not written yet: it starts to write them.
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     for path in paths:
         sync(path)
@@ -130,10 +140,10 @@ def is_temporary(error: OSError) -> bool:
 
 
 def size_on_disk(size: int) -> int:
-    """Return how many bytes a file of a given size occupies, in whole blocks of 4096 bytes."""
+    """Return how many bytes a file with this size occupies, in whole blocks of 4096 bytes."""
     return -(-size // 4096) * 4096
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Create files with mode 0600; an ``opener`` for ``open``."""
+    """Open a file; create it with mode 0600. This is an ``opener`` for ``open``."""
     return os.open(path, flags, 0o600)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The package loader of a deployment, which returns a package for each requirement.
+"""The package loader of a deployment returns a package for each requirement.
 
-Releases are found in ``catalogs``, chosen in ``resolution``, fetched by ``fetcher``
-into ``cache``, and read by ``formats``.
+``catalogs`` finds releases, ``resolution`` chooses them, ``fetcher`` fetches them into
+``cache``, and ``formats`` reads them.
 """
 
 import collections
@@ -48,16 +48,20 @@ LOG = logging.getLogger(__name__)
 
 
 class PackageLoader:
-    """Load packages for one deployment.
+    """Loads packages for one deployment.
 
-    A range is a string or a ``VersionSpec``; the default allows any version.
+    A range is a string or a ``VersionSpec``; the default range allows any version.
+
+    Several threads may load, plan and list packages at the same time: each gets the same object
+    for a version. ``provide`` comes before, ``close`` after that, and the pins are set before as
+    well. A loaded package may be read by several threads.
 
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache") as packages:
     ...     packages.load_package("org.db", ">=1,<2")
     <MuranoPLPackage org.db 1.2.0>
 
-    :ivar pins: the versions of earlier deployments of the environment; to be set before
-        the first package is loaded.
+    :ivar pins: the versions that earlier deployments of the environment have used. Set it
+        before the first package is loaded.
     """
 
     def __init__(
@@ -76,25 +80,24 @@ class PackageLoader:
         reserved_names: ReservedNames = NO_RESERVED_NAMES,
         private_overrides: bool = True,
     ) -> None:
-        """Make a loader, to be closed at the end.
+        """Make a loader; the caller has to close it.
 
         :param catalogs: a catalogue, or several in the order of preference; by default, Glare
             with the credentials of ``session``.
-        :param cache: a cache, which is closed with the loader, or the path of its
-            directory; by default, in the user's cache directory.
+        :param cache: a cache, or the path of its directory; by default, a directory in the
+            user's cache directory. The cache is closed with the loader.
         :param package_types: the allowed package types; by default, all installed ones.
         :param session: a keystoneauth session, for the default of ``catalogs``.
         :param project_id: the project whose private packages may be used, for the default of
             ``catalogs``; by default, the project of the session.
         :param fetcher: fetches archives into the cache.
-        :param plan_seconds: the longest time that planning a closure, or listing subclasses, may
-            take.
-        :param max_subclasses: how many subclasses ``subclasses`` returns.
-        :param reserved_names: names that belong to projects; releases of other projects are not
-            used.
-        :param private_overrides: whether private releases are used where a public package has
-            their name.
         :param offline_index: replaces unreachable catalogues; by default, nothing does.
+        :param plan_seconds: the longest time to plan a closure, or to list subclasses.
+        :param max_subclasses: how many subclasses ``subclasses`` returns at most.
+        :param reserved_names: names that belong to projects; releases of other projects with
+            these names are not used.
+        :param private_overrides: whether a private release may be used although a public release
+            has the same name.
         :raises TypeError: if an argument has a wrong type, such as a path for a catalogue.
         :raises ValueError: if there are neither catalogues nor a session.
         :raises CacheError: if the directory of the cache cannot be used.
@@ -114,16 +117,18 @@ class PackageLoader:
         self._eligibility = Eligibility(reserved_names, private_overrides)
         self._seconds = 0.0
         self._is_closed = False
+        # Replaced as a whole, since other threads read it.
         self._loaded: dict[str, dict[Version, Package]] = {}
         self._releases: dict[resolver.PackageVersion, Release] = {}
-        # The packages of classes, by the headers of objects.
+        # Class and range in the header of an object -> the package that was chosen for it.
         self._of_headers: dict[tuple[str, VersionSpec], Choice] = {}
-        # Replaced as a whole, since other threads read it.
+        # The resolution is never changed, but replaced, since other threads read it.
         self._planned = Resolution()
         self._provided: dict[str, set[Version]] = {}
         # Name of a class -> the plug-in that defines it.
         self._provided_classes: dict[str, resolver.PackageVersion] = {}
-        self._planning = threading.Lock()
+        # Of the planned and the loaded packages, and the pins.
+        self._changes = threading.Lock()
 
     def __repr__(self) -> str:
         loaded = sorted(f"{fqn} {v}" for fqn, versions in self._loaded.items() for v in versions)
@@ -153,8 +158,8 @@ class PackageLoader:
     def provide(self, fqn: str, version: Version, classes: Iterable[str] = ()) -> None:
         """Let a package that the engine provides satisfy requirements.
 
-        No package of a catalogue with this name is planned or loaded, nor is one loaded that
-        defines one of the classes.
+        After that, the loader neither plans nor loads a package with this name from a catalogue,
+        and does not load a package that defines one of the classes.
 
         >>> packages.provide("org-example-mail", Version("1.4.0"), ["org.example.mail.Mail"])
 
@@ -168,7 +173,7 @@ class PackageLoader:
     def load_package(
         self, fqn: str, range: str | VersionSpec = "*", required_by: str | None = None
     ) -> Package:
-        """Load the planned version of a package, else the pinned, a loaded or the newest one.
+        """Load a package: the planned version, else the pinned, a loaded, or the newest one.
 
         The closure of its requirements is planned and fetched as well, but not loaded.
 
@@ -209,7 +214,7 @@ class PackageLoader:
         raise self._planned.error(found, self._catalogs, spec, pinned, required_by)
 
     def release(self, package: Package) -> Release:
-        """Return the release that a loaded package is from.
+        """Return the release from which a package was loaded.
 
         >>> print(packages.release(packages.load_package("org.db", "1")))
         org.db 1.2.0
@@ -229,9 +234,9 @@ class PackageLoader:
         io.murano 0.1.0
         org.db 1.2.0
 
-        :returns: each version of each package once: first the package itself, then the
-            others by their distance, including ``io.murano``. Packages that the engine
-            provides are left out.
+        :returns: the package, then its direct requirements, then theirs, and so on, including
+            ``io.murano``. Each version appears once. Packages that the engine provides are left
+            out.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
         :raises LoaderError: as in ``load_package``.
         """
@@ -268,7 +273,7 @@ class PackageLoader:
         <MuranoPLPackage org.db 1.0.0>
 
         :param headers: names of classes, and the ranges of their packages' versions.
-        :returns: all that is planned so far.
+        :returns: everything that was planned so far.
         :raises LoaderError: if the catalogues cannot be queried.
         """
         parsed = [(check_full_name(name), self._parse_range(text)) for name, text in headers]
@@ -300,16 +305,16 @@ class PackageLoader:
         }
 
     def load_object_package(self, fqn: str, range: str | VersionSpec = "*") -> Package:
-        """Load the package in the header of an object.
+        """Load the package that the header of an object names.
 
-        Instead of a missing single version, the newest with the same minor version is
-        loaded, else with the same major version (specification "Murano versioning",
-        section "Object version"), with a warning in the log.
+        If the header names a single version, and this version is missing, the newest one with the
+        same minor version is loaded, else the newest one with the same major version
+        (specification "Murano versioning", section "Object version"). The log has a warning then.
 
         >>> packages.load_object_package("org.db", "1.2.7")
         <MuranoPLPackage org.db 1.2.0>
 
-        :raises NoSuchPackage: if there is no such version either.
+        :raises NoSuchPackage: if there is no version to load instead.
         :raises LoaderError: as in ``load_package``.
         """
         spec = self._parse_range(range)
@@ -323,11 +328,11 @@ class PackageLoader:
         return self.load_package(fqn, VersionSpec.exactly(substitute))
 
     def load_class_package(self, class_name: str, range: str | VersionSpec = "*") -> Package:
-        """Load a package for a class in the header of an object.
+        """Load a package for a class that the header of an object names.
 
-        Several packages or versions may define the class. The order of preference is: as
-        planned by ``plan_objects``, loaded, pinned, the newest. A missing version is replaced
-        as in ``load_object_package``.
+        Several packages or versions may define the class. A package that ``plan_objects`` has
+        planned is preferred, then one that is loaded, then a pinned one, then the newest. A
+        missing version is replaced as in ``load_object_package``.
 
         >>> packages.load_class_package("org.db.Database", "1")
         <MuranoPLPackage org.db 1.2.0>
@@ -358,19 +363,19 @@ class PackageLoader:
     ) -> Subclasses:
         """List the direct and indirect subclasses of a class, without loading a package.
 
-        A version of a package counts if its own requirement can be met by a version that
-        defines the base class (specification "MuranoPL forms": a client offers the
-        implementations of a class). Pins are not considered: give a pinned version as the range.
+        A version of a package is included if a version that defines the base class satisfies its
+        requirement (specification "MuranoPL forms": a client offers the implementations of a
+        class). Pins are not considered: give a pinned version as the range.
 
         >>> packages.subclasses("io.murano.Application").is_truncated
         False
 
         :param range: the range of the packages that define the class.
-        :param package: the name of these packages; by default any of the catalogues. It may be one
-            that the engine provides.
+        :param package: the name of these packages; by default, packages with any name. The engine
+            may provide the package.
         :raises InvalidName: if a name is not valid.
         :raises InvalidRange: if the range is not valid.
-        :raises Unplannable: if it takes longer than planning may.
+        :raises Unplannable: if the search takes longer than a plan may take.
         :raises CatalogError: if a catalogue cannot be read.
         """
         spec = self._parse_range(range)
@@ -390,9 +395,10 @@ class PackageLoader:
             )
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a loaded package is the core library, which may be trusted.
+        """Return whether a loaded package is the core library, and can be trusted.
 
-        It is public, or the operator's own, or of a project that owns the name.
+        It can be trusted if it is public, if it comes from the operator, or if its project owns
+        the reserved name.
 
         >>> packages.is_core_library(packages.load_package("io.murano"))
         True
@@ -412,7 +418,7 @@ class PackageLoader:
 
     @property
     def counters(self) -> Counters:
-        """The costs so far, including catalogues and cache.
+        """The costs so far, including those of the catalogues and the cache.
 
         >>> _ = packages.load_all("org.wiki")
         >>> packages.counters.downloads
@@ -440,7 +446,7 @@ class PackageLoader:
         with self._measured(f"{subject} cannot be found"):
             wanted = dataclasses.replace(query, pins=self._preferred(), why=True)
             resolved = self._resolve(wanted)
-            with self._planning:
+            with self._changes:
                 before = self._planned
                 self._planned = before.joined(resolved)
             for fqn, versions in resolved.choices.items():
@@ -496,7 +502,7 @@ class PackageLoader:
             return resolution.resolve(self._catalogs, query, self._plan_seconds, rules.reserved)
         resolved = self._offline_index.query(query, self._plan_seconds, rules.reserved)
         if self._offline_index.was_used:
-            # The result may be outdated, and must not outlive this deployment.
+            # The result may be outdated, so later deployments must not get it as pins.
             self.pins.freeze()
         return resolved
 
@@ -506,13 +512,13 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
-        """Return the newest usable version in a range; a yanked version may not serve it."""
+        """Return the newest version in a range, without yanked versions that the range excludes."""
         planned = self._planned.choices.get(fqn, {})
         usable = (v for v in versions if v not in planned or planned[v].serves(spec))
         return spec.select(resolver.newest_first(usable))
 
     def _preferred(self) -> Mapping[str, Collection[Version]]:
-        """Return pinned and planned versions, which are chosen for every range with them."""
+        """Return pinned and planned versions: a range that contains one of them takes it."""
         preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._planned.choices.items():
             unyanked = (version for version, c in choices.items() if not c.release.yanked)
@@ -522,7 +528,7 @@ class PackageLoader:
     def _substitute(
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
-        """Return a version near a missing version: pinned, else planned, else the newest."""
+        """Return a version that replaces a missing one: pinned, else planned, else the newest."""
         # A pinned version may be missing as well.
         preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
         groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]
@@ -547,17 +553,19 @@ class PackageLoader:
         LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
         if release.yanked:
             LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
-        # All threads get the same object, even if another has loaded the version meanwhile.
-        self._releases.setdefault(release.key, release)
-        package = self._loaded.setdefault(release.fqn, {}).setdefault(release.version, package)
+        with self._changes:
+            # All threads get the same object, even if another has loaded the version meanwhile.
+            self._releases.setdefault(release.key, release)
+            versions = {release.version: package, **self._loaded.get(release.fqn, {})}
+            self._loaded = {**self._loaded, release.fqn: versions}
+            self.pins.use(release.fqn, release.version, bool(release.yanked))
         self._record([choice])
-        self.pins.use(release.fqn, release.version, bool(release.yanked))
-        return package
+        return versions[release.version]
 
     def _check_no_plugin(self, package: Package) -> None:
         """Refuse a package that could be taken for an extension plug-in.
 
-        :raises NameOfPlugin: if its name, or the name of one of its classes, is a plug-in's.
+        :raises NameOfPlugin: if its name, or the name of one of its classes, belongs to a plug-in.
         """
         name = package.full_name
         for version in sorted(self._provided.get(name, ())):
@@ -569,9 +577,10 @@ class PackageLoader:
             )
 
     def _check_owner(self, release: Release, package: Package) -> None:
-        """Check that a package may have its name and its classes, whatever chose it.
+        """Check that the project of a package may use its name, and the names of its classes.
 
-        :raises CatalogError: naming the prefix and its owners.
+        :raises CatalogError: if a name belongs to other projects; the message has the prefix and
+            its owners.
         """
         if objection := self._eligibility.find_objection(release):
             raise errors.CatalogError(f"it must not be used: {objection}")
@@ -585,7 +594,7 @@ class PackageLoader:
 
     @contextlib.contextmanager
     def _measured(self, failure: str) -> Iterator[None]:
-        """Count the time of a step, and name the failed step in an error's message."""
+        """Count the time of a step; if the step fails, say so in the message of the error."""
         start = time.monotonic()
         try:
             yield
@@ -607,7 +616,7 @@ class PackageLoader:
                 LOG.info("%s %s is used, not a newer version: %s", fqn, version, explanation)
 
     def _log_unpinned(self, release: Release, class_name: str, spec: VersionSpec) -> None:
-        """Warn about a class from another version than the pinned one."""
+        """Log a warning if a class comes from another version than the pinned one."""
         pinned = self.pins.select(release.fqn, spec)
         is_pinned = release.version in self.pins.table.get(release.fqn, ())
         if pinned and not is_pinned and spec.match(release.version):
@@ -622,7 +631,7 @@ class PackageLoader:
 
 
 def _default_catalog(session: "Session | None", project_id: str | None) -> Catalog:
-    # Programs with catalogues of their own need no HTTP.
+    # Imported here, since a program that passes its own catalogues needs no HTTP.
     from keystoneauth1.session import Session
 
     from loader.catalogs.glare import GlareCatalog
@@ -635,7 +644,7 @@ def _default_catalog(session: "Session | None", project_id: str | None) -> Catal
 
 
 def _as_loaded(release: Release, package: Package) -> Release:
-    """Return a release with the requirements and classes of its loaded package."""
+    """Return a release with the requirements and classes that its loaded package has."""
     requirements = {
         fqn: VersionSpec.of(None if written is None else str(written))
         for fqn, written in package.requirements.items()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The closure of requirements, chosen from catalogues before any archive is fetched.
+"""Choose the closure of requirements from catalogues, before any archive is fetched.
 
-A single catalogue may answer a dependency query in one request. Otherwise each
-catalogue is queried for each level of the graph. Both ways choose by
-``glare_murano.resolver``, with the same result. A version in several catalogues is
-taken from the first of them. If versions satisfy the requirements equally well, the
-versions of the first catalogue are chosen.
+A single catalogue may answer a dependency query in one request. Otherwise, each
+catalogue is queried for each level of the graph. Both ways use ``glare_murano.resolver``,
+so the result is the same. If several catalogues have a version, the first of them is
+used. If versions satisfy the requirements equally well, those from the first catalogue
+are chosen.
 """
 
 import collections
@@ -30,7 +30,7 @@ from loader.catalogs.base import Catalog, newest_first, one_of_each
 
 LOG = logging.getLogger(__name__)
 
-# Why newer versions were passed over, with a place for ranges.
+# The reasons for which newer versions were passed over; "{}" stands for ranges.
 _REASONS = {
     Reason.RANGE: "excluded by {}",
     Reason.CLASS: "without the class that is required in {}",
@@ -44,8 +44,8 @@ class Choice:
     """A chosen release.
 
     :param catalog: the catalogue of the release.
-    :param demands: the satisfied ranges with their requirers.
-    :param why: the newer versions that were passed over; empty unless requested.
+    :param demands: the demands that the release satisfies.
+    :param why: why the release was chosen; empty unless the query requested reasons.
     """
 
     catalog: Catalog
@@ -56,8 +56,8 @@ class Choice:
     def serves(self, spec: VersionSpec) -> bool:
         """Check whether the release may be used for a range.
 
-        A yanked release may be used for ranges of exactly its version, and for the ranges
-        of its demands.
+        A yanked release may be used for a range that names exactly its version, and for the
+        ranges of its demands.
         """
         version = self.release.version
         if not self.release.yanked:
@@ -70,11 +70,11 @@ class Resolution:
     """The result of one query, or of several in turn.
 
     :param choices: FQN -> version -> choice.
-    :param unsatisfied: ranges without any version.
-    :param undefined: classes without a package in the range.
-    :param external: ranges that packages of the engine satisfy.
-    :param excluded: visible releases that must not be chosen; at least those of the missing
-        packages.
+    :param unsatisfied: demands without a version in their range.
+    :param undefined: classes that no package in the range defines.
+    :param external: demands that packages of the engine satisfy.
+    :param excluded: visible releases that must not be chosen; all of them for missing packages,
+        and perhaps some for other packages.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
@@ -98,9 +98,9 @@ class Resolution:
         return _newest(self.choices.get(fqn, {}).values(), spec)
 
     def find_class(self, class_name: str, specs: Iterable[VersionSpec]) -> Choice | None:
-        """Return the choice that defines a class, for the first range with any.
+        """Return a choice that defines a class, for the first range that has one.
 
-        A choice for the range of a root is preferred, then the newest choice.
+        A choice for the range of a root is preferred, and then the newest choice.
         """
         defining = [choice for choice in self.chosen if class_name in choice.release.classes]
         for spec in specs:
@@ -112,7 +112,7 @@ class Resolution:
         return None
 
     def assigned(self, fqn: str, spec: VersionSpec, required_by: str | None) -> Choice | None:
-        """Return the choice for exactly this requirement.
+        """Return the choice that was made for this demand; None if there was no such demand.
 
         :param required_by: the requiring package, as ``FQN version``; None for a root.
         """
@@ -121,7 +121,7 @@ class Resolution:
     def find_missing(
         self, fqn: str, *specs: VersionSpec
     ) -> resolver.Unsatisfied | resolver.External | None:
-        """Return the first demand for a package in these ranges that no release satisfies."""
+        """Return the first demand for these ranges of a package that no release satisfies."""
         every: list[resolver.Unsatisfied | resolver.External] = [*self.unsatisfied, *self.external]
         found = (missing for spec in specs for missing in every if missing.demand.spec == spec)
         return next((missing for missing in found if missing.demand.fqn == fqn), None)
@@ -134,10 +134,10 @@ class Resolution:
         pinned: Version | None = None,
         required_by: str | None = None,
     ) -> errors.NoSuchPackage:
-        """Return the error for a range without any version.
+        """Return the error for a demand without a version.
 
-        :param spec: the range in the message; by default, the missing one.
-        :param required_by: the requirer in the message; by default, the demand's.
+        :param spec: the range in the message; by default, the range of the demand.
+        :param required_by: the requirer in the message; by default, the requirer of the demand.
         """
         demand = missing.demand
         if required_by is None and demand.requirer is not None:
@@ -167,16 +167,16 @@ class Resolution:
         )
 
     def chains(self, demands: Sequence[resolver.Demand]) -> errors.RequirementChains:
-        """Return the chains of demands, from the roots of this closure."""
+        """Return the chains that lead from roots to these demands."""
         shown = demands[: errors.MAX_CHAINS]
         chains = tuple(resolver.chain_of(demand, self._reached_by) for demand in shown)
         return errors.RequirementChains(chains, len(demands) - len(shown))
 
     def joined(self, later: "Resolution") -> "Resolution":
-        """Return this result with the result of a later query.
+        """Return this result, joined with the result of a later query.
 
-        The first demand of each release stays the first, with its reason. A demand in both
-        results keeps its release in this result.
+        A release keeps its first demand, and the reason why it was chosen. A demand that both
+        results have keeps its release from this result.
         """
         choices = {fqn: dict(versions) for fqn, versions in self.choices.items()}
         for choice in later.chosen:
@@ -200,15 +200,16 @@ class Resolution:
 
     @functools.cached_property
     def _assigned(self) -> Mapping[tuple[str, VersionSpec, str], Choice]:
-        # Objects of several classes may have one range and different versions.
+        # Objects of several classes may require the same range, and get different versions. The
+        # newest wins, since it comes last.
         oldest_first = sorted(self.chosen, key=lambda choice: choice.release.version)
         return {_key(demand): choice for choice in oldest_first for demand in choice.demands}
 
     def _demands_on(self, demand: resolver.Demand, requirer: str | None) -> list[resolver.Demand]:
-        """Return all demands for a package, first with the range of this demand.
+        """Return all demands for a package; those with the range of this demand come first.
 
-        Unsatisfied demands precede others, newer versions precede older ones, and
-        short chains precede long ones.
+        Unsatisfied demands precede the others, then demands for newer versions precede those for
+        older ones, and then short chains precede long ones.
         """
         demands = [m.demand for m in self.unsatisfied if m.demand.fqn == demand.fqn]
         choices = self.choices.get(demand.fqn, {})
@@ -226,7 +227,7 @@ def _key(demand: resolver.Demand) -> tuple[str, VersionSpec, str]:
 
 
 def explain(choice: Choice) -> str:
-    """Say why newer versions were passed over; return nothing if the reason is a pin."""
+    """Explain why newer versions were passed over; leave out versions that a pin excludes."""
     found = [passed for passed in choice.why.passed_over if passed.reason != Reason.PIN]
     return "; ".join(
         f"{errors.listed(map(str, passed.versions))} "
@@ -238,7 +239,7 @@ def explain(choice: Choice) -> str:
 
 
 def explain_missing(missing: resolver.Unsatisfied) -> str:
-    """Say why each version of a missing package was passed over."""
+    """Explain why each version of a missing package was passed over."""
     demand = _range_text(missing.demand, False)
     found = {Reason.RANGE: missing.available, Reason.WITHDRAWN: missing.withdrawn}
     return "; ".join(
@@ -275,7 +276,7 @@ def names(catalogs: Iterable[Catalog]) -> str:
 
 
 def remedy(catalogs: Iterable[Catalog], missing: str) -> str:
-    """Return how something that is missing could be found in catalogues, for a message."""
+    """Explain in a message how to add to the catalogues what is missing there."""
     remedies = dict.fromkeys(catalog.remedy(missing) for catalog in catalogs)
     return "; or ".join(remedies) or "pass a catalogue"
 
@@ -288,14 +289,14 @@ def resolve(
 ) -> Resolution:
     """Choose the closure of a query.
 
-    :param catalogs: in the order of preference.
-    :param seconds: the longest time of a plan; a catalogue that plans by itself has its own.
-    :param reserved: names that belong to projects; a service has a file of its own.
+    :param catalogs: the catalogues in the order of preference.
+    :param seconds: the longest time for a plan; a service that plans has a limit of its own.
+    :param reserved: names that belong to projects; a service that plans has a file of its own.
     :raises CatalogError: if a catalogue cannot be read.
     :raises Unplannable: if the closure exceeds a limit.
     """
     if len(catalogs) == 1:
-        with _naming(catalogs[0]):
+        with _naming_catalog(catalogs[0]):
             answer = catalogs[0].resolve(query)
         if answer is not None and _is_eligible(answer, Eligibility(reserved)):
             chosen = (
@@ -313,7 +314,10 @@ def resolve(
 
 
 def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
-    """Return whether this loader, too, may use what a service has chosen by its own file."""
+    """Return whether this loader may use what a service has chosen.
+
+    The file of reserved names that the service has read may differ from ours.
+    """
     for release, _ in answer.releases:
         if objection := rules.find_objection(release):
             LOG.warning(
@@ -332,7 +336,7 @@ def by_level(
     seconds: float = resolver.MAX_SECONDS,
     reserved: ReservedNames = NO_RESERVED_NAMES,
 ) -> Resolution:
-    """Choose as ``resolve`` does, from the catalogues' releases, a level at a time."""
+    """Choose as ``resolve`` does, but query the catalogues for each level of the graph."""
     eligibility = Eligibility(reserved, query.private_overrides)
     source = _Releases(EligibleReleases(catalogs, eligibility), query.prereleases)
     headers, undefined = resolver.find_headers(
@@ -363,11 +367,11 @@ def by_level(
 class EligibleReleases:
     """The releases of several catalogues that may be chosen.
 
-    All releases of a name are looked up in all catalogues, before one of them counts: a private
-    release may be behind a public one of another catalogue.
+    All releases with a name are looked up in all catalogues, before one of them may be chosen: a
+    public release in one catalogue may exclude a private release in another.
 
-    :ivar found: each release, with the first catalogue that has the version.
-    :ivar excluded: FQN -> visible releases that must not be chosen, of all names looked up.
+    :ivar found: version of a package -> the first catalogue that has it, and its release there.
+    :ivar excluded: FQN -> visible releases that must not be chosen, for all names looked up.
     """
 
     def __init__(self, catalogs: Sequence[Catalog], eligibility: Eligibility) -> None:
@@ -375,7 +379,7 @@ class EligibleReleases:
         self.found: dict[resolver.PackageVersion, tuple[Catalog, Release]] = {}
         self.excluded: dict[str, list[Excluded]] = {}
         self._eligibility = eligibility
-        # For each catalogue, its best release of each version, by name.
+        # For each catalogue: FQN -> its releases, the newest first, and one for each version.
         self._best: list[dict[str, list[Release]]] = [{} for _ in catalogs]
 
     def look_up(self, fqns: Collection[str]) -> None:
@@ -385,9 +389,9 @@ class EligibleReleases:
             return
         offers: list[list[Release]] = []
         for catalog in self.catalogs:
-            with _naming(catalog):
+            with _naming_catalog(catalog):
                 known = newest_first(catalog.known(unknown))
-            # A database may compare names without regard to case.
+            # Filter by name, since a database may ignore case when it compares names.
             offers.append([release for release in known if release.fqn in unknown])
         selected, excluded = self._eligibility.select(itertools.chain.from_iterable(offers))
         self.excluded |= {fqn: [] for fqn in unknown}
@@ -403,15 +407,15 @@ class EligibleReleases:
     def by_catalog(self, fqn: str) -> Iterator[list[Release]]:
         """Yield the releases of a package in each catalogue, the newest first.
 
-        The package was looked up before.
+        Call ``look_up`` for the package before.
         """
         return (best.get(fqn, []) for best in self._best)
 
     def defining(self, class_name: str) -> list[list[Release]]:
-        """Return the releases that define a class, and may define it, by catalogue."""
+        """Return the releases, by catalogue, that define a class and are allowed to define it."""
         fqns: dict[str, None] = {}
         for catalog in self.catalogs:
-            with _naming(catalog):
+            with _naming_catalog(catalog):
                 fqns |= {release.fqn: None for release in catalog.releases_defining(class_name)}
         self.look_up(fqns)
         return [
@@ -436,7 +440,7 @@ class _Releases:
         self.excluded = releases.excluded
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the versions of packages, by catalogue and then the newest first."""
+        """Return the versions of packages: those of the first catalogue first, the newest first."""
         self._releases.look_up(fqns)
         return {
             fqn: tuple(
@@ -466,8 +470,8 @@ class _Releases:
 
 
 @contextlib.contextmanager
-def _naming(catalog: Catalog) -> Iterator[None]:
-    """Note in an error which catalogue cannot be reached."""
+def _naming_catalog(catalog: Catalog) -> Iterator[None]:
+    """Add the catalogue to an error if it cannot be reached."""
     try:
         yield
     except errors.CatalogUnavailable as error:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Build the archive of a package, which is the same for the same files.
+"""Build the archive of a package: the same files give the same archive.
 
-Nothing is published; ``publishing/publication`` packs directories by itself.
+Nothing is published; ``publishing/publication`` packs directories itself.
 """
 
 import hashlib
 import pathlib
 
 from glare_murano.package import Archive, read_contents
-from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from glare_murano.package.ui_form import FormCheck
 from loader import errors, fs
 from loader.authoring import local_packages
@@ -17,17 +16,18 @@ from loader.authoring.local_packages import LocalPackage
 
 
 class BuildError(errors.LoaderError, ValueError):
-    """The archive cannot be written where it should be."""
+    """The archive cannot be written to the given place."""
 
 
 def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPackage:
-    """Check a package, and write its archive, in place of an older one.
+    """Check a package, and write its archive, which replaces an older one.
 
     :param place: the directory or the ZIP file of the package.
     :param target: the ZIP file; by default, ``NAME.VERSION.zip`` in the current directory.
     :raises InvalidPackages: with all problems of the package.
-    :raises WrongDirectory: if the directory is called after another version.
-    :raises BuildError: if the archive would be a file of the package.
+    :raises WrongDirectory: if the name of the directory is another version.
+    :raises BuildError: if the archive would lie in the directory of the package, or cannot be
+        written.
     :raises OSError: if a file cannot be read or written.
     """
     with local_packages.named(place), Archive.open(place) as archive:
@@ -44,7 +44,6 @@ def build(place: pathlib.Path, target: pathlib.Path | None = None) -> LocalPacka
             with fs.replaced(target) as stream:
                 archive.pack(stream)
                 size = stream.tell()
-                check_size(size, DEFAULT_LIMITS)
         except OSError as error:
             if error.filename != str(target):
                 raise

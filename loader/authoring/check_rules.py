@@ -15,13 +15,13 @@ class CheckRule(enum.StrEnum):
     PACKAGE_UNREADABLE = "package-unreadable"
     """A file or a directory cannot be read, or there is no package in it. Correct the path."""
     PACKAGE_DIRECTORY = "package-directory"
-    """A directory is called after another version than ``Version``. Rename the directory, or
+    """The name of a directory is another version than ``Version``. Rename the directory, or
     correct the manifest."""
     VERSION_SMALL = "version-small"
     """``Version`` is not enough for the changes since the release that the package is compared
     with. Raise it as the message says, or take back the changes that are listed."""
     VERSION_MISSING = "version-missing"
-    """``Version`` is missing, or 0.0.0 in a comparison, so that any change is allowed. Add a
+    """``Version`` is missing, or a compared version is 0.0.0, so any change is allowed. Add a
     version; in a directory ``dev``, ``package release`` sets it."""
     FILE_UNLISTED = "file-unlisted"
     """``Classes`` does not list a class file, so its classes cannot be used. List them, or remove
@@ -30,15 +30,15 @@ class CheckRule(enum.StrEnum):
     """The file of ``UI`` is missing, so the dashboard cannot show a form. Add the file, or remove
     the key."""
     FORM_CLASS = "form-class"
-    """The form makes an object of a class in the package's own namespace that the package does not
-    have. Correct the ``type``, or add the class to ``Classes``."""
+    """The form makes an object of a class that should be in the package, by its namespace, but is
+    missing. Correct the ``type``, or add the class to ``Classes``."""
     FORM_VALUE = "form-value"
-    """The form uses the value of a page or a field that it does not have, so the value is null.
-    Correct the name, as in ``$.PAGE.FIELD``."""
+    """The form uses the value of a page or a field that is missing, so the value is null. Correct
+    the name, as in ``$.PAGE.FIELD``."""
     BASE_UNKNOWN = "base-unknown"
-    """``Extends`` names a class in the package's own namespace that the package does not have. Add
-    the class to ``Classes``, or correct the name."""
+    """``Extends`` names a class that should be in the package, by its namespace, but is missing.
+    Add the class to ``Classes``, or correct the name."""
     EXPRESSION_INVALID = "expression-invalid"
-    """A string looks like a YAQL expression and is not a valid one, so that the engine, or in a
-    form the dashboard, takes it as a string. Correct the expression, or put the string into
+    """A string looks like a YAQL expression but is not valid YAQL. So the engine reads it as a
+    string; in a form, the dashboard does. Correct the expression, or put the string into
     quotes."""

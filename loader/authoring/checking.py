@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check a package on this host for its author: without a network, and all at once.
+"""Check a package on this host for its author: report all problems at once, without a network.
 
-Errors break a rule of uploads, or of the SemVer guard. An upload accepts the rest, which looks
-wrong and gives warnings.
+A finding is an error if it breaks a rule of uploads or of the SemVer guard. Other findings are
+warnings: an upload accepts them, although they look like mistakes.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ _CLASS_SUFFIXES = (".yaml", ".yml")
 
 
 def check(place: pathlib.Path) -> list[Finding]:
-    """Check a package by the rules of an upload, and for mistakes that an upload accepts.
+    """Check a package by the rules of an upload, and find mistakes that an upload accepts.
 
     :param place: a directory or a ZIP file.
     :raises YaqlMissing: if the package has expressions, and yaql is not installed.
@@ -60,16 +60,16 @@ def check(place: pathlib.Path) -> list[Finding]:
             found += dict.fromkeys(_Mistakes(place, archive, manifest).findings())
             local_packages.check_place(place, manifest)
     except InvalidPackage as error:
-        return [_of_problem(place, None, each) for each in error.problems]
+        return [_from_problem(place, None, each) for each in error.problems]
     except local_packages.WrongDirectory as error:
-        return [_at(place, "", 0, CheckRule.PACKAGE_DIRECTORY, str(error)), *found]
+        return [_finding_at(place, "", 0, CheckRule.PACKAGE_DIRECTORY, str(error)), *found]
     except OSError as error:
         return [unreadable(pathlib.Path(error.filename or place), error.strerror or str(error))]
     return found
 
 
 def _broken_rules(place: pathlib.Path, archive: Archive) -> Iterator[Finding]:
-    """Yield the problems by the rules of an upload, and then the warnings."""
+    """Yield the problems for which an upload is refused, and then its warnings."""
     problems: Sequence[Problem] = ()
     try:
         warnings = read_contents(archive, form_check=FormCheck.ENFORCE).warnings
@@ -77,9 +77,9 @@ def _broken_rules(place: pathlib.Path, archive: Archive) -> Iterator[Finding]:
     except InvalidPackage as error:
         problems, warnings = error.problems, error.warnings
     for problem in problems:
-        yield _of_problem(place, archive, problem)
+        yield _from_problem(place, archive, problem)
     for warning in warnings:
-        yield _of_problem(place, archive, warning, Level.WARNING)
+        yield _from_problem(place, archive, warning, Level.WARNING)
 
 
 def check_version(
@@ -87,10 +87,10 @@ def check_version(
 ) -> list[Finding]:
     """Check whether the version of a valid package is enough for its changes.
 
-    The same version with the same files is a package without changes.
+    If the version and all files are the same, there are no changes, and no findings.
 
     :param old: the release to compare with.
-    :param requirements: returns required packages, as for ``compare``.
+    :param requirements: returns required packages, as in ``compare``.
     :raises DifferentPackages: if the packages have different names.
     :raises InvalidPackage: if the old package breaks rules.
     """
@@ -104,8 +104,8 @@ def check_version(
         line = _manifest_line(archive, "Version")
     if verdict.is_unversioned:
         rule = CheckRule.VERSION_MISSING
-        return [_at(place, MANIFEST_FILE, line, rule, str(verdict), Level.WARNING)]
-    found = [_at(place, MANIFEST_FILE, line, CheckRule.VERSION_SMALL, str(verdict))]
+        return [_finding_at(place, MANIFEST_FILE, line, rule, str(verdict), Level.WARNING)]
+    found = [_finding_at(place, MANIFEST_FILE, line, CheckRule.VERSION_SMALL, str(verdict))]
     for change in comparison.changes:
         smallest = smallest_version(verdict.old, change.part)
         if not Verdict(change.part, verdict.old, verdict.declared, smallest).is_enough:
@@ -113,21 +113,21 @@ def check_version(
             raised = raised_part(verdict.old, change.part)
             message = f"{subject}{change.message} (needs a new {raised} version)"
             if change.place.is_old:
-                # A removed thing has no line in the new version.
+                # Something that was removed has no line in the new version.
                 message = f"{change.place}: {message}"
-                found.append(_at(place, MANIFEST_FILE, line, change.rule, message))
+                found.append(_finding_at(place, MANIFEST_FILE, line, change.rule, message))
             else:
-                found.append(_at(place, change.file, change.line, change.rule, message))
+                found.append(_finding_at(place, change.file, change.line, change.rule, message))
     return found
 
 
 def unreadable(place: pathlib.Path, reason: str) -> Finding:
-    """Return the finding that a place cannot be read, or has no package."""
+    """Return the finding for a place that cannot be read, or has no package."""
     return Finding(Level.ERROR, CheckRule.PACKAGE_UNREADABLE, place, 0, reason)
 
 
 class _Mistakes:
-    """The probable mistakes in a package with a valid manifest."""
+    """Finds probable mistakes in a package whose manifest is valid."""
 
     def __init__(self, place: pathlib.Path, archive: Archive, manifest: Manifest) -> None:
         self._place = place
@@ -175,18 +175,18 @@ class _Mistakes:
             return
         if node is None:
             return
-        # An upload checks without a parser of expressions.
+        # These are problems that an upload finds as well, without parsing expressions.
         known = {*itertools.chain(*check_form(data, file))}
         for problem in itertools.chain(*check_form(data, file, expressions.is_form_expression)):
             if problem not in known:
-                yield _of_problem(self._place, self._archive, problem, Level.WARNING)
+                yield _from_problem(self._place, self._archive, problem, Level.WARNING)
         for rule, place, message in form_mistakes.find(node, self._manifest):
             yield self._warning(file, line_of(place), rule, message)
         yield from self._expressions(node, file, of_form=True)
 
     @property
     def _directory(self) -> str:
-        # "." has a name as well.
+        # The place may be ".", so its absolute path is needed for the name.
         return os.path.basename(os.path.abspath(self._place))  # noqa: PTH100, PTH119
 
     def _bases(self, source: ClassSource, file: str) -> Iterator[Finding]:
@@ -212,7 +212,7 @@ class _Mistakes:
                 yield self._warning(file, line_of(node), CheckRule.EXPRESSION_INVALID, message)
 
     def _warning(self, file: str, line: int, rule: CheckRule, message: str) -> Finding:
-        return _at(self._place, file, line, rule, message, Level.WARNING)
+        return _finding_at(self._place, file, line, rule, message, Level.WARNING)
 
 
 def _is_meant_as_expression(node: yaml.Node) -> bool:
@@ -220,23 +220,23 @@ def _is_meant_as_expression(node: yaml.Node) -> bool:
     return is_marked and is_expression(node) and len(node.value) <= expressions.MAX_LENGTH
 
 
-def _of_problem(
+def _from_problem(
     place: pathlib.Path, archive: Archive | None, problem: Problem, level: Level = Level.ERROR
 ) -> Finding:
-    """Find the file and the line of a problem, which names a file or a key of the manifest."""
+    """Make a finding from a problem, which names a file or a key of the manifest."""
     where, line, message = problem.where, problem.line, problem.message
     paths: Sequence[str] = archive.paths if archive is not None else ()
     if where in paths or (place.is_dir() and os.path.lexists(place / where)):
-        return _at(place, where, line, problem.rule, message, level)
+        return _finding_at(place, where, line, problem.rule, message, level)
     message = f"{where}: {message}"
     if archive is None or MANIFEST_FILE not in paths:
-        return _at(place, "", 0, problem.rule, message, level)
+        return _finding_at(place, "", 0, problem.rule, message, level)
     line = line or _manifest_line(archive, *where.split(".", 1))
-    return _at(place, MANIFEST_FILE, line, problem.rule, message, level)
+    return _finding_at(place, MANIFEST_FILE, line, problem.rule, message, level)
 
 
 def _manifest_line(archive: Archive, *keys: str) -> int:
-    """Return the line of a key of the manifest, or of a key in its mapping; 0 without it."""
+    """Return the line of a key in the manifest, or of an inner key; 0 if the key is missing."""
     line = 0
     with contextlib.suppress(InvalidPackage):
         node = compose(archive.read(MANIFEST_FILE, MAX_SIZE), MANIFEST_FILE)
@@ -246,7 +246,7 @@ def _manifest_line(archive: Archive, *keys: str) -> int:
     return line
 
 
-def _at(
+def _finding_at(
     place: pathlib.Path,
     file: str,
     line: int,
@@ -256,6 +256,7 @@ def _at(
 ) -> Finding:
     if place.is_dir():
         return Finding(level, rule, place / file if file else place, line, message)
-    # A line of a file in a ZIP file is not a line of that file.
+    # For a ZIP file, the message has the inner file and the line: a finding's line would be that
+    # of the ZIP file.
     inside = f"{file}, line {line}: " if line else f"{file}: " if file else ""
     return Finding(level, rule, place, 0, f"{inside}{message}")

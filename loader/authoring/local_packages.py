@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages on this host: find, read and pack them, to publish or to check them.
+"""Find, read and pack the packages on this host, before they are published or checked.
 
-The directory catalogue leaves invalid packages out; this module reports them.
+The directory catalogue leaves out invalid packages; this module reports them.
 """
 
 import contextlib
@@ -26,7 +26,6 @@ from glare_murano.package import (
     read_contents,
 )
 from glare_murano.package.archive import Source
-from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from glare_murano.package.manifest import MANIFEST_FILE, Manifest, with_version
 from glare_murano.package.safe_yaml import MAX_SIZE
 from glare_murano.package.ui_form import FormCheck
@@ -40,9 +39,9 @@ class LocalPackage:
     """A valid package on this host.
 
     :param place: its directory or ZIP file, for messages.
-    :param archive: its ZIP file, which a directory has been packed into.
+    :param archive: its ZIP file; a directory was packed into this file.
     :param digest: the SHA-256 of the ZIP file, in hexadecimal.
-    :param size: of the ZIP file, in bytes.
+    :param size: the size of the ZIP file, in bytes.
     """
 
     place: str
@@ -63,7 +62,7 @@ class LocalPackage:
 
     @property
     def requirements(self) -> Mapping[str, VersionSpec]:
-        """The requirements on other packages: FQN -> range."""
+        """The required ranges of other packages, by FQN."""
         required = self.contents.requirements.items()
         return {fqn: spec for fqn, spec in required if fqn != self.fqn}
 
@@ -88,21 +87,21 @@ class InvalidPackages(errors.LoaderError, ValueError):
 
 
 class WrongDirectory(errors.LoaderError, ValueError):
-    """A directory is called after another version than that of its package."""
+    """The name of a directory is a version, but its package has another version."""
 
 
 def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[pathlib.Path]:
-    """Yield the directories and ZIP files of the packages in a path.
+    """Find packages, and yield their directories and ZIP files.
 
-    The path is a ZIP file, the directory of a package, or a directory that is searched for
-    both. In the layout of the specification "Murano versioning" (section "Developer
-    impact"), ``FQN/dev`` is left out: it is published as a version by a release. Hidden
-    directories and symbolic links are not searched.
+    Hidden directories and symbolic links are not searched. The directories ``dev`` of the
+    specification "Murano versioning" (section "Developer impact") are not searched either: the
+    command ``package release`` makes a version from them, which can be published.
 
-    :param omitted: the names of other directories that are not searched.
+    :param path: the ZIP file or the directory of a package, or a directory to search.
+    :param omitted: the names of directories that are not searched.
     :raises OSError: if a directory cannot be read.
     """
-    # Directories may be deeper than Python allows calls.
+    # There is no recursion, since directories may be nested deeper than Python's calls.
     waiting = [path]
     while waiting:
         place = waiting.pop()
@@ -132,9 +131,9 @@ def read_all(
     """Read all packages in paths, and pack directories into ZIP files.
 
     :param folder: the directory for the ZIP files.
-    :param version: of all packages, in place of the version in their manifests.
-    :raises InvalidPackages: with the problems of all packages; and if a path has none, or
-        two packages of the same name and version differ.
+    :param version: the version that all packages get, instead of those in their manifests.
+    :raises InvalidPackages: if packages have problems, if a path has no package, or if two
+        different packages have the same name and version. The error has all problems.
     """
     found: dict[tuple[str, Version], LocalPackage] = {}
     problems: list[str] = []
@@ -147,7 +146,10 @@ def read_all(
                     package = _read(place, folder, version)
                     first = found.setdefault((package.fqn, package.version), package)
                     if first.digest != package.digest:
-                        problems.append(f"{place}: {first.place} is another {package}")
+                        problems.append(
+                            f"{place}: {first.place} has the same name and version, {package}, but "
+                            f"other files; remove one of them"
+                        )
             if not count:
                 problems.append(f"{path}: there is no package in this directory")
     if problems:
@@ -159,22 +161,18 @@ def receive(pieces: Iterable[bytes], file: pathlib.Path, place: str) -> LocalPac
     """Write a downloaded archive into a new file, and read it.
 
     :param place: the origin of the archive, for messages.
-    :raises InvalidPackage: with all problems of the package, or if it is too large.
+    :raises InvalidPackage: with all problems of the package.
     :raises OSError: if the file cannot be written.
     """
-    size = 0
     with open(file, "xb") as stream:
-        for piece in pieces:
-            size += len(piece)
-            check_size(size, DEFAULT_LIMITS)
-            stream.write(piece)
+        stream.writelines(pieces)
     return dataclasses.replace(_read(file, file.parent, None), place=place)
 
 
 def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
     """Check whether another archive of a package has the same files.
 
-    Archives of different tools have different digests.
+    Digests cannot be compared, since different tools pack the same files differently.
 
     :raises InvalidArchive: if the other archive is not valid.
     """
@@ -182,25 +180,25 @@ def same_files(package: LocalPackage, other: IO[bytes]) -> bool:
 
 
 def check_place(place: pathlib.Path, manifest: Manifest) -> None:
-    """Check that a directory is not called after another version than its package.
+    """Check that the name of a package's directory is not another version.
 
-    :raises WrongDirectory: if the directory is.
+    :raises WrongDirectory: if the name is another version.
     """
     with contextlib.suppress(InvalidVersion):
-        # "." has a name as well.
+        # The place may be ".", so its absolute path is needed for the name.
         name = os.path.basename(os.path.abspath(place))  # noqa: PTH100, PTH119
         if place.is_dir() and parse_version(name) != manifest.version:
             raise WrongDirectory(
-                f"the directory is called after another version than {manifest.version}, which "
-                f"its manifest has; rename the directory, or change Version"
+                f"the directory is called {name}, but Version in the manifest is "
+                f"{manifest.version}; rename the directory, or change Version"
             )
 
 
 @contextlib.contextmanager
 def named(place: object) -> Iterator[None]:
-    """Name the place of a package in errors about it.
+    """Add the place of a package to errors about it.
 
-    :raises InvalidPackages: with all problems, instead of InvalidPackage.
+    :raises InvalidPackages: instead of InvalidPackage, with all problems.
     """
     try:
         yield
@@ -209,7 +207,7 @@ def named(place: object) -> Iterator[None]:
 
 
 def repacked_digest(source: Source) -> str:
-    """Return the SHA-256 of the archive that a package of this host would be packed into.
+    """Pack a package again, and return the SHA-256 of the new archive.
 
     :raises InvalidArchive: if the archive is not valid.
     """
@@ -220,7 +218,7 @@ def repacked_digest(source: Source) -> str:
 
 
 def _read(place: pathlib.Path, folder: pathlib.Path, version: Version | None) -> LocalPackage:
-    """Read and check a package; pack a directory, and a package that gets another version.
+    """Read and check a package; pack it if it is a directory, or gets another version.
 
     :raises InvalidPackage: with all its problems.
     :raises OSError: if it cannot be read.

@@ -2,9 +2,10 @@
 
 """Make a release from the directory ``dev`` of a package.
 
-The layout is that of the specification "Murano versioning", "Developer impact": a tree with a
-directory for each released version, and ``dev``, in which versioning is off. The trees of other
-packages are beside it, called after them. Nothing is published here.
+The specification "Murano versioning", "Developer impact", defines the layout. The tree of a
+package has a directory for each released version, and the directory ``dev``, where versioning is
+off. The trees of other packages lie beside it, under the names of these packages. Nothing is
+published here.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ from loader.catalogs.directory import DEV
 from loader.compatibility import UNVERSIONED, Comparison, Requirements, Verdict, compare
 
 _FIRST = Version("0.1.0")
-# The ranges of requirements in dev, while versioning is off.
+# Ranges in the manifest of dev that stand for "no range yet", since versioning is off there.
 _UNVERSIONED_RANGES = frozenset(map(VersionSpec.of, (None, "0.0", "0.0.0", "*")))
 
 
@@ -45,12 +46,12 @@ class ReleaseError(errors.LoaderError, ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A release that can be written.
+    """A release that is ready to be written.
 
-    :param directory: the directory of its version, which does not exist yet.
-    :param comparison: with the newest older release; None for the first one.
-    :param ranges: FQN -> range, of the requirements that got a range.
-    :param archive: a ZIP file of its files.
+    :param directory: the directory for its version, which does not exist yet.
+    :param comparison: the comparison with the newest older release; None for the first release.
+    :param ranges: FQN -> range, for the requirements that have got a range.
+    :param archive: a ZIP file with its files.
     :param warnings: mistakes in ``dev`` for which a service may refuse the release.
     """
 
@@ -82,22 +83,22 @@ def prepare(
     release, or the version of ``dev`` if that is greater. The first release has the version of
     ``dev``, or 0.1.0.
 
-    :param version: the version of the release.
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for files of the release.
+    :param version: the version of the release.
     :param requirements: returns required packages that are not beside the tree.
-    :raises ReleaseError: if there is nothing to release, the version is released already, or a
-        required package has no release.
+    :raises ReleaseError: if there is nothing to release, if the version was released already, or
+        if a required package has no release.
     :raises InvalidPackages: if ``dev`` breaks rules.
-    :raises InvalidPackage: if the release before it breaks rules.
+    :raises InvalidPackage: if the previous release breaks rules.
     :raises OSError: if a file cannot be read.
     """
     if not (tree / DEV / MANIFEST_FILE).is_file():
         raise ReleaseError(
-            f"{tree / DEV} has no {MANIFEST_FILE}: a release is made from the directory {DEV} of a "
-            f"tree with a directory for each version"
+            f"{tree / DEV} has no {MANIFEST_FILE}; name the tree of a package: it has the package "
+            f"in the directory {DEV}, and a directory for each released version"
         )
-    # The directory may be "." or "..".
+    # The tree may be "." or "..", so its absolute path is needed for its parent.
     parent = pathlib.Path(os.path.abspath(tree)).parent  # noqa: PTH100
     with Archive.open(tree / DEV) as archive:
         with local_packages.named(tree / DEV):
@@ -138,7 +139,7 @@ def check_version(release: Release) -> None:
 
 
 def write(release: Release) -> None:
-    """Write the directory of a release, as a whole or not at all.
+    """Write the directory of a release, completely or not at all.
 
     :raises OSError: if it cannot be written, or exists.
     """
@@ -147,7 +148,7 @@ def write(release: Release) -> None:
 
 
 def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
-    """Return the released versions in a tree; none without a tree."""
+    """Return the released versions in a tree; if there is no tree, there are none."""
     found = {}
     for path in tree.iterdir() if tree.is_dir() else ():
         with contextlib.suppress(InvalidVersion):
@@ -157,7 +158,7 @@ def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
 
 
 def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
-    """Return the ranges of requirements that have none, on packages whose trees are beside."""
+    """Return ranges for the requirements without a range, if the package's tree is beside ours."""
     found = {}
     for fqn in manifest.document.get("Require") or ():
         is_open = manifest.requirements[fqn] in _UNVERSIONED_RANGES
@@ -175,7 +176,7 @@ def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
 
 
 def _compatible_range(version: Version) -> str:
-    """Return the range of versions that a version can be replaced by: ``>=1.4,<2`` for 1.4.2."""
+    """Return the range of versions that can replace a version: ``>=1.4,<2`` for 1.4.2."""
     start = f"{version.major}.{version.minor}"
     if version.prerelease:
         start = str(version)
@@ -184,7 +185,7 @@ def _compatible_range(version: Version) -> str:
 
 
 def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
-    """Return a function that finds required packages beside the tree, or else elsewhere."""
+    """Return a function that finds a required package beside the tree, or else elsewhere."""
 
     def find(fqn: str, spec: VersionSpec) -> Source | None:
         versions = _released(parent / fqn)
@@ -215,7 +216,7 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that a manifest has the written values: anchors, for example, can prevent that."""
+    """Check that the changed manifest has the new values: anchors, for example, prevent that."""
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)
         written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Locks on names, which the kernel releases when their process ends, even by a kill.
+"""Locks on names; the kernel releases a lock when its process ends, even if it is killed.
 
-All names share a lock file, in which each name has a byte. So no lock files
-accumulate, and none is removed while another process is about to lock it.
+All names share one lock file, in which each name has a byte. So the number of lock files
+does not grow, and none is removed while another process is about to lock it.
 
-A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread.
-Threads, green threads and processes exclude each other alike. So do hosts, where
-the file system passes locks on to its server.
+A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread. So threads,
+green threads and processes all exclude each other. Hosts do so as well if the file system
+passes locks on to its server.
+
+A forked process closes the open files of its parent: otherwise it would keep the parent's locks
+as long as it lives. It takes its own locks for the packages that it uses.
 """
 
 import contextlib
@@ -21,47 +24,50 @@ import pathlib
 import re
 import struct
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 
 from loader import errors
 
 LOG = logging.getLogger(__name__)
 
-# In seconds.
+# How many seconds a process waits for a lock, and after how many the wait is logged.
 DEFAULT_TIMEOUT = 600.0
 _LOG_AFTER = 5.0
 
 _PROCESSES = pathlib.Path("/proc")
 _MOUNTS = pathlib.Path("/proc/self/mountinfo")
-# Mount options of NFS by which fcntl locks stay on the host.
+# The mount options of NFS that keep fcntl locks on the host.
 _LOCAL_LOCKS = re.compile(r"\blocal_lock=(all|posix)\b")
 _UNSUPPORTED = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
-_CLOSED = -1
-# In seconds; so short that a released lock is noticed soon.
+# Values that replace a descriptor.
+_CLOSED, _INHERITED = -1, -2
+# The seconds between two attempts; they are short, so that a released lock is noticed soon.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _PAUSE_GROWTH = 1.25
+
+# A forked process closes the files that these have opened.
+_lock_files = weakref.WeakSet["LockFile"]()
 
 
 class LockFile:
     """A lock file. Each object opens the file itself, so two objects exclude each other."""
 
     def __init__(self, path: pathlib.Path, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """Open the file, and create a missing file.
+        """Open the file, or create a missing file.
 
         :param timeout: the longest wait for a lock, in seconds.
-        :raises CacheError: if its locks would not exclude other hosts.
+        :raises CacheError: if locks on the file would not exclude other hosts.
         :raises OSError: if the file can neither be read nor created.
         """
         self.path = path
         self._timeout = timeout
-        try:
-            self._file = self._open()
-        except OSError as error:
-            if error.errno not in (errno.EROFS, errno.EACCES):
-                raise
-            # Shared locks need no write access.
-            self._file = os.open(path, os.O_RDONLY)
+        self._names: set[str] = set()
+        # The descriptors of the exclusive locks' open files.
+        self._exclusive: set[int] = set()
+        self._file = self._open_shared()
+        _lock_files.add(self)
         file_system = _file_system(os.fstat(self._file).st_dev)
         if file_system.startswith("nfs") and _LOCAL_LOCKS.search(file_system):
             self.close()
@@ -72,20 +78,26 @@ class LockFile:
 
     def close(self) -> None:
         """Release all shared locks."""
-        if self._file != _CLOSED:
+        if self._file >= 0:
             os.close(self._file)
-            self._file = _CLOSED
+        self._file = _CLOSED
+        self._names.clear()
 
     def share(self, name: str, subject: str) -> None:
         """Wait for a shared lock on a name; ``close`` releases the lock.
 
-        :param subject: what is locked, in messages.
+        :param subject: what is locked, as messages show it.
         :raises CacheBusy: if the lock stays taken for too long.
         :raises CacheError: if this object is closed.
         """
         if self._file == _CLOSED:
             raise errors.CacheError(f"the lock file {self.path} is closed")
-        self._wait(self._file, fcntl.F_RDLCK, name, subject, lambda: False)
+        self._wait(self._shared(), fcntl.F_RDLCK, name, subject, lambda: False)
+        self._names.add(name)
+
+    def is_shared(self, name: str) -> bool:
+        """Return whether this process has a shared lock on a name."""
+        return name in self._names
 
     @contextlib.contextmanager
     def exclusive(
@@ -93,11 +105,10 @@ class LockFile:
     ) -> Iterator[bool]:
         """Wait for an exclusive lock on a name.
 
-        :param subject: what is locked, in messages.
-        :param is_done: stops the wait when true, because another process has
-            done the work. Otherwise all waiting processes would lock the name in
-            turn, for nothing.
-        :return: false if the wait was stopped.
+        :param subject: what is locked, as messages show it.
+        :param is_done: a function that returns true if another process has done the work.
+            Then the wait ends: all waiting processes would lock the name in turn, without need.
+        :return: false if ``is_done`` has ended the wait.
         :raises CacheBusy: if the lock stays taken for too long.
         """
         with self._opened() as file:
@@ -112,29 +123,57 @@ class LockFile:
     def is_taken(self, name: str) -> bool:
         """Return whether a name is locked, except by this object."""
         wanted = _lock_range(fcntl.F_WRLCK, _offset(name), 1)
-        (kind,) = struct.unpack_from("h", fcntl.fcntl(self._file, fcntl.F_OFD_GETLK, wanted))
+        (kind,) = struct.unpack_from("h", fcntl.fcntl(self._shared(), fcntl.F_OFD_GETLK, wanted))
         return bool(kind != fcntl.F_UNLCK)
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
 
+    def _open_shared(self) -> int:
+        try:
+            return self._open()
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES):
+                raise
+            # A shared lock does not need write access.
+            return os.open(self.path, os.O_RDONLY)
+
+    def _shared(self) -> int:
+        """Return the open file of the shared locks; open it again in a forked process."""
+        if self._file == _INHERITED:
+            self._file = self._open_shared()
+        return self._file
+
+    def _leave_to_parent(self) -> None:
+        """Close the open files of the parent process; the parent keeps its locks."""
+        for file in self._exclusive:
+            os.close(file)
+        self._exclusive.clear()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = _INHERITED
+        self._names.clear()
+
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        # A new open file, which also excludes the shared locks of this object.
-        file = self._open()
+        # A new open file is needed, so that the shared locks of this object are excluded as well.
+        file, process = self._open(), os.getpid()
+        self._exclusive.add(file)
         try:
             yield file
         finally:
-            # Unlock before closing: a child process that another thread has forked
-            # meanwhile shares the open file, and would keep the locks.
-            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_range(fcntl.F_UNLCK, 0, 0))
-            os.close(file)
+            # A process that was forked meanwhile has already closed its descriptor.
+            if os.getpid() == process:
+                self._exclusive.remove(file)
+                # A process may have been forked just now, so closing is not enough to unlock.
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_range(fcntl.F_UNLCK, 0, 0))
+                os.close(file)
 
     def _wait(
         self, file: int, kind: int, name: str, subject: str, is_done: Callable[[], bool]
     ) -> bool:
-        # Polling, since a wait in the kernel would stop all green threads of
-        # the process, perhaps the one that has the lock.
+        # The lock is polled: a wait in the kernel would stop all green threads of the
+        # process, perhaps the one that has the lock.
         pause = _FIRST_PAUSE
         start = time.monotonic()
         is_logged = False
@@ -164,7 +203,7 @@ class LockFile:
         return True
 
     def _holder(self, file: int, name: str) -> str:
-        """Describe the processes that have a lock, as far as this user can see them."""
+        """Describe the processes that have a lock, if this user can see them."""
         place = f":{os.fstat(file).st_ino} {_offset(name)} {_offset(name)}\n"
         pids = set()
         for open_file in _PROCESSES.glob("[0-9]*/fdinfo/*"):
@@ -189,6 +228,14 @@ class LockFile:
         return True
 
 
+def _leave_to_parent() -> None:
+    for lock_file in _lock_files:
+        lock_file._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 def _offset(name: str) -> int:
     # Offsets of seven bytes stay below the limit of every file system.
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
@@ -205,7 +252,7 @@ def _process(pid: str) -> str:
 
 
 def _lock_range(kind: int, start: int, length: int) -> bytes:
-    """Return a ``struct flock``; length 0 reaches to the end of the file."""
+    """Return a ``struct flock``; length 0 stands for the rest of the file."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
 
 

@@ -2,22 +2,21 @@
 
 """The shared package cache on disk: archives are fetched once, and unpacked once on demand.
 
-The document "The package cache" has the layout of a cache directory, and its guarantees.
-Unpacked files without an archive are not used.
+The document "The package cache" describes the layout of a cache directory, and what a cache
+guarantees. Unpacked files without an archive are not used.
 
-Two locks for each digest separate processes that use a package from processes
-that change the package. All processes take them in this order, which rules out
-deadlocks:
+Two locks for each digest separate processes that use a package from processes that change
+it. All processes take the locks in this order, so deadlocks are impossible:
 
-1. ``use DIGEST``, shared: taken before the archive is looked for, and kept until
-   the cache is closed or its process ends.
-2. ``staging DIGEST``, exclusive: taken to fetch or unpack a missing package. Other
-   processes wait here until the package exists. ``store`` locks the free ones of
-   several packages, and holds no such lock while waiting for the others.
+1. ``use DIGEST``, shared: a process takes it before it searches for the archive, and keeps
+   it until the cache is closed or the process ends.
+2. ``staging DIGEST``, exclusive: a process takes it to fetch or unpack a missing package.
+   Other processes wait for this lock until the package exists. For several packages,
+   ``store`` locks those that are free, and releases these locks before it waits for others.
 
-To remove a package, ``prune`` takes ``use DIGEST`` exclusively, without waiting, so
-packages in use stay. The lock ``prune`` has one process prune at a time. ``verify``
-takes ``staging DIGEST``, so no process replaces the package meanwhile.
+To remove a package, ``prune`` takes ``use DIGEST`` exclusively, without a wait, so packages
+in use are not removed. Because of the lock ``prune``, only one process prunes at a time.
+``verify`` takes ``staging DIGEST``, so no process replaces the package meanwhile.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from glare_murano.package import Archive, InvalidPackage, Limits
-from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, limited
 from loader import errors, fs
 from loader.cache import cache_directory, lru
 from loader.cache.archives import ArchiveFiles
@@ -46,8 +45,8 @@ from loader.counters import Counters
 
 LOG = logging.getLogger(__name__)
 
-# Beyond its limit, a cache frees an eighth of the limit in addition: listing all packages
-# takes long, and should be rare.
+# A cache that exceeds its limit removes packages until an eighth of the limit is free: to list
+# all packages takes long, and should be rare.
 _SPARE = 8
 
 _Kept = ArchiveFiles | UnpackedPackages
@@ -60,7 +59,7 @@ class StoredArchive(NamedTuple):
     :param archive: the path of the archive, which another process may remove at any time.
     :param size: the disk space of the archive and of unpacked files, in bytes.
     :param used: when it was last used, in nanoseconds since 1970; 0 if unknown.
-    :param is_in_use: whether a process uses the package, which then cannot be pruned.
+    :param is_in_use: whether a process uses the package; then the package cannot be pruned.
     """
 
     digest: str
@@ -74,7 +73,7 @@ class Pruned(NamedTuple):
     """The result of pruning.
 
     :param removed: the digests of the removed packages, the least recently used first.
-    :param freed: their size, in bytes.
+    :param freed: the size of the removed packages, in bytes.
     """
 
     removed: tuple[str, ...]
@@ -106,9 +105,9 @@ class Cache:
         """Open a directory as a cache, or create a missing directory.
 
         :param limits: the limits for an archive.
-        :param max_size: the limit of the size of all packages, in bytes. Storing or
-            unpacking a package beyond the limit removes the least recently used
-            packages, but none in use, until an eighth of the limit is free.
+        :param max_size: the most bytes that all packages may take. If a stored or unpacked
+            package exceeds this limit, the least recently used packages are removed until
+            an eighth of the limit is free; packages in use are not removed.
         :param lock_timeout: the longest wait for another process, in seconds.
         :raises CacheError: if the directory cannot be used.
         :raises TypeError: if the directory is not given as a path.
@@ -147,7 +146,7 @@ class Cache:
 
     @classmethod
     def existing(cls, folder: str | os.PathLike[str]) -> Self:
-        """Open an existing cache, to look after it.
+        """Open an existing cache, to maintain it.
 
         :raises CacheError: if the directory is not a cache, or cannot be used.
         """
@@ -159,7 +158,7 @@ class Cache:
         return cls(folder)
 
     def close(self) -> None:
-        """Release all packages, which pruning may remove from now on."""
+        """Release all packages; from now on, they may be pruned."""
         self._directory.close()
         self._locks.close()
 
@@ -178,8 +177,8 @@ class Cache:
         If many threads and processes need an archive at once, one of them fetches.
 
         :param digest: the SHA-256 digest of the archive, in lower-case hexadecimal.
-        :param fetch: returns the content of the archive, in pieces.
-        :param title: the package in messages; by default, its digest.
+        :param fetch: a function that returns the content of the archive, in pieces.
+        :param title: the package's name in messages; by default, its digest.
         :raises DigestMismatch: if the content has another digest.
         :raises InvalidArchive: if the archive breaks a rule for archives.
         :raises CacheBusy: if another process locks the archive for too long.
@@ -189,8 +188,9 @@ class Cache:
         self._titles[digest] = title or digest
         path = self._archives.path(digest)
         with self._directory.errors(f"find package {digest}"):
-            # Verifying removes a damaged archive, even if it is in use.
-            if digest in self._used and self._archives.has(digest):
+            # ``verify`` removes a damaged archive, even if it is in use.
+            is_kept = self._locks.is_shared(use_lock(digest))
+            if is_kept and digest in self._used and self._archives.has(digest):
                 return path
             self._locks.share(use_lock(digest), self._title(digest))
         is_new = self._fetch(digest, fetch)
@@ -230,13 +230,12 @@ class Cache:
     ) -> None:
         """Store missing small archives, which are fetched and written to the disk together.
 
-        If another process is fetching an archive, wait, and fetch only if the other
+        If another process fetches an archive, wait, and fetch the archive only if the other
         process fails. Archives that do not arrive, or are not valid, are skipped;
         ``archive`` then fetches them, and raises the error.
 
-        :param packages: the SHA-256 digests of the archives, each with the package as named
-            in messages.
-        :param fetch: returns archives with their digests, for a list of digests.
+        :param packages: the SHA-256 digest of each archive -> the package's name in messages.
+        :param fetch: a function that takes digests, and returns archives with their digests.
         :raises CacheBusy: if another process locks an archive for too long.
         :raises CacheError: if archives cannot be stored.
         """
@@ -258,14 +257,14 @@ class Cache:
                     pass
 
     def has(self, digest: str) -> bool:
-        """Return whether the archive of a package exists, intact or not."""
+        """Return whether the archive of a package exists; it may be damaged."""
         with self._directory.errors("find packages"):
             return bool(DIGEST.match(digest)) and self._archives.has(digest)
 
     def stored(self) -> list[StoredArchive]:
-        """Return the packages, sorted by their last use, the next ones to prune first.
+        """Return the packages, sorted by their last use: the next ones to prune come first.
 
-        None of them is marked as used.
+        This does not count as a use of the packages.
 
         :raises CacheError: if the cache cannot be read.
         """
@@ -285,14 +284,14 @@ class Cache:
     def verify(self, *digests: str) -> dict[str, list[str]]:
         """Read packages, and compare them with their digests and records.
 
-        A damaged archive is removed, and fetched again by its next use. Damaged
-        files lose their record, and are unpacked again by their next use; until
-        then, processes keep the files in use.
+        A damaged archive is removed, and its next use fetches it again. The record of
+        damaged files is removed, and their next use unpacks them again; until then,
+        processes that use the files keep them.
 
         :param digests: the packages; by default, all.
-        :return: the problems of each damaged package.
+        :return: the digest of each damaged package -> its problems.
         :raises CacheError: if the cache cannot be read, or a damaged package
-            not be removed.
+            cannot be removed.
         """
         for digest in digests:
             _check_digest(digest)
@@ -307,9 +306,9 @@ class Cache:
     def prune(self, max_size: int) -> Pruned:
         """Remove the least recently used packages until the others fit.
 
-        Packages in use by any process stay, even if they do not fit.
+        Packages that a process uses are not removed, even if they do not fit.
 
-        :param max_size: the limit of the size of all packages, in bytes.
+        :param max_size: the most bytes that all packages may take.
         :raises CacheError: if the cache cannot be read or written.
         """
         removed, _ = self._prune(max_size, max_size)
@@ -338,7 +337,7 @@ class Cache:
             yield path
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Fetch a missing or damaged archive; return false if intact, or restored meanwhile."""
+        """Fetch an archive; return false if it is intact, or another process has restored it."""
         lock = self._lock_unless_intact(self._archives, digest)
         with self._directory.entered(f"find package {digest}", lock) as is_needed:
             if is_needed:
@@ -360,7 +359,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
-        """Lock a missing or damaged package; return false if intact, or restored meanwhile.
+        """Lock a package; yield false if it is intact, or another process has restored it.
 
         An intact package is not locked, so that a cache on a read-only disk can be used.
         """
@@ -375,19 +374,16 @@ class Cache:
             yield problems != []
 
     def _write(self, digest: str, chunks: Iterable[bytes], path: pathlib.Path) -> None:
-        """Write an archive to a file, and check it; errors of the chunks pass unchanged."""
+        """Write an archive to a file, and check it; an error from the chunks is not changed."""
         action = f"store package {digest}"
         found = hashlib.sha256()
-        size = 0
         with contextlib.ExitStack() as stack:
             with self._directory.errors(action):
-                # Unbuffered: closing a buffered file would repeat a failed write.
+                # The file is not buffered: to close a buffered file would repeat a failed write.
                 stream = stack.enter_context(
                     open(path, "wb", buffering=0, opener=fs.private_opener)
                 )
-            for chunk in chunks:
-                size += len(chunk)
-                check_size(size, self.limits)
+            for chunk in limited(chunks, self.limits):
                 found.update(chunk)
                 rest = memoryview(chunk)
                 with self._directory.errors(action):
@@ -403,19 +399,19 @@ class Cache:
 
     def _mark_used(self, digest: str) -> None:
         self._used.add(digest)
-        # A cache that is not writable is not pruned either.
+        # If the cache is not writable, nobody prunes it, so the time is not needed.
         with contextlib.suppress(OSError):
             lru.mark_used(self._archives.record(digest), self._directory.lock)
 
     def _share(self, digest: str) -> bool:
-        """Take the shared lock of an archive, and return whether the archive exists."""
+        """Take the shared lock on an archive, and return whether the archive exists."""
         _check_digest(digest)
         self._locks.share(use_lock(digest), self._title(digest))
         return self.has(digest)
 
     @contextlib.contextmanager
     def _lock_free(self, digests: Iterable[str]) -> Iterator[list[str]]:
-        """Lock the packages not being stored by another process, and return their digests."""
+        """Lock the packages that no other process is storing, and yield their digests."""
         names = {lock_name(digest): digest for digest in digests}
         with self._locks.try_exclusive(names) as locked:
             self._directory.refresh()
@@ -432,7 +428,7 @@ class Cache:
                         made.append(digest)
                     except (errors.DigestMismatch, InvalidPackage) as error:
                         LOG.info("Package %s was not stored: %s", digest, error)
-                # Writing to the disk blocks all green threads; here they can run.
+                # A write to the disk blocks all green threads; here, the others can run.
                 time.sleep(0)
             with self._directory.errors("store packages"):
                 self._archives.place([staging / digest for digest in made])
@@ -441,7 +437,7 @@ class Cache:
         return made
 
     def _make_room(self, kept: _Kept, digests: Iterable[str]) -> None:
-        """Count new packages, and remove others if the cache has outgrown its limit."""
+        """Count new packages, and remove others if the cache exceeds its limit."""
         if not self._makes_room:
             return
         try:
@@ -450,15 +446,16 @@ class Cache:
                 size = self._used_space.add(sum(map(kept.size, digests)))
             if self._max_size is not None and size > self._due:
                 _, left = self._prune(self._max_size, self._max_size - self._max_size // _SPARE)
-                # Packages in use may exceed the limit. Try again after an eighth more.
+                # Packages in use may exceed the limit. The next attempt is made when the cache
+                # has grown by an eighth.
                 self._due = max(self._max_size, left + left // _SPARE)
         except errors.CacheError as error:
-            # The caller still gets the package, and later ones without such a wait.
+            # The caller still gets the package. After a wait for a lock, later calls do not wait.
             LOG.warning("%s", error)
             self._makes_room = not isinstance(error, errors.CacheBusy)
 
     def _prune(self, limit: int, goal: int) -> tuple[list[KeptPackage], int]:
-        """Remove packages down to a goal, if the size exceeds a limit.
+        """Remove packages until the size is at most a goal, if the size exceeds a limit.
 
         :returns: the removed packages, and the remaining size.
         """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Archives downloaded by a catalogue to read their metadata.
+"""Archives that a catalogue has downloaded to read their metadata.
 
-Each archive is kept until it is fetched, to be downloaded once. The files have no name:
-nothing is left of them when the process ends.
+Each archive is kept until it is fetched, so that it is downloaded once. The files have no names,
+so they disappear when the process ends.
 """
 
 import contextlib
@@ -14,16 +14,15 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from glare_murano.package import Archive, read_contents
-from glare_murano.package.archive_rules import DEFAULT_LIMITS, check_size
 from glare_murano.wire import Release
 
-# Archives that are kept at once.
+# How many archives are kept at once.
 _MAX_FILES = 32
 _CHUNK = 128 * 1024
 
 
 class Spool:
-    """Archives downloaded and not fetched yet, by digest."""
+    """Archives that were downloaded and not fetched yet, by digest."""
 
     def __init__(self) -> None:
         self._files: dict[str, IO[bytes]] = {}
@@ -32,18 +31,14 @@ class Spool:
     def add(self, chunks: Iterable[bytes], release_id: str) -> Release:
         """Download an archive, read its metadata, and keep it.
 
-        If too many are kept, the oldest is dropped.
+        If too many archives are kept, the oldest is dropped.
 
-        :raises InvalidPackage: if the archive is not valid; then nothing is kept.
+        :raises InvalidPackage: if the archive is not valid; then it is not kept.
         :raises OSError: if the file cannot be written.
         """
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(tempfile.TemporaryFile())
-            size = 0
-            for chunk in chunks:
-                size += len(chunk)
-                check_size(size, DEFAULT_LIMITS)
-                file.write(chunk)
+            file.writelines(chunks)
             file.flush()
             release = read_release(file, release_id)
             stack.pop_all()  # a valid archive stays open until it is fetched
@@ -57,7 +52,7 @@ class Spool:
         return release
 
     def take(self, digest: str) -> Iterator[bytes] | None:
-        """Remove an archive and return its pieces; None if not found."""
+        """Remove an archive, and return its pieces; None if the archive is not kept."""
         with self._lock:
             file = self._files.pop(digest, None)
         return None if file is None else chunks(file)

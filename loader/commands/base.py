@@ -33,6 +33,7 @@ from glare_murano.package import (
     InvalidRange,
 )
 from glare_murano.package.archive import Source
+from glare_murano.package.errors import escaped
 from loader import errors
 from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
@@ -122,7 +123,7 @@ class Command(command.Command):
     def note(self, text: str) -> None:
         """Write lines to the standard error, without characters that control a terminal."""
         for line in text.splitlines():
-            self.app.stderr.write(f"{output.escaped(line)}\n")
+            self.app.stderr.write(f"{escaped(line)}\n")
 
     @functools.cached_property
     def repository(self) -> Repository:

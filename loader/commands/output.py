@@ -10,6 +10,7 @@ from osc_lib.cli import format_columns
 from rich import filesize
 
 from glare_murano.package import Version
+from glare_murano.package.errors import escaped
 from loader.version_changes import VersionChange
 
 # The columns of a table of changes.
@@ -58,11 +59,3 @@ def _plain(value: Any, formatter: str) -> Any:
     if is_size and formatter != "table":
         return value.machine_readable()
     return value.human_readable() if isinstance(value, columns.FormattableColumn) else value
-
-
-def escaped(text: str, keep: str = "") -> str:
-    """Return a string from a server, with characters that control a terminal escaped.
-
-    :param keep: unprintable characters to keep.
-    """
-    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)

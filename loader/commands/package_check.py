@@ -7,10 +7,11 @@ import contextlib
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from glare_murano.package.errors import escaped
 from loader import errors
 from loader.authoring import checking, findings, local_packages
 from loader.authoring.findings import Finding, Level
-from loader.commands import base, output, parsing
+from loader.commands import base, parsing
 
 
 class CheckPackages(base.Command):
@@ -91,11 +92,11 @@ class CheckPackages(base.Command):
 
 
 def _text(found: Sequence[Finding]) -> Iterable[str]:
-    return (output.escaped(str(each)) for each in found)
+    return (escaped(str(each)) for each in found)
 
 
 def _annotations(found: Sequence[Finding]) -> Iterable[str]:
-    return map(output.escaped, findings.annotations(found))
+    return map(escaped, findings.annotations(found))
 
 
 _FORMATS: Mapping[str, Callable[[Sequence[Finding]], Iterable[str]]] = {

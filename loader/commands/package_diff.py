@@ -4,8 +4,9 @@
 
 import argparse
 
+from glare_murano.package.errors import escaped
 from loader.authoring import differences
-from loader.commands import base, output, parsing
+from loader.commands import base, parsing
 
 
 class DiffPackages(base.Command):
@@ -28,4 +29,4 @@ class DiffPackages(base.Command):
         with self.opened(parsed_args.old) as old, self.opened(parsed_args.new) as new:
             names = str(parsed_args.old), str(parsed_args.new)
             for line in differences.diff(old, new, *names):
-                self.app.stdout.write(f"{output.escaped(line, keep=chr(9))}\n")
+                self.app.stdout.write(f"{escaped(line, keep=chr(9))}\n")

@@ -10,8 +10,9 @@ from typing import Any, TextIO
 
 from cliff.formatters import base as formatters
 
+from glare_murano.package.errors import escaped
 from loader import errors
-from loader.commands import base, output, parsing
+from loader.commands import base, parsing
 from loader.repository import dependency_graph, drawings, stored_package
 from loader.repository.dependency_graph import Requirement
 
@@ -87,7 +88,7 @@ class _Drawing(formatters.ListFormatter):
     ) -> None:
         if tuple(column_names) != _COLUMNS:
             raise errors.LoaderError("a drawing needs all columns; leave out -c, or use -f table")
-        rows = ([output.escaped(str(value)) for value in row] for row in data)
+        rows = ([escaped(str(value)) for value in row] for row in data)
         drawing = self._draw([Requirement(*row) for row in rows])
         try:
             drawing.encode(stdout.encoding or "utf-8")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The arguments of the commands: packages, versions, paths and searches."""
+"""The arguments of the commands: packages, versions, paths, searches and times."""
 
 import argparse
 import contextlib
+import math
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -86,6 +87,15 @@ def place(text: str) -> str:
 def path(text: str) -> pathlib.Path:
     """Read a path, which is not empty."""
     return pathlib.Path(place(text))
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds; a wait for ``nan`` seconds would have no end."""
+    with contextlib.suppress(ValueError):
+        found = float(text)
+        if 0 <= found < math.inf:
+            return found
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 90 or 0.5")
 
 
 @_as_argument_error()

@@ -83,7 +83,7 @@ class UpdatePins(_EnvironmentCommand):
         )
         parser.add_argument(
             "--timeout",
-            type=float,
+            type=parsing.seconds,
             default=_TIMEOUT,
             metavar="<seconds>",
             help=f"The longest wait of --wait (default: {_TIMEOUT:g}).",

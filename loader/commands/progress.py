@@ -10,7 +10,7 @@ from typing import TextIO
 import rich.console
 import rich.progress
 
-from loader.commands import output
+from glare_murano.package.errors import escaped
 
 Report = Callable[[str, int, int], None]
 
@@ -36,7 +36,7 @@ def _lines(action: str, stream: TextIO) -> Report:
     def report(name: str, count: int, total: int) -> None:
         if count >= total and name not in done:
             done.add(name)
-            stream.write(f"{action} {output.escaped(name)}\n")
+            stream.write(f"{action} {escaped(name)}\n")
 
     return report
 
@@ -57,7 +57,7 @@ def _bars(stream: TextIO) -> Iterator[Report]:
     def report(name: str, count: int, total: int) -> None:
         with guard:
             if name not in tasks:
-                tasks[name] = bars.add_task(output.escaped(name), total=total)
+                tasks[name] = bars.add_task(escaped(name), total=total)
         bars.update(tasks[name], completed=count)
 
     # As a context, the bars would leave the cursor hidden if Ctrl-C comes while they begin.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules by which two versions of a package differ, and the changes that they find.
+"""The rules for comparing two versions of a package, and the changes that the rules find.
 
 Codes, parts and the strings below them appear in ``doc/source/user/compatibility.rst``. The
 parts come from the specification "Murano versioning", "Murano packages versioning".
@@ -27,7 +27,7 @@ class Part(enum.IntEnum):
 
 @enum.unique
 class Rule(enum.StrEnum):
-    """A rule; its value is its code, and the string below says what was changed, and why it counts.
+    """A rule; its value is its code, and the string below says what was changed and why it matters.
 
     :ivar part: the part of the version that must be raised.
     """
@@ -42,8 +42,8 @@ class Rule(enum.StrEnum):
         return rule
 
     CLASS_REMOVED = "class-removed", Part.MAJOR
-    """A class was removed or renamed, also by another default namespace. Classes that extend it,
-    contracts and object models name it."""
+    """A class was removed or renamed, perhaps because the default namespace was changed. Classes
+    that extend it, contracts and object models still use the old name."""
     CLASS_USAGE = "class-usage", Part.MAJOR
     """``Usage`` of a class was changed between ``Class`` and ``Meta``. Nobody can attach objects
     of a plain class as metadata, and no plain class can extend a metadata class."""
@@ -131,7 +131,7 @@ class Rule(enum.StrEnum):
     that extend this one may."""
 
     DEFAULT_REMOVED = "default-removed", Part.MAJOR
-    """The default of a property or an argument was removed, or is null now. Who omits it gets
+    """The default of a property or an argument was removed, or is null now. Users who omit it get
     null instead of the previous value."""
     DEFAULT_CHANGED = "default-changed", Part.MINOR
     """The default of a property or an argument was added or replaced by another one."""
@@ -151,7 +151,8 @@ class Rule(enum.StrEnum):
     package as base classes or in contracts for output, and get objects of a version that they may
     not accept."""
     REQUIREMENT_CHANGED = "requirement-changed", Part.MINOR
-    """The range of a required package, whose classes callers meet, was changed in another way."""
+    """The range of a required package was changed in another way, and callers meet classes of that
+    package."""
     FORMAT_CHANGED = "format-changed", Part.MINOR
     """``Format`` was changed. Older engines may not load the package."""
     APPLICATION_REMOVED = "application-removed", Part.MAJOR
@@ -165,7 +166,7 @@ class Place:
 
     :param file: the path of a file in the package, with slashes.
     :param line: counted from 1; 0 if unknown.
-    :param is_old: whether the file is that of the older version.
+    :param is_old: whether the file belongs to the older version.
     """
 
     file: str
@@ -183,8 +184,8 @@ class Change:
 
     :param class_name: the fully qualified name of the class; empty for the package.
     :param member: the name of the property or the method, ``METHOD.ARGUMENT``, or empty.
-    :param message: a sentence without the place and the class.
-    :param place: in the new version; in the old one if the thing was removed.
+    :param message: a sentence that does not name the place and the class.
+    :param place: the place in the new version; after a removal, the place in the old version.
     """
 
     rule: Rule

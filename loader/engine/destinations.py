@@ -2,7 +2,7 @@
 
 """The hosts and ports that packages can make the engine connect to.
 
-They are compared when a connection is made. Host names are compared as they are written, before
+They are checked when a connection is made. Host names are compared as they are written, before
 DNS resolves them.
 """
 
@@ -17,22 +17,22 @@ from oslo_config import cfg
 from requests import adapters
 
 _PORTS = {"http": 80, "https": 443}
-# Options that name an endpoint in place of the catalogue's.
+# Options whose endpoint replaces the one in the catalogue of services.
 _URLS = (
     ("murano_auth", "www_authenticate_uri"),
     ("keystone_authtoken", "www_authenticate_uri"),
     ("barbican", "barbican_endpoint"),
-    *((group, "url") for group in ("heat", "neutron", "mistral", "glance")),
+    *((group, "url") for group in ("heat", "neutron", "mistral", "glance", "murano")),
 )
 
 
 class ForbiddenDestination(Exception):
-    """A package needs a connection that the operator has not allowed."""
+    """A package requests a connection that the operator has not allowed."""
 
     def __init__(self, destination: "Destination | str", allowed: str) -> None:
         """Make the error.
 
-        :param allowed: what would be allowed, as a part of a sentence.
+        :param allowed: the allowed destination, as a part of a sentence.
         """
         super().__init__(
             f"the engine does not connect to {destination} for a package: it is not {allowed}; "
@@ -42,7 +42,7 @@ class ForbiddenDestination(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Destination:
-    """A host, as it is written, and a port."""
+    """A host, as it was written, and a port."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class Destination:
 
     @classmethod
     def of_url(cls, url: str) -> Self:
-        """Return the destination of a URL, or of ``HOST:PORT`` behind two slashes.
+        """Return the destination of a URL, or of ``//HOST:PORT``.
 
         :raises ValueError: if the URL has no host, or no port and no known scheme.
         """
@@ -64,14 +64,14 @@ class Destination:
 
 
 class CheckedAdapter(adapters.BaseAdapter):
-    """An adapter of requests that refuses other destinations, also after a redirection."""
+    """An adapter of requests that connects to allowed destinations only, also for redirections."""
 
     def __init__(
         self, inner: adapters.BaseAdapter, allowed: Callable[[], Collection[Destination]]
     ) -> None:
-        """Make an adapter over another one, which connects.
+        """Make an adapter that checks destinations, and lets another adapter connect.
 
-        :param allowed: returns the destinations, at each request.
+        :param allowed: a function that returns the allowed destinations for each request.
         """
         super().__init__()
         self._inner = inner
@@ -80,7 +80,7 @@ class CheckedAdapter(adapters.BaseAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
         """Send a request.
 
-        :raises ForbiddenDestination: if its host and port are not allowed.
+        :raises ForbiddenDestination: if the request's host and port are not allowed.
         """
         destination = Destination.of_url(str(request.url))
         if destination not in self._allowed():
@@ -101,9 +101,9 @@ def restrict(session: requests.Session, allowed: Callable[[], Collection[Destina
 
 
 def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set[Destination]:
-    """Return the destinations of HTTP clients: configured endpoints, and those of a token.
+    """Return where HTTP clients may connect: to configured endpoints, and to those of a token.
 
-    :param auth: the credentials; before the first token, only Keystone is known.
+    :param auth: the credentials; without a token yet, only Keystone's endpoint is known.
     """
     found = reachable_endpoints(conf)
     for group, option in _URLS:
@@ -116,7 +116,7 @@ def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set
 
 
 def reachable_endpoints(conf: cfg.ConfigOpts) -> set[Destination]:
-    """Return the destinations that the operator names for packages.
+    """Return the destinations that the operator allows packages to reach.
 
     :raises ValueError: if one of them is not a host with a port; the message names the option.
     """
@@ -136,7 +136,7 @@ def _of_option(text: str) -> Destination:
 
 
 def _of_catalogue(token: Any) -> Iterator[Destination]:
-    """Yield the endpoints in the catalogue of a token, of all regions and interfaces."""
+    """Yield the endpoints of all regions and interfaces in a token's catalogue of services."""
     if token is not None and token.has_service_catalog():
         for url in token.service_catalog.get_urls(interface=None):
             yield Destination.of_url(url)

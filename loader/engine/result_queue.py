@@ -2,9 +2,9 @@
 
 """The queue of RabbitMQ from which murano-api takes the results of tasks.
 
-murano-api declares the queue when it starts, by the options of its own configuration, and the
-engine declares the exchange. RabbitMQ refuses a second declaration that differs from the first.
-oslo.messaging then uses the existing queue, even one that is lost when RabbitMQ restarts.
+When murano-api starts, it declares the queue by its own configuration, and the engine declares
+the exchange. RabbitMQ refuses a second declaration that differs from the first. oslo.messaging
+then uses the existing queue, even one that is lost when RabbitMQ restarts.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from oslo_messaging._drivers import common, impl_rabbit
 
 LOG = logging.getLogger(__name__)
 
-# As murano.common.server.ApiService names them.
+# The names that murano.common.server.ApiService uses.
 _EXCHANGE = "murano"
 _QUEUE = "results"
 _GROUP = "[oslo_messaging_rabbit]"
-# Argument of a declaration -> the options that set it.
+# The argument of a declaration -> the options that set it.
 _OPTIONS = {
     "durable": "amqp_durable_queues (or rabbit_quorum_queue, which includes it)",
     "auto_delete": "amqp_auto_delete",
@@ -42,7 +42,7 @@ _DIFFERENCE = re.compile(
     r"in vhost '(?P<vhost>[^']*)': received (?P<configured>.*) but current is (?P<existing>.*)"
 )
 
-# What can fail between an engine and RabbitMQ.
+# The errors of a connection to RabbitMQ.
 FAILURES = (
     amqp_exceptions.AMQPError,
     kombu_exceptions.KombuError,
@@ -52,14 +52,14 @@ FAILURES = (
 
 
 class OtherDeclaration(Exception):
-    """The exchange or the queue exists, and was declared with other options than the engine's."""
+    """The existing exchange or queue was declared with other options than the engine's."""
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Check that exchange and queue, if they exist, are declared by the engine's options.
+    """Check that the exchange and the queue, if they exist, have the engine's options.
 
-    A missing queue, and one that is not durable, is logged. If RabbitMQ is down, a warning is
-    logged, since the declarations cannot be compared.
+    A queue that is missing or not durable is logged. If RabbitMQ is down, a warning is logged,
+    since the declarations cannot be compared.
 
     :raises OtherDeclaration: if they were declared with other options.
     """
@@ -67,7 +67,7 @@ def check(conf: cfg.ConfigOpts) -> None:
         with _connection(conf) as connection:
             if connection is None:
                 LOG.warning(
-                    "transport_url: only RabbitMQ reports a message that reaches no queue; by "
+                    "transport_url: only RabbitMQ reports a message that reaches no queue; with "
                     "this driver, a result is lost if murano-api is not connected"
                 )
                 return
@@ -77,7 +77,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 
 def declare(conf: cfg.ConfigOpts) -> None:
-    """Declare exchange and queue as murano-api does with the engine's options.
+    """Declare the exchange and the queue as murano-api does, with the engine's options.
 
     :raises OtherDeclaration: if they exist, and were declared with other options.
     """
@@ -87,7 +87,7 @@ def declare(conf: cfg.ConfigOpts) -> None:
 
 
 class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
-    """A connection of oslo.messaging, which composes a declaration and does not send it.
+    """A connection of oslo.messaging that records a declaration instead of sending it.
 
     :ivar declaration: the queue, with its exchange.
     """
@@ -107,7 +107,7 @@ class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _connection(conf: cfg.ConfigOpts) -> Iterator[_Connection | None]:
-    """Connect to RabbitMQ, at the second attempt at the latest; None for another driver."""
+    """Connect to RabbitMQ, with two attempts; yield None for another driver."""
     transport = oslo_messaging.get_rpc_transport(conf)
     driver = transport._driver
     if not isinstance(driver, impl_rabbit.RabbitDriver):
@@ -142,7 +142,7 @@ def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
     :raises OtherDeclaration: if it was declared with other options.
     """
     try:
-        # RabbitMQ compares nothing then.
+        # A passive declaration compares no arguments.
         declare(passive=True, channel=connection.connection.channel())
     except amqp_exceptions.NotFound:
         return False
@@ -153,7 +153,7 @@ def _is_declared(connection: _Connection, declare: Callable[..., Any]) -> bool:
 
 @contextlib.contextmanager
 def _naming_options() -> Iterator[None]:
-    """Name the option of a declaration that RabbitMQ refuses."""
+    """Name the option that differs if RabbitMQ refuses a declaration."""
     try:
         yield
     except amqp_exceptions.PreconditionFailed as error:

@@ -23,6 +23,7 @@ from glare_murano.package import (
     VersionSpec,
     read_contents,
 )
+from glare_murano.package.errors import escaped
 from glare_murano.package.manifest import MANIFEST_FILE
 from loader.errors import CatalogError
 from loader.references import PackageReference
@@ -39,11 +40,12 @@ _DESCRIPTION = (
     "given directories, and from Glare or Glance if a cloud or a configuration is given."
 )
 _NO_QUEUE = "fake://"
+_LINE_END = "\n"
 _EPILOG = "The exit code is 0 if all tests pass, 1 if one fails, and 2 if they cannot be run."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the tests, and print the failed ones with their places.
+    """Run the tests, and print the failures with their places.
 
     :returns: the exit code.
     """
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not sys.warnoptions:
             # The warnings are about Murano's libraries.
             warnings.simplefilter("ignore")
-        # Before the modules that use the standard library, which eventlet patches.
+        # eventlet patches the standard library before other modules use it.
         import eventlet
 
         eventlet.monkey_patch()
@@ -61,8 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         print(f"{_COMMAND}: {error}; run pip install 'glare-murano[engine]'", file=sys.stderr)
     except GlareMuranoError as error:
-        print(f"{_COMMAND}: {error}", file=sys.stderr)
+        print(f"{_COMMAND}: {escaped(str(error), _LINE_END)}", file=sys.stderr)
     return 2
+
+
+class _Formatter(logging.Formatter):
+    """Formats records for a terminal; a package may log any characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record), _LINE_END)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -123,15 +132,17 @@ def _file(text: str) -> str:
 
 
 def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
-    # First the options, which other modules of Murano read when they are imported.
+    # The options come first: other modules of Murano read them when they are imported.
     from murano.common import config, engine
     from murano.engine.execution_session import ExecutionSession
 
     from loader.engine import patches, tasks, test_cases, watchdog
 
     level = logging.INFO if options.verbose else logging.WARNING
-    logging.basicConfig(level=level, format="%(levelname)s: %(message)s")
-    # Murano's warnings name no method, and are about the core library as well.
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter("%(levelname)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
+    # Murano's warnings name no method, and the core library causes some as well.
     logging.getLogger("murano.dsl.murano_method").setLevel(logging.ERROR)
     patches.install()
     session = ExecutionSession()
@@ -146,7 +157,7 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
             for case in cases:
                 if found := test_cases.run_limited(case, limit, loader, session):
                     failures[case] = found
-                print(f"{case} ... {'FAILED' if found else 'ok'}", flush=True)
+                print(f"{escaped(str(case))} ... {'FAILED' if found else 'ok'}", flush=True)
         seconds = time.monotonic() - start
     _print_summary(f"{package.name} {package.version}", len(cases), failures, seconds)
     return 1 if failures else 0
@@ -174,16 +185,17 @@ def load_tests(
 def _print_summary(package: str, number: int, failures: Any, seconds: float) -> None:
     for case, found in failures.items():
         for failure in found:
-            print(f"\nFAILED {case}\n{failure.reason}", *failure.trace, sep="\n")
+            lines = f"FAILED {case}", failure.reason, *failure.trace
+            print("", *(escaped(line, _LINE_END) for line in lines), sep="\n")
     passed = number - len(failures)
     print(f"\n{package}: {passed} passed, {len(failures)} failed in {seconds:.1f} seconds")
 
 
 def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
-    """Return the name and the range of the package; the directory of a path joins ``--path``.
+    """Return the name and the range of the package; add the directory of its path to ``--path``.
 
-    :raises GlareMuranoError: if a package that is given by its path breaks a rule, the name or
-        the range is not valid, or no source of packages is given.
+    :raises GlareMuranoError: if the package at a path breaks a rule, the name or the range is not
+        valid, or no source of packages is given.
     """
     path = pathlib.Path(options.package)
     if path.is_file() or (path / MANIFEST_FILE).is_file():
@@ -205,7 +217,7 @@ def _package(options: argparse.Namespace) -> tuple[str, VersionSpec]:
 
 
 def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "EnginePackageLoader":
-    """Return a loader, and give a session of the engine the credentials.
+    """Return a loader, and store the credentials in a session of the engine.
 
     :raises LoaderError: if the configuration or the credentials cannot be used.
     """
@@ -221,7 +233,7 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 
     try:
         conf([], project="murano", default_config_files=options.config_file or [])
-        # Reports of tests are sent to no queue. The first line registers the option.
+        # The reports of tests are sent to no queue. The next line registers the option.
         oslo_messaging.get_rpc_transport(conf, _NO_QUEUE)
         conf.set_override("transport_url", _NO_QUEUE)
         catalog_options.register(conf, config.OPTIONS)
@@ -241,9 +253,9 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 
 
 def _cloud(conf: Any, name: str) -> "Scope":
-    """Return the scope of a cloud, whose Glare or Glance becomes a catalogue.
+    """Return the scope of a cloud, and make its Glare or Glance a catalogue.
 
-    :raises LoaderError: if it has packages in both, and names none.
+    :raises LoaderError: if both services of the cloud have packages, and the cloud selects none.
     """
     from openstack.config import OpenStackConfig
 
@@ -259,7 +271,7 @@ def _cloud(conf: Any, name: str) -> "Scope":
         conf.set_override("catalogs", [*catalogs, service.name], "package_loader")
     if url := cloud.get_endpoint(service.service_type):
         conf.set_override("url", url, service.name)
-    # For a cloud without Keystone, as the openstack command takes it.
+    # A cloud without Keystone gives the project as it does for the openstack command.
     project_id = cloud.config.get(f"{service.service_type}_project_id")
     return sessions.Scope(session, project_id, cloud.get_region_name())
 

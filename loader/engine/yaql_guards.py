@@ -2,11 +2,11 @@
 
 """Functions of YAQL and of Murano that check the quota before they compute.
 
-YAQL 3 compares the result of a function with its quota after it was made. These are the functions
-whose result, or a value on the way to it, can be much larger than their arguments, or takes
-forever to compute. Each replaces the function of the same purpose, and takes its arguments as
-YAQL passes them, with defaults and injected functions. The others give at most about what they
-take, or are iterators, whose elements ``yaql_quota.limit_iterable`` counts.
+YAQL 3 compares the result of a function with its quota only after it has made the result. The
+functions here replace those that can take forever, or that can make values much larger than
+their arguments. They take the arguments as YAQL passes them, with defaults and injected
+functions. The results of other functions are about as large as their arguments, or are
+iterators, whose elements ``yaql_quota.limit_iterable`` counts.
 """
 
 import datetime
@@ -32,7 +32,7 @@ from yaql.standard_library import (
 from loader.engine import yaql_format, yaql_quota
 
 _POINTER_SIZE = 8
-# Variables with this first character belong to the engine: the class whose code runs, and such.
+# Variables with this first character belong to the engine, such as the class whose code runs.
 _RESERVED = "?"
 
 
@@ -58,7 +58,7 @@ def _shift_left(value: int, bits: int) -> int:
 
 
 def _round(number: Any, digits: int) -> Any:
-    # Python computes 10 to the power of the digits, whatever the number is.
+    # For any number, Python computes 10 to the power of the digits.
     yaql_quota.check_bits(abs(digits) * 4)
     return round(number, digits)
 
@@ -115,14 +115,14 @@ def _replace_each(
 
 
 def _write(value: Any) -> str:
-    """Write a value as YAQL's ``str`` does, and an object as its class."""
+    """Write a value as YAQL's ``str`` does, but write an object as its class."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return yaql_format.write(value)
 
 
 def _find_last(text: str, part: str, *bounds: int) -> int:
-    # Python's ``rfind`` takes a time of the product of both lengths, and ``find`` of their sum.
+    # ``rfind`` takes time by the product of both lengths, but ``find`` by their sum.
     if text.find(part, *bounds) < 0:
         return -1
     start, stop, _ = slice(*bounds, *[None] * (2 - len(bounds))).indices(len(text))
@@ -146,7 +146,7 @@ def _split_right(text: str, separator: str | None, most: int) -> list[str]:
 
 
 def _trim_left(text: str, characters: str | None) -> str:
-    # Python searches through all the characters for each one of the text.
+    # For each character of the text, Python searches through all the characters to trim.
     if characters is None:
         return text.lstrip()
     return "".join(itertools.dropwhile(frozenset(characters).__contains__, text))
@@ -172,8 +172,8 @@ def _is_empty(text: str | None, trims: bool, characters: str | None) -> bool:
 
 
 def _format_time(time: datetime.datetime, template: str) -> str:
-    # The C library knows widths such as ``%099999999d``. Python gives it a buffer of 256 times
-    # the length of the template, at most.
+    # The C library accepts widths such as ``%099999999d``. Python gives it a buffer that has at
+    # most 256 times the length of the template.
     if len(template) > yaql_format.MAX_WIDTH:
         raise ValueError(
             f"format: the format of a time has {len(template)} characters, at most "
@@ -183,7 +183,7 @@ def _format_time(time: datetime.datetime, template: str) -> str:
 
 
 def _parse_time(text: str, template: str | None) -> datetime.datetime:
-    # A number in the text becomes an integer past Python's limit of digits, in quadratic time.
+    # A long number is read in quadratic time, and Python's limit of digits does not apply here.
     if len(text) > yaql_format.MAX_WIDTH:
         raise ValueError(
             f"datetime: the text has {len(text)} characters, at most {yaql_format.MAX_WIDTH} are "
@@ -225,7 +225,9 @@ def _substitute_by(
 def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
     parts: list[str | None] = []
     end = 0
-    for number, match in enumerate(pattern.finditer(text), start=1):
+    # As in Python, a negative number allows no split, and 0 allows all splits.
+    matches = pattern.finditer(text) if most >= 0 else ()
+    for number, match in enumerate(matches, start=1):
         parts += text[end : match.start()], *match.groups()
         yaql_quota.check_size(len(parts) * _POINTER_SIZE)
         end = match.end()
@@ -235,10 +237,10 @@ def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
 
 
 def _limit_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
-    """Return a function that replaces the matches by what a package's expression returns."""
+    """Limit a function that replaces matches by the results of a package's expression."""
 
     def replace_by(*args: Any) -> str:
-        # YAQL's own function publishes the match to the expression.
+        # YAQL's own function passes the match to the expression.
         bounded = list(args)
         bounded[pattern_position] = _LimitedPattern(args[pattern_position])
         return function(*bounded)
@@ -247,7 +249,7 @@ def _limit_callback(function: Callable[..., str], pattern_position: int) -> Call
 
 
 class _LimitedPattern:
-    """A regular expression whose substitution keeps to the quota."""
+    """A regular expression whose substitutions cannot exceed the quota."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
@@ -262,8 +264,8 @@ class _LimitedPattern:
 def _check_name(name: Any) -> None:
     """Refuse a variable that belongs to the engine.
 
-    With ``?type``, code reads and writes what belongs to another class. The names that ``let``
-    takes are keywords, which do not begin so.
+    With ``?type``, code could read and write private data of another class. ``let`` needs no
+    check: it takes names as keywords, which do not begin with ``?``.
     """
     if isinstance(name, str) and name.lstrip("$").startswith(_RESERVED):
         raise ValueError(f"the variable {name[:100]} belongs to the engine; use another name")
@@ -276,7 +278,7 @@ def _unpack(sequence: Iterable[Any], context: Any, *names: str) -> Any:
 
 
 def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]) -> Any:
-    """Set variables as ``as`` of MuranoPL 1.0 and 1.1 does."""
+    """Set variables as ``as`` does in MuranoPL 1.0 and 1.1."""
 
     def checked(mapping: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def pair(value: Any) -> Any:
@@ -289,11 +291,11 @@ def _set_from_pairs(context: Any, receiver: Any, *mappings: Callable[[Any], Any]
     return legacy.as_(context, receiver, *map(checked, mappings))
 
 
-# Of Murano
+# Functions of Murano
 
 
 def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
-    """Return what ``bind`` puts in place of ``$macro``: a value, or a string with values."""
+    """Return the replacement that ``bind`` makes for ``$macro``: a value, or a filled string."""
     template = re.compile(r"{(\w+?)}")
     if not template.search(macro):
         return mappings[macro]
@@ -303,7 +305,7 @@ def fill_macro(macro: str, mappings: Mapping[Any, Any]) -> Any:
 
 
 def patch(engine: Any, obj: Any, patch: Any) -> Any:
-    """Apply a JSON patch; ``copy`` copies a value, and can double the whole with each operation."""
+    """Apply a JSON patch; each ``copy`` operation can double the size of the object."""
     operations = patch if isinstance(patch, tuple) else (patch,)
     found = dsl.to_mutable(obj, engine)
     try:

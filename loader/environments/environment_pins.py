@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pins of an environment in Murano, over its API: read, preview, move.
+"""Read, preview and move the pins of an environment through Murano's API.
 
 A move is written into a session. It takes effect when the session is deployed; without a
 deployment, nothing changes. The rules are in ``pin_moves``. Nothing is downloaded, and
@@ -14,8 +14,6 @@ import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from keystoneauth1 import adapter as ksa_adapter
-
 from glare_murano.package import Version
 from glare_murano.package.errors import shown
 from glare_murano.wire import Query
@@ -23,25 +21,28 @@ from loader import errors, resolution, version_changes
 from loader.catalogs.base import Catalog
 from loader.environments import object_model, pin_moves
 from loader.environments.pins import Pins
-from loader.transport import failures, sessions
+from loader.transport import failures
+from loader.transport.adapter import ServiceAdapter
 from loader.version_changes import VersionChange
 
 # FQN -> a version, several versions, or None for the newest in range.
 Table = Mapping[str, str | Sequence[str] | None]
 
+_ENVIRONMENTS = "/v1/environments"
 _PATCH = "application/env-model-json-patch"
-# In seconds.
+# The time between two requests for the state of a deployment, in seconds.
 _POLL_INTERVAL = 2.0
 
 
 class DeploymentFailed(errors.LoaderError):
-    """A deployment has failed; the message has the errors of its report."""
+    """A deployment has failed; the message has the errors from its report."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentPins:
     """The pins of one environment.
 
+    >>> murano = ServiceAdapter(session, "Murano's API", service_type="application-catalog")
     >>> pins = EnvironmentPins(murano, environment_id)
     >>> pins.read()
     Pins({'org.db': ['1.0.0'], 'org.wiki': ['1.1.0']})
@@ -55,25 +56,26 @@ class EnvironmentPins:
     :param murano: a client of Murano's API (service type ``application-catalog``).
     """
 
-    murano: ksa_adapter.Adapter
+    murano: ServiceAdapter
     environment_id: str
 
     def read(self) -> Pins:
         """Return the pins of the last deployment.
 
-        There are none before the first deployment by ``murano-glare-engine``.
+        There are no pins before the first deployment by ``murano-glare-engine``.
 
-        :raises InvalidPins: if the model has other data in their place, after a failed task.
+        :raises InvalidPins: if the model has other data in place of the pins; a failed task can
+            leave such data.
         """
         return _pins_of(self._objects())
 
     def preview(self, catalogs: Sequence[Catalog], table: Table) -> list[VersionChange]:
         """Return what a deployment would change if the pins were moved.
 
-        To move all packages, pass ``dict.fromkeys(pins.read().table)``. Packages that only
-        the engine's extension plug-ins require are not planned, and shown as not required.
+        To move all packages, pass ``dict.fromkeys(pins.read().table)``. A package that only
+        extension plug-ins of the engine require is not planned, and is shown as not required.
 
-        :param catalogs: those of the engine, in the same order.
+        :param catalogs: the catalogues of the engine, in the same order.
         :param table: the packages to move.
         :raises InvalidPins: if the table is not valid, or the environment cannot use the
             requested versions.
@@ -108,7 +110,7 @@ class EnvironmentPins:
         """
         pin_moves.read_moves(table, Pins())
         configured = self._request("POST", "configure")
-        with _known_form():
+        with _expected_form():
             session = str(configured["id"])
         # A package that is left out keeps its pins.
         patch = [{"op": "add", "path": f"/?/{pin_moves.KEY}", "value": dict(table)}]
@@ -118,20 +120,21 @@ class EnvironmentPins:
 
     def deploy(self, session: str) -> None:
         """Begin the deployment of a session, which makes its moves."""
-        self._request("POST", f"sessions/{session}/deploy")
+        # Once, since the deployment may have begun although the answer was lost.
+        self.murano.start(_path(self.environment_id, f"sessions/{session}/deploy"), "a deployment")
 
     def wait(self, seconds: float) -> None:
         """Wait for the end of a deployment that ``deploy`` has begun.
 
-        :param seconds: the longest wait.
+        :param seconds: the longest time to wait.
         :raises DeploymentFailed: if the deployment fails.
-        :raises CatalogUnavailable: if the deployment takes longer; it goes on.
+        :raises CatalogUnavailable: if the deployment takes longer; it continues.
         """
         deadline = time.monotonic() + seconds
         while True:
             # Murano refuses requests for a session once it was deployed.
-            environment = _request(self.murano, "GET", f"/{_quoted(self.environment_id)}")
-            with _known_form():
+            environment = self.murano.document("GET", _path(self.environment_id))
+            with _expected_form():
                 status = environment["status"]
             if status == "deploy failure":
                 raise DeploymentFailed(
@@ -157,32 +160,32 @@ class EnvironmentPins:
     def _problems(self) -> str:
         """Return the errors in the report of the last deployment."""
         deployments = self._request("GET", "deployments")
-        with _known_form():
-            last = _quoted(str(deployments["deployments"][0]["id"]))
+        with _expected_form():
+            last = urllib.parse.quote(str(deployments["deployments"][0]["id"]), safe="")
         deployment = self._request("GET", f"deployments/{last}")
-        with _known_form():
+        with _expected_form():
             reports = [each for each in deployment["reports"] if each["level"] == "error"]
             texts = [shown(str(each["text"])) for each in reports]
         return "; ".join(texts) or "its report has no error"
 
     def _request(self, method: str, path: str, **arguments: Any) -> Any:
-        return _request(self.murano, method, f"/{_quoted(self.environment_id)}/{path}", **arguments)
+        return self.murano.document(method, _path(self.environment_id, path), **arguments)
 
 
-def find(murano: ksa_adapter.Adapter, reference: str) -> EnvironmentPins:
+def find(murano: ServiceAdapter, reference: str) -> EnvironmentPins:
     """Return the pins of an environment by its id, or by its name in the user's project.
 
-    A name is unique in its project; an operator names the environments of others by id.
+    A name is unique in its project. An operator uses the id for environments of other projects.
 
     :raises NotFound: if there is no such environment.
     :raises CatalogError: if Murano's API fails.
     """
-    listed = _request(murano, "GET", "")
-    with _known_form():
+    listed = murano.document("GET", _ENVIRONMENTS)
+    with _expected_form():
         ids = {str(item["name"]): str(item["id"]) for item in listed["environments"]}
     environment_id = reference if reference in ids.values() else ids.get(reference, reference)
     try:
-        _request(murano, "GET", f"/{_quoted(environment_id)}")
+        murano.document("GET", _path(environment_id))
     except failures.NoSuchPath as error:
         raise errors.NotFound(
             f"there is no environment with the id or the name {shown(reference)}; the "
@@ -197,8 +200,9 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
     >>> table([("org.db", Version("1.0.0")), ("org.wiki", None)], pins)
     {'org.db': ['1.0.0'], 'org.wiki': None}
 
-    :param packages: FQNs, each with a version or None for the newest in range. Several
-        versions of a package are pinned side by side. Without packages, all pinned ones move.
+    :param packages: FQNs, each with a version, or with None for the newest in range. Several
+        versions of a package are pinned side by side. If there are no packages, all pinned
+        packages move.
     :raises InvalidPins: if a package is requested both with and without a version.
     """
     versions: dict[str, list[Version | None]] = {}
@@ -206,30 +210,18 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
         versions.setdefault(fqn, []).append(version)
     for fqn, listed in versions.items():
         if None in listed and len(listed) > 1:
-            raise errors.InvalidPins(f"{fqn} is named twice; name it once, or with its versions")
+            raise errors.InvalidPins(
+                f"{fqn} is named twice, with and without a version; name it once, or give each "
+                f"version"
+            )
     if not versions:
         return dict.fromkeys(pins.table)
     return {fqn: None if None in v else list(map(str, v)) for fqn, v in versions.items()}
 
 
-def _request(murano: ksa_adapter.Adapter, method: str, path: str, **arguments: Any) -> Any:
-    if murano.session.timeout is None:
-        arguments["timeout"] = sessions.DEFAULT_TIMEOUT
-    try:
-        # keystoneauth would send the token along to any host.
-        response = murano.request(f"/v1/environments{path}", method, redirect=False, **arguments)
-        if response.is_redirect:
-            raise failures.UnusableAnswer(
-                response, f"it redirects to {shown(response.headers['Location'])}"
-            )
-        return response.json() if response.content else None
-    except failures.FAILURES as error:
-        raise failures.catalog_error(error, "Murano's API", None) from error
-
-
 @contextlib.contextmanager
-def _known_form() -> Iterator[None]:
-    """Raise CatalogError for an answer in another form."""
+def _expected_form() -> Iterator[None]:
+    """Raise CatalogError if an answer of Murano's API does not have the expected form."""
     try:
         yield
     except (IndexError, KeyError, TypeError) as error:
@@ -238,8 +230,8 @@ def _known_form() -> Iterator[None]:
         ) from error
 
 
-def _quoted(environment_id: str) -> str:
-    return urllib.parse.quote(environment_id, safe="")
+def _path(environment_id: str, *below: str) -> str:
+    return "/".join([_ENVIRONMENTS, urllib.parse.quote(environment_id, safe=""), *below])
 
 
 def _pins_of(objects: Mapping[str, Any]) -> Pins:

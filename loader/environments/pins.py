@@ -2,9 +2,9 @@
 
 """The pins of an environment (Murano calls them the fixation table).
 
-They are the versions of the packages that earlier deployments have loaded.
+They are the versions of packages that earlier deployments have loaded.
 
-A pinned version is chosen for every range with this version, even if a newer one
+A pinned version is chosen for every range that contains it, even if a newer version
 exists: an environment changes only on request. The table has the form of
 Murano's object model (``SystemData.Packages``).
 """
@@ -27,9 +27,9 @@ class Pins:
     """
 
     def __init__(self, table: Mapping[str, Iterable[str]] | None = None) -> None:
-        """Make pins.
+        """Make pins from a table.
 
-        :param table: FQN -> versions; by default, nothing is pinned.
+        :param table: FQN -> versions; by default, no version is pinned.
         :raises InvalidPins: if the table is not valid.
         """
         self._pinned: dict[str, set[Version]] = {}
@@ -42,7 +42,7 @@ class Pins:
         return f"Pins({self.dump()})"
 
     def load(self, table: Mapping[str, Iterable[str]]) -> None:
-        """Replace the pins by those of a table.
+        """Replace the pins by the pins in a table.
 
         >>> pins.load({"org.db": ["2.0.0"]})
         >>> pins
@@ -86,20 +86,24 @@ class Pins:
         return spec.select(resolver.newest_first(self._pinned.get(fqn, ())))
 
     def use(self, fqn: str, version: Version, is_yanked: bool = False) -> None:
-        """Pin a version, and mark the pin as used.
+        """Pin a version, and mark the pin as used in this deployment.
 
         >>> pins.use("org.db", Version("1.0.0"))
         >>> pins
         Pins({'org.db': ['1.0.0', '1.2.0']})
 
-        :param is_yanked: whether later deployments alone may use it for other ranges.
+        :param is_yanked: whether the version is yanked. Then this deployment does not use the pin
+            for other ranges, but later deployments may.
         """
-        if not self._frozen:
-            for table in (self._used,) if is_yanked else (self._pinned, self._used):
-                table.setdefault(fqn, set()).add(version)
+        if self._frozen:
+            return
+        # Replaced, since other threads may read the tables.
+        self._used = _with(self._used, fqn, version)
+        if not is_yanked:
+            self._pinned = _with(self._pinned, fqn, version)
 
     def compact(self) -> None:
-        """Remove unused pins.
+        """Remove the pins that were not used.
 
         >>> pins.use("org.wiki", Version("1.1.0"))
         >>> pins.compact()
@@ -110,7 +114,7 @@ class Pins:
             self._pinned = {fqn: set(versions) for fqn, versions in self._used.items()}
 
     def freeze(self) -> None:
-        """Let neither ``use`` nor ``compact`` change the pins from now on.
+        """Keep the pins as they are: from now on, ``use`` and ``compact`` do not change them.
 
         >>> pins.freeze()
         >>> pins.compact()
@@ -120,21 +124,25 @@ class Pins:
         self._frozen = True
 
 
+def _with(table: Mapping[str, set[Version]], fqn: str, version: Version) -> dict[str, set[Version]]:
+    return {**table, fqn: {*table.get(fqn, ()), version}}
+
+
 def read_versions(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package, without ignoring any, which would change environments.
+    """Read the pins of a package, and refuse bad ones: ignoring them would change environments.
 
     :raises InvalidPins: if they are not a list of versions.
     """
     if not isinstance(fqn, str):
         raise errors.InvalidPins(f"expected the name of a package, not {_shown(fqn)}")
-    # A string would be read letter by letter.
+    # A string is refused, since it would be read letter by letter.
     if isinstance(versions, str | Mapping) or not isinstance(versions, Iterable):
         raise errors.InvalidPins(
             f"{quoted(fqn)}: expected a list of versions, not {_shown(versions)}"
         )
     read = set()
     for version in versions:
-        # A number may have lost digits: YAML and JSON read 1.10 as 1.1.
+        # A number is refused, since it may have lost digits: YAML and JSON read 1.10 as 1.1.
         if not isinstance(version, str):
             raise errors.InvalidPins(f"{quoted(fqn)}: expected a version, not {_shown(version)}")
         try:

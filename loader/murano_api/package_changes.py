@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Uploads and changes of packages by Murano's API, carried out in Glare or Glance."""
+"""Upload and change packages in Glare or Glance, as requests to Murano's API ask."""
 
 import dataclasses
 import itertools
@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
+from glare_murano.package.archive_rules import limited
 from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
 from loader import errors
@@ -19,7 +20,7 @@ from loader.repository.client import Repository
 from loader.repository.stored_package import StoredPackage, Visibility
 from loader.transport.failures import Conflict
 
-# The reason of the yank if a client of Murano disables a package.
+# The reason for the yank if a client of Murano disables a package.
 DISABLED = "disabled by a client of Murano"
 _CHUNK = 64 * 1024
 _FIELDS = {"name": "display_name", "description": "description"}
@@ -36,8 +37,8 @@ class MissingValue(errors.NotFound):
 class MissingRequirement(errors.LoaderError):
     """An uploaded package requires packages that are missing.
 
-    To clients of Murano, a conflict would mean that the version exists already: they skip it,
-    or delete it first.
+    This is not reported as a conflict: Murano's clients would conclude that the version exists
+    already, and would skip it, or delete it first.
     """
 
 
@@ -46,24 +47,24 @@ def upload(
 ) -> StoredPackage:
     """Publish an archive.
 
-    As in Murano, name and description are those of the package, and tags are added to its own.
+    As in Murano, the manifest gives the name and the description, and the request adds tags.
 
     :param metadata: ``categories``, ``tags``, ``is_public`` and ``enabled``.
-    :raises InvalidPackage: with all problems of the package.
+    :raises InvalidPackage: if the package breaks rules; the message has all problems.
     :raises PublishError: if the version is published already.
     :raises MissingRequirement: if a required package is missing; upload it first.
     :raises CatalogError: if the service refuses the package.
     """
     visibility: Visibility = "public" if metadata.get("is_public") else "private"
     with tempfile.TemporaryDirectory(prefix="murano-upload-") as folder:
-        # The archive is read, checked and sent from a file of its own.
+        # The archive is copied to a file of its own, to be read, checked and sent.
         file = pathlib.Path(folder, "package.zip")
-        pieces = iter(lambda: archive.read(_CHUNK), b"")
+        pieces = limited(iter(lambda: archive.read(_CHUNK), b""))
         package = local_packages.receive(pieces, file, "the archive")
         steps = publication.plan(repository, [package], visibility)
         publication.check_unpublished(steps)
         stored = steps[0].stored
-        # A refused upload leaves a draft, with its own categories and tags.
+        # An earlier refused upload has left a draft with other categories and tags.
         is_again = stored is not None and not package_json.is_shown(stored)
         own: dict[str, Iterable[str]] = {"categories": (), "tags": package.contents.manifest.tags}
         values = {
@@ -84,9 +85,9 @@ def upload(
 
 @dataclasses.dataclass
 class Changes:
-    """The changes of one request; of several changes of a property, the last one counts.
+    """The changes in one request; if it changes a property several times, the last change counts.
 
-    :param values: fields of the package.
+    :param values: the new values of the package's fields.
     :param enabled: whether new deployments may use the package; None for no change.
     :param is_published: whether the package becomes public.
     """
@@ -98,11 +99,12 @@ class Changes:
     def apply(self, repository: Repository, package: StoredPackage) -> StoredPackage:
         """Change a package.
 
-        :raises CatalogError: if the service refuses a change; earlier ones stay valid.
+        :raises CatalogError: if the service refuses a change; earlier changes are kept.
         """
         if self.values:
             package = repository.change(package, **self.values)
-        # A public package stays public, so the refusal of another change comes before.
+        # A public package cannot become private again, so it is published only after the service
+        # has accepted the new values.
         if self.is_published:
             repository.publish([package], "public")
             package = repository.get(package.id)
@@ -110,9 +112,9 @@ class Changes:
 
 
 def read(package: StoredPackage, changes: Iterable[Mapping[str, Any]]) -> Changes:
-    """Read the changes of a request.
+    """Read the changes in a request.
 
-    :param changes: ``op``, ``path`` and ``value``, which Murano has validated.
+    :param changes: ``op``, ``path`` and ``value`` of each change, which Murano has validated.
     :raises UnsupportedChange: if a public package would become private.
     :raises MissingValue: if a value to be removed is not in the list.
     """
@@ -148,7 +150,7 @@ def _changed(operation: str, before: Sequence[str], value: Sequence[str], name: 
 
 
 def _each_once(*lists: Iterable[str]) -> list[str]:
-    """Return each value of lists once; murano-dashboard sends an empty string for no tags."""
+    """Join lists, each value once, without empty ones: murano-dashboard sends "" for no tags."""
     return list(dict.fromkeys(filter(None, itertools.chain(*lists))))
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bundles: files that list packages, in Murano's format, with the places of their archives.
+"""Bundles: files in Murano's format that list packages, and where their archives are.
 
 A bundle is JSON: ``{"Packages": [{"Name": ..., "Version": ..., "Url": ..., "Sha256": ...}]}``.
 A ``Url`` without a host is a path beside the bundle. Without ``Url``, the archive is
 ``apps/NAME.VERSION.zip`` beside the bundle, as in Murano's own repositories.
 
-An attacker can replace packages that are sent over plain HTTP. So an archive needs ``Sha256``
-there, and a bundle its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
+An attacker can replace packages that are sent over plain HTTP. So, over plain HTTP, an archive
+needs ``Sha256``, and a bundle its own digest: ``http://.../packages.bundle#sha256=DIGEST``.
+
+The query in a URL may be a signature that gives access to a file, so no message shows it.
 """
 
 import dataclasses
@@ -36,7 +38,7 @@ from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.errors import quoted, shown
 from glare_murano.package.manifest import check_full_name
 from loader import errors, fs
-from loader.transport import download, failures, retries, sessions
+from loader.transport import download, failures, limited_sessions, retries, sessions
 from loader.transport.download import Download
 
 _MAX_BUNDLE = 4 * 1024**2
@@ -49,9 +51,9 @@ class BundleError(errors.LoaderError):
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A package of a bundle.
+    """A package in a bundle.
 
-    :param version: as written; empty for any.
+    :param version: the version as the bundle has it; empty for any version.
     :param place: the URL or the path of its archive.
     :param digest: the SHA-256 of its archive, in hexadecimal, or empty.
     """
@@ -75,14 +77,14 @@ def is_url(place: str) -> bool:
 def read(place: str) -> list[Entry]:
     """Read a bundle from a file or a URL.
 
-    :raises BundleError: if it cannot be read, is not in Murano's format, has another digest,
-        or is sent over plain HTTP without a digest.
+    :raises BundleError: if the bundle cannot be read, is not in Murano's format, has another
+        digest, or is sent over plain HTTP without a digest.
     """
     digest = ""
     if is_url(place):
         place, fragment, digest = place.partition("#")
         if fragment and not digest.startswith("sha256="):
-            raise BundleError(f"#{digest} is not #sha256=DIGEST, which may follow a URL")
+            raise BundleError(f"#{shown(digest)} is not #sha256=DIGEST, which may follow a URL")
         digest = digest.removeprefix("sha256=")
     content = b"".join(_open(place, _MAX_BUNDLE, bool(digest)))
     if digest:
@@ -91,15 +93,15 @@ def read(place: str) -> list[Entry]:
         listed = wire.get(json.loads(content), "Packages", wire.sequence)
         return [_entry(item, place) for item in listed]
     except (ValueError, RecursionError, GlareMuranoError) as error:
-        raise BundleError(f"{place} is not a bundle: {error}") from error
+        raise BundleError(f"{_named(place)} is not a bundle: {error}") from error
 
 
 def fetch(entries: Iterable[Entry], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Download the archives of a bundle into a directory, and check their digests.
+    """Download the archives in a bundle into a directory, and check their digests.
 
     No credentials are sent, and an archive over plain HTTP needs a digest.
 
-    :raises BundleError: with the package, if an archive cannot be fetched.
+    :raises BundleError: if an archive cannot be fetched; the message names the package.
     """
     return [_fetch(entry, folder / f"{uuid.uuid4().hex}.zip") for entry in entries]
 
@@ -135,13 +137,14 @@ def _text(keys: dict[str, Any], key: str) -> str:
 
 
 def _resolved(url: str, bundle: str) -> str:
-    """Return the place of an archive, which is below a bundle on this host."""
+    """Return the URL or the path of an archive; a path has to be below the bundle's directory."""
     joined = urllib.parse.urljoin(bundle, url) if is_url(bundle) else url
     if is_url(joined):
         return joined
     path = posixpath.normpath(urllib.parse.unquote(url))
     if path.startswith(("/", "..")) or urllib.parse.urlsplit(url).scheme:
-        raise wire.Malformed(f"Url: {quoted(url)} is not below the directory of the bundle")
+        named = quoted(failures.without_queries(url))
+        raise wire.Malformed(f"Url: {named} is not below the directory of the bundle")
     return str(pathlib.Path(bundle).parent / path)
 
 
@@ -157,9 +160,16 @@ def _fetch(entry: Entry, target: pathlib.Path) -> pathlib.Path:
     return target
 
 
+def _named(place: str) -> str:
+    """Return a URL or a path as messages show it."""
+    return shown(failures.without_queries(place) if is_url(place) else place)
+
+
 def _check_digest(place: str, found: str, expected: str) -> None:
     if found != expected.lower():
-        raise BundleError(f"{place} has the SHA-256 {found}, but {shown(expected)} was expected")
+        raise BundleError(
+            f"{_named(place)} has the SHA-256 {found}, but {shown(expected)} was expected"
+        )
 
 
 def _check_package(entry: Entry, archive: pathlib.Path) -> None:
@@ -167,19 +177,19 @@ def _check_package(entry: Entry, archive: pathlib.Path) -> None:
         with Archive.open(archive) as opened:
             manifest = read_manifest(opened)
     except InvalidPackage as error:
-        raise BundleError(f"{entry.place}: {error}") from error
+        raise BundleError(f"{_named(entry.place)}: {error}") from error
     version = parse_version(entry.version) if entry.version else manifest.version
     if (manifest.full_name, manifest.version) != (entry.fqn, version):
         raise BundleError(
-            f"{entry.place} contains {manifest.full_name} {manifest.version}, but the bundle says "
-            f"{entry.fqn} {entry.version}"
+            f"{_named(entry.place)} contains {manifest.full_name} {manifest.version}, but the "
+            f"bundle says {entry.fqn} {entry.version}"
         )
 
 
 def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
     """Yield the content of a file or a URL, piece by piece.
 
-    :raises BundleError: if it cannot be read, or is larger.
+    :raises BundleError: if it cannot be read, or is larger than the maximum.
     """
     if is_url(place):
         _check_url(place, allow_plain)
@@ -187,20 +197,20 @@ def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
     for piece in _download(place, allow_plain) if is_url(place) else _read(place):
         size += len(piece)
         if size > max_size:
-            raise BundleError(f"{place}: more than {max_size} bytes")
+            raise BundleError(f"{_named(place)}: more than {max_size} bytes")
         yield piece
 
 
 def _read(path: str) -> Iterator[bytes]:
     try:
-        # A named pipe would wait for a writer.
+        # To open a named pipe would wait for a writer.
         if not stat.S_ISREG(pathlib.Path(path).stat().st_mode):
-            raise BundleError(f"{path} is not a file")
+            raise BundleError(f"{shown(path)} is not a file")
         with open(path, "rb") as file:
             while piece := file.read(_CHUNK):
                 yield piece
     except OSError as error:
-        raise BundleError(f"{path}: {error.strerror or error}") from error
+        raise BundleError(f"{shown(path)}: {error.strerror or error}") from error
     except ValueError as error:
         raise BundleError(f"{quoted(path)} is not a path: {error}") from error
 
@@ -208,22 +218,25 @@ def _read(path: str) -> Iterator[bytes]:
 def _check_url(url: str, allow_plain: bool) -> None:
     """Refuse a URL before a request is sent.
 
-    :raises BundleError: if it has credentials, or no TLS where it is needed.
+    :raises BundleError: if the URL has credentials, or lacks TLS although TLS is needed.
     """
     try:
         parts = urllib.parse.urlsplit(url)
     except ValueError as error:
-        raise BundleError(f"{quoted(url)} is not a URL: {error}") from error
+        raise BundleError(f"{_named(url)} is not a URL: {error}") from error
     if "@" in parts.netloc:
         host = parts.netloc.rpartition("@")[2]
-        raise BundleError(f"the URL at {host} has a user or a password; no credentials are sent")
+        raise BundleError(
+            f"the URL at {shown(host)} has a user or a password; no credentials are sent"
+        )
     if not allow_plain and parts.scheme != "https":
         raise _unencrypted(url)
 
 
 def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
-    session = requests.Session()
-    # Proxies and certificates as usual, but no password of ~/.netrc.
+    name = _named(url)
+    session = limited_sessions.new()
+    # The environment sets proxies and certificates as usual, but ~/.netrc gives no password.
     settings: Any = session.merge_environment_settings(url, {}, True, None, None)
     session.trust_env = False
 
@@ -237,10 +250,10 @@ def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
         return response
 
     try:
-        yield from Download(open_at, retries.DEFAULT_ATTEMPTS, download.DEFAULT_MIN_RATE, url)
+        yield from Download(open_at, retries.DEFAULT_ATTEMPTS, download.DEFAULT_MIN_RATE, name)
     except failures.FAILURES as error:
-        kind = errors.CatalogUnavailable if failures.is_temporary(error) else BundleError
-        raise kind(f"{url}: {error}") from error
+        kind = errors.CatalogUnavailable if failures.is_unavailability(error) else BundleError
+        raise kind(f"{name}: {failures.without_queries(str(error))}") from error
     finally:
         session.close()
 
@@ -248,7 +261,7 @@ def _download(url: str, allow_plain: bool) -> Iterator[bytes]:
 def _check_encrypted(response: requests.Response) -> None:
     """Refuse a redirection to a URL without TLS.
 
-    :raises BundleError: if there is one.
+    :raises BundleError: if the request was redirected to such a URL.
     """
     for answer in (*response.history, response):
         if not answer.url.lower().startswith("https://"):
@@ -258,6 +271,6 @@ def _check_encrypted(response: requests.Response) -> None:
 
 def _unencrypted(url: str) -> BundleError:
     return BundleError(
-        f"{url} is not encrypted, and its SHA-256 is not known; use https, add Sha256 to an entry "
-        f"of the bundle, or #sha256=DIGEST to the URL of a bundle"
+        f"{_named(url)} is not encrypted, and its SHA-256 is not known; use https, add Sha256 to "
+        f"an entry of the bundle, or #sha256=DIGEST to the URL of a bundle"
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Save packages of a catalogue as ZIP files, for example for a cloud without network."""
+"""Save packages of a catalogue as ZIP files, for example for a cloud without a network."""
 
 import hashlib
 import pathlib
@@ -17,7 +17,7 @@ from loader.repository.stored_package import StoredPackage
 
 _Package = TypeVar("_Package", Release, StoredPackage)
 
-# Called with a release, and the number of bytes so far.
+# A function that gets a release, and the number of bytes so far.
 Report = Callable[[Release, int], object]
 
 
@@ -26,9 +26,9 @@ def choose(
 ) -> tuple[Release, list[Release]]:
     """Return the newest release in a range, and its whole closure.
 
-    :param package_id: the id that the release must have; by default any.
+    :param package_id: the id that the release must have; by default any id.
     :raises NoSuchPackage: if a package is missing.
-    :raises NotFound: if another package has the id.
+    :raises NotFound: if the newest release in the range has another id.
     :raises CatalogError: if the catalogue cannot be read.
     """
     resolved = resolution.resolve([catalog], Query(((fqn, spec),)))
@@ -54,15 +54,17 @@ def file_name(release: Release) -> str:
 def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report) -> None:
     """Save the archive of a release, and check its digest.
 
-    A process that is killed leaves no file of this name.
+    If the file already has this archive, nothing is downloaded. A killed process leaves no file
+    with this name.
 
-    :raises FileExistsError: if there is a file already.
-    :raises DigestMismatch: if the archive has another digest; then there is no file.
+    :raises FileExistsError: if another file has this name.
+    :raises DigestMismatch: if the archive has another digest; then no file is left.
     :raises CatalogError: if the download fails.
     :raises OSError: if the file cannot be written.
     """
-    with fs.created(path) as file:
-        file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
+    if not _has_digest(path, release.digest):
+        with fs.created(path) as file:
+            file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
 
 
 def checked(
@@ -95,7 +97,8 @@ def save_bundle(
 ) -> pathlib.Path:
     """Save releases in a directory, with a bundle that lists them.
 
-    Releases that are there already, with the right digest, are not downloaded again.
+    Archives that the directory already has are not downloaded. Another file with the name of an
+    archive is replaced when the download is complete.
 
     :returns: the path of the bundle, which is written last.
     :raises LoaderError: as in ``save``.
@@ -105,8 +108,8 @@ def save_bundle(
     for release in releases:
         path = folder / file_name(release)
         if not _has_digest(path, release.digest):
-            path.unlink(missing_ok=True)
-            save(catalog, release, path, report)
+            with fs.replaced(path) as file:
+                file.writelines(checked(catalog.fetch(release), release, catalog.name, report))
     bundle = folder / "packages.bundle"
     bundles.write(
         bundle,

@@ -2,9 +2,9 @@
 
 """A client for publishers: find, create, upload, publish, change and delete packages.
 
-Unlike a catalogue, a repository also has drafts and deactivated packages. See ``catalogs``
-for the releases that may be loaded. Each service has a module of its own: ``glare_packages``
-and ``glance_packages``.
+Unlike a catalogue, a repository also has drafts and deactivated packages. ``catalogs`` has the
+releases that may be loaded. Each service has a module of its own: ``glare_packages`` and
+``glance_packages``.
 """
 
 import abc
@@ -27,9 +27,9 @@ from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
 EVERY = Selection()
-# Packages in one page of a list.
+# How many packages one page of a list has.
 PAGE = 100
-# By their messages, a user knows what to do.
+# The messages of these errors say what to do.
 _REFUSALS = (
     ksa_exceptions.BadRequest,
     ksa_exceptions.Forbidden,
@@ -39,7 +39,7 @@ _REFUSALS = (
 
 
 class RefusedPackage(errors.CatalogError):
-    """The service refused the archive of a package, which breaks its rules."""
+    """The service refused the archive of a package, since the archive breaks a rule."""
 
 
 class Repository(abc.ABC):
@@ -55,7 +55,7 @@ class Repository(abc.ABC):
     :cvar title: the service's name in messages.
     :cvar service_type: the service's type in Keystone's catalogue.
     :cvar replaces_archives: whether the archive of a draft can be uploaded again.
-    :cvar filter_place: the file in which its operator adds the filter of this project.
+    :cvar filter_place: the file in which an operator adds this project's filter to the service.
     """
 
     title: ClassVar[str]
@@ -109,14 +109,14 @@ class Repository(abc.ABC):
         """Yield the packages that match; pages are requested as needed.
 
         :param sort: keys with directions, as in Glare's API.
-        :param after: the id of a package; only those behind it are listed.
+        :param after: the id of a package; only packages that follow it are listed.
         :param page: how many packages one request returns at most; by default a hundred.
         :raises CatalogError: if the service refuses a condition, or does not answer.
         """
 
     @abc.abstractmethod
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        """Yield the packages of these names that match, in any order.
+        """Yield the packages with these names that match, in any order.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -129,11 +129,12 @@ class Repository(abc.ABC):
         """
 
     def subclasses(self, class_name: str) -> set[PackageVersion]:
-        """Return the packages with direct or indirect subclasses of a class.
+        """Return the packages that have direct or indirect subclasses of a class.
 
         :raises CatalogError: if the service refuses the name, or does not answer.
         """
-        query = [("class", class_name), ("limit", str(PAGE))]
+        # All are requested at once: for each page, the service would search for all again.
+        query = [("class", class_name), ("limit", str(wire.MAX_SUBCLASSES))]
         listed = self._client.items(wire.SUBCLASSES_PATH, "subclasses", query, _next_class)
         try:
             return {
@@ -150,10 +151,11 @@ class Repository(abc.ABC):
     ) -> list[StoredPackage]:
         """Return the packages for a reference, the newest first.
 
-        Of the same version, the project's own is before those of others, as it is loaded.
+        In each version, the project's own package comes first, since it would be loaded.
 
         :param selection: further conditions.
-        :raises NotFound: if no package matches; the message has the versions out of the range.
+        :raises NotFound: if no package matches; the message has the versions that are not in the
+            range.
         """
         if reference.id:
             return [self.get(reference.id)]
@@ -172,10 +174,10 @@ class Repository(abc.ABC):
         return found
 
     def find_one(self, reference: PackageReference) -> StoredPackage:
-        """Return the single package for a reference, the project's own before others.
+        """Return the single package for a reference; the project's own is preferred.
 
         :raises NotFound: if no package matches.
-        :raises AmbiguousReference: if there are several versions, or several owners.
+        :raises AmbiguousReference: if packages of several versions or several owners match.
         """
         found = self.find(reference)
         if len(found) > 1:
@@ -190,7 +192,7 @@ class Repository(abc.ABC):
     def find_release(self, reference: PackageReference) -> StoredPackage:
         """Return the newest release for a reference; for an id, any package.
 
-        A draft is no release, and a yanked one is only chosen if there is no other.
+        A draft is not a release, and a yanked release is chosen only if no other matches.
 
         :raises NotFound: if no package matches.
         """
@@ -202,7 +204,7 @@ class Repository(abc.ABC):
     def name_and_range(self, reference: PackageReference) -> tuple[str, VersionSpec]:
         """Return a reference as a name and a range, for a catalogue.
 
-        :raises NotFound: if there is no package of this id.
+        :raises NotFound: if no package has this id.
         """
         if not reference.id:
             return reference.fqn, reference.spec
@@ -210,28 +212,36 @@ class Repository(abc.ABC):
         return package.fqn, VersionSpec.exactly(package.version)
 
     def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
-        """Return why packages that the service does not have cannot be created.
+        """Return which missing packages cannot be created, and why.
 
-        :returns: package -> reason; nothing for packages that can be created.
+        :returns: package -> reason, without the packages that can be created.
         :raises CatalogError: if the service does not answer.
         """
         return {}
+
+    @abc.abstractmethod
+    def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
+        """Yield the active packages that require one of these packages, in any range and order.
+
+        :raises CatalogError: if the service does not answer.
+        """
 
     @abc.abstractmethod
     def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
         """Create a draft without an archive.
 
         :param values: mutable fields, such as ``categories``.
-        :raises CatalogError: if the project has a package of this name and version.
+        :raises CatalogError: if the project has a package with this name and version.
         """
 
     @abc.abstractmethod
     def upload(self, draft: StoredPackage, archive: IO[bytes], size: int) -> StoredPackage:
-        """Upload the archive of a draft; the service reads all other fields from it.
+        """Upload the archive of a draft; the service reads all other fields from the archive.
 
         :param archive: the ZIP file, which can be read again from its beginning.
         :param size: its size in bytes.
-        :raises RefusedPackage: if the archive breaks a rule, in Glance; Glare answers with 400.
+        :raises RefusedPackage: if Glance refuses the archive, since it breaks a rule; Glare then
+            answers with 400.
         :raises CatalogError: if the service refuses the package.
         """
 
@@ -242,7 +252,7 @@ class Repository(abc.ABC):
         *,
         is_dry_run: bool = False,
     ) -> list[Any]:
-        """Activate packages, and make them public; all of them, or none.
+        """Activate all packages or none; with the visibility ``public``, make them public.
 
         :param is_dry_run: whether the service only checks the packages.
         :returns: the changes of each package, as the service sends them.
@@ -258,7 +268,7 @@ class Repository(abc.ABC):
         return wire.get(answer, "artifacts", wire.sequence)
 
     def yank(self, package: StoredPackage, reason: str) -> None:
-        """Withdraw a package; an empty reason ends that.
+        """Yank a package; with an empty reason, end the yank.
 
         :raises CatalogError: if the service refuses.
         """
@@ -280,7 +290,7 @@ class Repository(abc.ABC):
     def delete(self, package: StoredPackage) -> None:
         """Delete a package.
 
-        :raises CatalogError: if the service refuses, since other packages require it.
+        :raises CatalogError: if the service refuses, since other packages require this one.
         """
 
     @abc.abstractmethod
@@ -322,9 +332,9 @@ def _next_class(answer: Mapping[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def explained(subject: str = "") -> Iterator[None]:
-    """Let the message of a refusal be the service's reason, with all its lines.
+    """Raise a refusal with the service's reason as its message, in all its lines.
 
-    :param subject: what was refused, before the reason.
+    :param subject: what was refused; the message begins with it.
     """
     try:
         yield

@@ -22,15 +22,15 @@ EXTERNAL = "in the engine"
 class Requirement:
     """An edge of a graph: a requirement, and the package chosen for it.
 
-    As rows of a table, the edges are the whole graph.
+    The edges are the whole graph: each is a row of a table.
 
     :param fqn: the required package.
-    :param version: its version; ``missing`` if none is in the range, and for an extension
-        plug-in with ``in the engine`` behind it.
+    :param version: its version; ``missing`` if no version is in the range. For an extension
+        plug-in, ``in the engine`` follows the version.
     :param range: the range of versions.
     :param required_by: the requiring package, as ``FQN version``; empty for a root.
-    :param passed_over: the newer versions that were not chosen, with the reasons; all versions of
-        a missing package.
+    :param passed_over: the newer versions that were not chosen, with the reasons; for a missing
+        package, all its versions.
     """
 
     fqn: str
@@ -46,7 +46,7 @@ class Requirement:
 
 
 def closure(catalog: Catalog, fqn: str, spec: VersionSpec) -> list[Requirement]:
-    """Return the graph of the closure of the newest package in a range.
+    """Return the dependency graph of the newest package in a range.
 
     :raises NoSuchPackage: if no version is in the range.
     :raises CatalogError: if the catalogue cannot be read.
@@ -83,17 +83,24 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
     :raises CatalogError: if the service does not answer.
     """
     found = [Requirement(package.fqn, str(package.version), "", "")]
-    waiting, seen = [package], {package.id}
-    while waiting:
-        required = waiting.pop(0)
-        for requirer in dependents.find(repository, required):
-            spec = dependents.required_range(requirer, required.fqn)
+    level, seen = [package], {package.id}
+    while level:
+        # One search finds the packages for a whole level.
+        requirers = list(repository.requiring({required.fqn for required in level}))
+        requirers.sort(key=lambda requirer: requirer.version.precedence_key, reverse=True)
+        requirers.sort(key=lambda requirer: requirer.fqn)
+        pairs = [(required, requirer) for required in level for requirer in requirers]
+        level = []
+        for required, requirer in pairs:
+            spec = dependents.range_of(requirer, required.fqn)
+            if spec is None or not spec.match(required.version):
+                continue
             edge = Requirement(requirer.fqn, str(requirer.version), spec.text, str(required))
             if edge not in found:
                 found.append(edge)
             if requirer.id not in seen:
                 seen.add(requirer.id)
-                waiting.append(requirer)
+                level.append(requirer)
     return found
 
 
@@ -115,7 +122,7 @@ def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:
 
 
 def by_requirer(graph: Iterable[Requirement]) -> Mapping[str, Sequence[Requirement]]:
-    """Return the edges by the package they leave from; the roots by an empty string."""
+    """Return requiring package -> its edges; the edges to roots have an empty string as key."""
     found: dict[str, list[Requirement]] = {}
     for edge in graph:
         found.setdefault(edge.required_by, []).append(edge)

@@ -7,23 +7,26 @@ from collections.abc import Iterator
 from glare_murano import wire
 from glare_murano.package import VersionSpec
 from loader.repository.client import Repository
-from loader.repository.stored_package import Selection, StoredPackage
+from loader.repository.stored_package import StoredPackage
 
 
 def find(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
-    """Yield the active packages whose range upon a package contains its version.
+    """Yield the active packages that require a package in a range with its version.
 
     :raises CatalogError: if the service does not answer.
     """
-    selection = Selection(values={"requirements": package.fqn, "status": "active"})
-    for requirer in repository.packages(selection):
-        if required_range(requirer, package.fqn).match(package.version):
+    for requirer in repository.requiring([package.fqn]):
+        spec = range_of(requirer, package.fqn)
+        if spec is not None and spec.match(package.version):
             yield requirer
 
 
-def required_range(requirer: StoredPackage, fqn: str) -> VersionSpec:
-    """Return the range of a requirement.
+def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
+    """Return the range in which a package requires another one; None if it does not require it.
+
+    Each package also requires itself; this requirement is ignored.
 
     :raises Malformed: if the service sends no valid range.
     """
-    return wire.get(requirer.fields, "requirements", wire.ranges_from_json)[fqn]
+    ranges = wire.get(requirer.fields, "requirements", wire.ranges_from_json)
+    return None if requirer.fqn == fqn else ranges.get(fqn)

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in Glance: images of the container format ``murano``.
+"""The packages in Glance: images with the container format ``murano``.
 
-Glance checks an archive when it is imported, after its staging. The id of an image follows
-from project, name and version, and Glance never gives an id twice. So a refused draft is used
-again, and a deleted version cannot be published again.
+An archive is first staged, and Glance checks it during the import. The id of an image is computed
+from the project, the name and the version, so a refused draft is used again. Glance keeps the id
+of a deleted release, so its version cannot be published again. It does not keep the id of a
+deleted draft.
 """
 
 import contextlib
 import fnmatch
 import hashlib
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+import cachetools
 from keystoneauth1 import session as ksa_session
 
 from glare_murano import fields, images, wire
@@ -29,14 +32,31 @@ from loader import errors
 from loader.catalogs.glance import check_client, image_service, name_filters
 from loader.repository import image_import
 from loader.repository.client import EVERY, RefusedPackage, Repository, explained
-from loader.repository.stored_package import Selection, StoredPackage, newest
+from loader.repository.stored_package import ACTIVE, Selection, StoredPackage, newest
 from loader.transport.failures import Conflict, NoSuchPath
+
+# The largest size of all files in the cache, in bytes.
+_MAX_FILES_SIZE = 64 * 2**20
+
+
+def _size(files: Mapping[str, bytes | None]) -> int:
+    # A package without files also takes memory, so its size is not 0.
+    return 1 + sum(len(content or b"") for content in files.values())
+
+
+# The logos and forms of packages, by service, project, image and digest. murano-api requests one
+# file at a time, and a catalogue shows the logo of each package. The key has the project: each
+# project has to download an archive once, so that Glance checks its access.
+_files: cachetools.LRUCache[tuple[str, ...], Mapping[str, bytes | None]]
+_files = cachetools.LRUCache(_MAX_FILES_SIZE, _size)
+_files_lock = threading.Lock()
 
 
 class GlanceRepository(Repository):
     """The packages in one Glance, with the rights of one user.
 
-    Searches list all packages, since Glance filters packages by name only.
+    A search lists all packages, since Glance can filter packages by name only. One list is
+    enough to find the packages that require any of several others.
     """
 
     title = "Glance"
@@ -65,11 +85,11 @@ class GlanceRepository(Repository):
         is_name = selection.pattern and "*" not in selection.pattern
         found = list(self._listed({"name": selection.pattern} if is_name else {}, selection))
         if selection.newest:
-            # Several projects may have the newest version.
+            # Several projects may have the newest version of a package.
             chosen = {package.key for package in newest(found)}
             found = [package for package in found if package.key in chosen]
         if after is not None and after not in (package.id for package in found):
-            # It was in a former page: a newer version may have replaced it since.
+            # The marker was in an earlier page; a newer version may have replaced it since.
             found.append(self.get(after))
         for key, is_descending in reversed(keys):
             found.sort(key=key, reverse=is_descending)
@@ -82,6 +102,14 @@ class GlanceRepository(Repository):
                 # MariaDB compares names without regard to case.
                 if package.fqn in names:
                     yield package
+
+    def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
+        wanted = set(fqns)
+        for package in self._listed({}, ACTIVE):
+            # Each package also requires itself; this requirement is ignored.
+            required = package.fields.get("requirements") or {}
+            if wanted & (required.keys() - {package.fqn}):
+                yield package
 
     def get(self, package_id: str) -> StoredPackage:
         with self._existing(package_id):
@@ -148,7 +176,7 @@ class GlanceRepository(Repository):
         if package.digest != digest:
             raise errors.CatalogError(
                 f"{self.name} has other files of {draft} already (image {draft.id}), which Glance "
-                f"never replaces; publish these files as another version"
+                f"never replaces; delete this draft, or publish these files as another version"
             )
         return package
 
@@ -174,15 +202,26 @@ class GlanceRepository(Repository):
         return self._service.data(package.id, f"the archive of {package}")
 
     def file(self, package: StoredPackage, name: str) -> Iterator[bytes]:
-        # Glance keeps the archive alone.
-        with tempfile.TemporaryFile() as archive:
-            archive.writelines(self.download(package))
-            fill = {blob.name: blob.fill for blob in fields.BLOBS}[name]
-            with Archive.open(archive) as opened:
-                content = fill(read_contents(opened))
+        # The data of an image never changes.
+        key = (self.name, self.project() or "", package.id, package.digest)
+        with _files_lock:
+            files = _files.get(key)
+        if files is None:
+            files = self._read_files(package)
+            with _files_lock:
+                _files[key] = files
+        content = files[name]
         if content is None:
             raise self._no_file(package, name)
         return iter([content])
+
+    def _read_files(self, package: StoredPackage) -> Mapping[str, bytes | None]:
+        """Return the files of a package from its archive; Glance keeps only the archive."""
+        with tempfile.TemporaryFile() as archive:
+            archive.writelines(self.download(package))
+            with Archive.open(archive) as opened:
+                contents = read_contents(opened)
+        return {blob.name: blob.fill(contents) for blob in fields.BLOBS}
 
     def _existing_draft(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
         """Return the draft that prevented the creation of a package.
@@ -202,13 +241,13 @@ class GlanceRepository(Repository):
     def _lost(self, label: str) -> str:
         """Return why a package cannot be created again."""
         return (
-            f"{label} was deleted from {self.name}, or another image has its id, and Glance never "
-            f"gives an id twice; publish these files as another version"
+            f"{label} was deleted from {self.name} after its publication, and Glance keeps its id; "
+            f"publish these files as another version"
         )
 
     @contextlib.contextmanager
     def _existing(self, package_id: str) -> Iterator[None]:
-        """Raise the error of a missing package if its image is missing."""
+        """Raise the error for a missing package if its image is missing."""
         try:
             yield
         except NoSuchPath as error:
@@ -249,7 +288,7 @@ class GlanceRepository(Repository):
 
 
 def _status(image: Mapping[str, Any]) -> str:
-    """Return the status of a package, in the words of Glare."""
+    """Return the status of a package, under Glare's name for it."""
     if image.get("status") == images.DEACTIVATED:
         return images.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"
@@ -268,7 +307,7 @@ def _matches(package: StoredPackage, selection: Selection) -> bool:
 def _has(package: StoredPackage, name: str, value: str) -> bool:
     """Check whether a field equals a value, or its list contains the value."""
     if name == "requirements" and value == package.fqn:
-        # The requirement of each package on itself does not count.
+        # Each package also requires itself; this requirement is ignored.
         return False
     known = {
         "status": package.status,
@@ -281,9 +320,9 @@ def _has(package: StoredPackage, name: str, value: str) -> bool:
 
 
 def _sort_key(text: str) -> tuple[Callable[[StoredPackage], Any], bool]:
-    """Read a key of a sort, with its direction.
+    """Read a sort key, with its direction.
 
-    :raises CatalogError: if it is not known.
+    :raises CatalogError: if the key is unknown.
     """
     name, _, direction = text.partition(":")
     if name not in _SORT_KEYS or direction not in ("", "asc", "desc"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The packages in Glare, by its own API."""
+"""The packages in Glare, through Glare's own API."""
 
 import urllib.parse
 from collections.abc import Collection, Iterator
@@ -12,12 +12,12 @@ from loader import errors
 from loader.catalogs.glare import ARTIFACTS_PATH, next_marker
 from loader.catalogs.name_lists import name_lists
 from loader.repository.client import EVERY, PAGE, Repository, explained
-from loader.repository.stored_package import Selection, StoredPackage
+from loader.repository.stored_package import ACTIVE, Selection, StoredPackage
 from loader.transport.failures import NoSuchPath
 
 
 class GlareRepository(Repository):
-    """The packages in one Glare, by the rights of one user."""
+    """The packages in one Glare, with the rights of one user."""
 
     title = "Glare"
     service_type = "artifact"
@@ -35,6 +35,13 @@ class GlareRepository(Repository):
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
         for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
             yield from self._listed([("name", f"in:{','.join(names)}"), *_filters(selection)])
+
+    def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
+        found: dict[str, StoredPackage] = {}
+        for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
+            query = [("requirements", f"in:{','.join(names)}"), *_filters(ACTIVE)]
+            found |= {package.id: package for package in self._listed(query)}
+        return iter(found.values())
 
     def get(self, package_id: str) -> StoredPackage:
         return _stored(self._document("GET", package_id))
@@ -87,8 +94,8 @@ class GlareRepository(Repository):
 
 
 def _filters(selection: Selection) -> list[tuple[str, str]]:
-    """Return conditions as filters of Glare's API."""
-    # Glare allows no operator for tags.
+    """Return conditions as filters for Glare's API."""
+    # Glare allows no operator in a filter for tags.
     filters = [(f, v if f == "tags" else f"eq:{v}") for f, v in selection.values.items()]
     if "*" in selection.pattern:
         filters.append(("name", f"like:{selection.pattern.replace('*', '%')}"))

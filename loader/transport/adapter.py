@@ -2,8 +2,8 @@
 
 """Requests to an OpenStack service, with retries, limits and counters.
 
-Every method raises ``CatalogError`` on failure, and its subclass ``CatalogUnavailable`` if the
-same request may succeed later.
+Every method raises ``CatalogError`` if a request fails, and its subclass ``CatalogUnavailable`` if
+the same request may succeed later.
 """
 
 import contextlib
@@ -19,24 +19,23 @@ from keystoneauth1 import adapter as ksa_adapter
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
+from glare_murano.package.archive_rules import limited
 from glare_murano.package.errors import shown
 from loader import errors
 from loader.counters import Counters
-from loader.transport import deadlines, failures, retries, sessions
+from loader.transport import failures, limited_sessions, retries, sessions
 from loader.transport.deadlines import Deadline
 from loader.transport.download import DEFAULT_MIN_RATE, Download, pieces
 
 LOG = logging.getLogger(__name__)
 
-# In bytes. A list of a thousand artifacts has a few MiB.
-_MAX_DOCUMENT = 64 * 1024**2
-# The pages of one list. A server may send lists without an end.
+# How many pages of a list are read. A server may send a list without an end.
 _MAX_PAGES = 1000
-# In seconds, for the answer to an upload.
+# How many seconds the answer to an upload may take.
 _UPLOAD_GRACE = 120
 _JSON = "application/json"
 _WITH_DOCUMENT = (requests.codes.ok, requests.codes.created)
-# The header Warning: a code, who warns, and the quoted text.
+# The header Warning has a code, the name of the sender, and the quoted text.
 _WARNING = re.compile(r'\d{3} \S+ (".*")')
 
 
@@ -58,34 +57,32 @@ class ServiceAdapter(ksa_adapter.Adapter):
     ) -> None:
         """Make an adapter; no request is sent.
 
+        :param session: the session with the credentials and the TLS options; it is not changed.
         :param name: the service's name in messages.
-        :param counters: count the requests and the bytes of downloads; by default nobody reads
-            them.
+        :param counters: count the requests and the bytes of downloads; by default, they are not
+            reported.
         :param attempts: how often a request is sent while its failures are temporary.
         :param seconds: the time limit of a request and its retries.
         :param min_rate: the lowest rate of a download, in bytes per second.
         :param place: the endpoint, as parameters of keystoneauth's ``Adapter``.
         """
-        super().__init__(session, **place)  # type: ignore[arg-type]
+        # A copy gets the limits, since the caller uses the session for other requests.
+        super().__init__(limited_sessions.copied(session), **place)  # type: ignore[arg-type]
         self.name = name
         self._counters = counters or Counters()
         self._attempts = attempts
         self._seconds = seconds
         self._min_rate = min_rate
-        deadlines.watch(session)
-        hooks = session.session.hooks["response"]
-        if _read_first not in hooks:
-            hooks.append(_read_first)  # type: ignore[arg-type]
 
     def document(self, method: str, path: str, subject: str = "", **arguments: Any) -> Any:
         """Return the JSON of an answer; None for a success with a status other than 200 and 201.
 
-        :param subject: what the request is for, in the log.
+        :param subject: the purpose of the request, as the log shows it.
         :param arguments: further arguments of keystoneauth's ``Adapter.request``.
         :raises CatalogError: if the request fails, or the answer is not JSON, too large
             or too slow.
         """
-        # Glance sends the reasons of refusals as HTML otherwise.
+        # Without this header, Glance sends the reasons for refusals as HTML.
         headers = {"Accept": _JSON, **arguments.pop("headers", {})}
 
         def request() -> Any:
@@ -108,8 +105,9 @@ class ServiceAdapter(ksa_adapter.Adapter):
         """Yield the items of a list, page by page.
 
         :param key: the key of the items in an answer.
-        :param next_marker: returns the marker of the page after an answer; None at the end.
-        :param after: the marker of the first page; by default the list begins at its beginning.
+        :param next_marker: a function that returns the marker of the page after an answer, and
+            None at the end.
+        :param after: the marker of the first page; by default, the list is read from its start.
         :raises CatalogError: if the service fails, or does not send a list.
         """
         filters = urllib.parse.urlencode(list(query))
@@ -127,12 +125,24 @@ class ServiceAdapter(ksa_adapter.Adapter):
             marker = _marker(last)
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
 
+    def start(self, path: str, subject: str) -> None:
+        """Start an action with ``POST``, without retries: it may have begun before a failure.
+
+        :param subject: the action, as the log shows it.
+        :raises CatalogError: if the request fails.
+        """
+        try:
+            with self._deadline(self._seconds, subject) as deadline, deadline.applied():
+                self._send("POST", path).close()
+        except failures.FAILURES as error:
+            raise self._failure(error) from error
+
     def upload(self, path: str, file: IO[bytes], size: int, subject: str) -> Any:
-        """Send a file by ``PUT``, and return the JSON of the answer, if it has any.
+        """Send a file with ``PUT``, and return the JSON of the answer, if it has any.
 
         :param size: the file's size, in bytes.
-        :param subject: what the request is for, in the log.
-        :raises CatalogError: if the request fails, or takes longer than at the lowest rate.
+        :param subject: the purpose of the request, as the log shows it.
+        :raises CatalogError: if the request fails, or is slower than the lowest rate.
         """
         sent = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         headers = {"Accept": _JSON, **sent}
@@ -145,9 +155,10 @@ class ServiceAdapter(ksa_adapter.Adapter):
         return self._repeated(request, subject, _UPLOAD_GRACE + size / self._min_rate)
 
     def download(self, path: str, label: str) -> Iterator[bytes]:
-        """Yield a file piece by piece.
+        """Yield an archive, or a file in an archive, piece by piece.
 
         :param label: the file's name in messages.
+        :raises InvalidArchive: if the file is larger than an archive may be.
         :raises CatalogError: if the download fails.
         """
 
@@ -155,8 +166,9 @@ class ServiceAdapter(ksa_adapter.Adapter):
             return self._send("GET", path, headers=headers)
 
         subject = f"{self.name}: {label}"
+        arriving = Download(open_at, self._attempts, self._min_rate, subject)
         try:
-            for piece in Download(open_at, self._attempts, self._min_rate, subject):
+            for piece in limited(arriving, name=label):
                 self._counters.count(bytes=len(piece))
                 yield piece
         except failures.FAILURES as error:
@@ -169,7 +181,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         :param label: the answer's name in messages.
         :param seconds: the time limit of all pieces together.
-        :raises CatalogError: if the answer breaks off, or takes longer.
+        :raises CatalogError: if the answer breaks off, or exceeds the time limit.
         """
         try:
             with self._deadline(seconds, label) as deadline:
@@ -196,7 +208,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         """
 
         def find() -> str | None:
-            # Which of both happens depends on the credentials.
+            # For a missing endpoint, some credentials raise an error, and others return None.
             with contextlib.suppress(ksa_exceptions.CatalogException), _readable():
                 found: str | None = self.get_endpoint()
                 return found
@@ -230,19 +242,17 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
         self._counters.count(requests=1)
-        if self.session.timeout is None:
-            arguments["timeout"] = sessions.DEFAULT_TIMEOUT
         # keystoneauth renews a token that the service refuses (401), and repeats the request.
         with _readable():
             response = self.request(path, method, redirect=False, stream=True, **arguments)
         if response.status_code == requests.codes.multiple_choices:
-            # Glance answers so for paths that it does not have.
+            # Glance answers with this status for paths that it does not have.
             raise ksa_exceptions.NotFound("there is no such path", response=response)
         if response.is_redirect:
             raise failures.UnusableAnswer(
                 response,
-                f"{response.url} redirects to {response.headers['Location']}. Redirections are "
-                f"not followed, since the token would be sent along; configure the final URL",
+                f"{response.url} redirects to {shown(response.headers['Location'])}. Redirections "
+                f"are not followed, since the token would be sent along; configure the final URL",
             )
         return response
 
@@ -253,7 +263,7 @@ def _marker(marker: Any) -> str:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """Raise ClientException where the libraries fail on an answer in a form of its own."""
+    """Raise ClientException if the libraries fail on an answer in an unexpected form."""
     try:
         yield
     except failures.FAILURES:
@@ -265,54 +275,24 @@ def _readable() -> Iterator[None]:
         raise ksa_exceptions.ClientException(f"the answer cannot be read: {error!r}") from error
 
 
-def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
-    """Read a refusal, a redirection or a token, which the libraries would read of any size.
-
-    :raises UnusableAnswer: if it is too large.
-    """
-    if stream and response.status_code < requests.codes.multiple_choices:
-        return
-    response._content = _body(response)
-    response._content_consumed = True  # type: ignore[attr-defined]
-    if response.status_code >= requests.codes.bad_request:
-        try:
-            ksa_exceptions.from_response(response, "", "")
-        except (AttributeError, RecursionError, ValueError):
-            # The status counts, as if the server had sent no more.
-            response._content = b""
-
-
 def _warning(header: str) -> str:
-    """Return the text of a header ``Warning``; one in another form than ours as it is."""
+    """Return the text in a header ``Warning``; return a header in another form unchanged."""
     if found := _WARNING.fullmatch(header):
         with contextlib.suppress(ValueError):
             return str(json.loads(found[1]))
     return header
 
 
-def _body(response: requests.Response) -> bytes:
-    """Return an answer as a whole.
-
-    :raises UnusableAnswer: if it is too large.
-    """
-    body = bytearray()
-    for piece in pieces(response):
-        body += piece
-        if len(body) > _MAX_DOCUMENT:
-            raise failures.UnusableAnswer(response, f"more than {_MAX_DOCUMENT} bytes")
-    return bytes(body)
-
-
 def _read(response: requests.Response) -> Any:
     """Return the JSON of an answer.
 
-    :raises UnusableAnswer: if it is not JSON, or too large.
+    :raises UnusableAnswer: if the answer is not JSON, or too large.
     """
-    body = _body(response)
+    body = limited_sessions.read(response)
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        # A proxy that loses its server may end an answer as if it were complete.
+        # If a proxy loses its server, it may end the answer as if it were complete.
         is_begun = isinstance(error, json.JSONDecodeError) and body.lstrip()[:1] in b"{["
         kind = failures.TruncatedAnswer if is_begun else failures.UnusableAnswer
         raise kind(response, f"it is not JSON ({error}); {failures.WRONG_SERVICE}") from error

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deadlines of whole requests.
+"""Deadlines for whole requests.
 
 The timeout of a socket limits each wait for bytes, so a server that sends one byte at a
-time never exceeds it. Therefore a thread shuts down the socket of a request at its
-deadline. That ends any wait, in threads and in green threads: for a proxy, TLS, headers or
-content.
+time never exceeds it. Therefore a thread shuts down the request's socket at the deadline.
+This ends any wait, in threads and in green threads: for a proxy, TLS, headers or content.
 """
 
 import contextlib
@@ -20,14 +19,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+import requests
 import urllib3
-from keystoneauth1 import session as ksa_session
 
 from loader.transport.failures import FAILURES, TooSlow
 
 LOG = logging.getLogger(__name__)
 
-# In seconds.
+# After how many seconds a wait is logged.
 _LOG_AFTER = 5.0
 
 _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
@@ -36,7 +35,7 @@ _current: contextvars.ContextVar["Deadline | None"] = contextvars.ContextVar(
 
 
 class Deadline:
-    """A deadline for requests sent one after the other, and for the waits between them.
+    """A deadline for requests that are sent one after the other, and for the waits between them.
 
     A wait of more than five seconds is logged.
 
@@ -48,7 +47,7 @@ class Deadline:
     def __init__(self, seconds: float, subject: str, failure: str) -> None:
         """Make a deadline.
 
-        :param subject: the request, in the log.
+        :param subject: the request, as the log shows it.
         :param failure: the message of the error.
         """
         self._seconds = seconds
@@ -74,12 +73,12 @@ class Deadline:
         return self._end - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Move the deadline, at most to where it would be if the request began now."""
+        """Move the deadline, at most to the time that it would be if the request began now."""
         self._end = min(self._end + seconds, time.monotonic() + self._seconds)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock while the caller is busy."""
+        """Stop the deadline's clock while the caller does something else."""
         left = self.left
         self._end = math.inf
         yield
@@ -87,7 +86,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """Apply the deadline to the requests and the reading inside.
+        """Apply the deadline to all requests and reads in the block.
 
         :raises TooSlow: if the deadline passes.
         """
@@ -100,7 +99,7 @@ class Deadline:
             raise
         finally:
             _current.reset(token)
-        # A connection that was shut down may look like one that ended.
+        # A connection that was shut down may look like one that ended normally.
         if self._check_passed():
             raise TooSlow(self._failure)
 
@@ -117,14 +116,15 @@ class Deadline:
             yield piece
 
     def _check_passed(self) -> bool:
-        # A passed deadline stays passed, even if extended: its thread has ended.
+        # A passed deadline stays passed, even if it is extended: its thread has ended.
         self._has_passed = self._has_passed or self.left <= 0
         return self._has_passed
 
     def _use_socket(self, descriptor: int) -> None:
         """Apply the deadline to the socket of the next request."""
         self._release()
-        # A duplicate, since TLS takes over the socket, and answers outlive connections.
+        # The descriptor is duplicated: TLS takes over the socket, and an answer may be read after
+        # its connection is closed.
         self._socket = socket.socket(fileno=os.dup(descriptor))
         if self._check_passed():
             self._shut_down()
@@ -135,7 +135,7 @@ class Deadline:
 
     def _shut_down(self) -> None:
         if self._socket is not None:
-            # The connection may have ended, or the socket been closed.
+            # The connection may have ended, or the socket may have been closed.
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -150,22 +150,18 @@ class Deadline:
                 self._failure,
             )
         while not self._check_passed():
-            # At most a second, since the deadline may be paused and resumed meanwhile.
+            # Wait at most a second, since the deadline may be paused and resumed meanwhile.
             if self._is_done.wait(min(max(self.left, 0), 1)):
                 return
         self._shut_down()
 
 
-def watch(session: ksa_session.Session) -> None:
-    """Prepare the connections of a session for deadlines."""
-    for adapter in session.session.adapters.values():
-        pool_of = getattr(adapter, "get_connection_with_tls_context", None)
-        if pool_of is not None and not isinstance(pool_of, functools.partial):
-            adapter.get_connection_with_tls_context = functools.partial(  # type: ignore[attr-defined]
-                _watched_pool, pool_of
-            )
-            # Earlier connections know no deadline.
-            adapter.close()
+def watch(adapter: requests.adapters.HTTPAdapter) -> None:
+    """Prepare the future connections of an adapter for deadlines."""
+    pool_of: Any = adapter.get_connection_with_tls_context
+    adapter.get_connection_with_tls_context = functools.partial(  # type: ignore[method-assign]
+        _watched_pool, pool_of
+    )
 
 
 def _watched_pool(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Failures of requests: which are temporary, and how they are reported."""
+"""Classify and report the failures of requests: some are temporary."""
 
 import contextlib
 import re
@@ -26,7 +26,7 @@ class TooSlow(ksa_exceptions.ClientException):
 
 
 class UnusableAnswer(ksa_exceptions.ClientException):
-    """An answer is not of the requested kind."""
+    """The server sent another kind of answer than the requested one."""
 
     def __init__(self, response: requests.Response, message: str) -> None:
         self.response = response
@@ -38,7 +38,7 @@ class TruncatedAnswer(UnusableAnswer):
 
 
 class NoSuchPath(errors.CatalogError):
-    """The service does not have the path (404, or 300), or not with this method (405)."""
+    """The service lacks the path (404, or 300), or does not allow this method for it (405)."""
 
 
 class Conflict(errors.CatalogError):
@@ -55,11 +55,13 @@ _TEMPORARY = (
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
 )
-# The errors if a load balancer without a server closes the connection. A refused
+# These errors are raised if a load balancer without a server closes the connection. A refused
 # certificate raises other errors.
 _CLOSED_IN_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 # requests keeps only the message of a proxy's refusal.
 _REFUSED_BY_PROXY = re.compile(r"Tunnel connection failed: 4\d\d")
+
+_QUERY = re.compile(r"\?\S+")
 
 _TIMEOUTS = (ksa_exceptions.ConnectTimeout, requests.Timeout)
 _CONNECTION_FAILURES = (
@@ -71,7 +73,7 @@ _CONNECTION_FAILURES = (
 
 _BAD_REQUEST = 400
 _SERVER_ERROR = 500
-# The server waited for the request too long, or gets too many.
+# The server has waited for the request too long, or gets too many requests.
 _TRY_AGAIN = (408, 429)
 
 WRONG_SERVICE = "check that the configured URL, or the endpoint in Keystone, is this service's"
@@ -81,9 +83,14 @@ _REMEDIES = {
 }
 
 
+def is_unavailability(error: BaseException) -> bool:
+    """Return whether the service does not answer, or does not answer in time."""
+    return is_temporary(error) or isinstance(error, TooSlow)
+
+
 def is_temporary(error: BaseException) -> bool:
     """Return whether the same request may succeed later."""
-    # From requests: the URL or a header is invalid.
+    # requests raises ValueError for an invalid URL or header.
     is_invalid = isinstance(getattr(error, "original", None), ValueError)
     # The URL leads to another server, or to another path of Keystone.
     is_elsewhere = isinstance(error, ksa_exceptions.DiscoveryFailure) and any(
@@ -105,28 +112,28 @@ def catalog_error(
 ) -> errors.CatalogError:
     """Return the error to raise for a failed request.
 
-    The message names the server that failed, and the proxy, which may be at fault.
+    The message names the server that failed, and the proxy, which may be the reason.
 
     :param name: the service's name.
-    :param keystone: the URL of the session's Keystone, if known.
+    :param keystone: the URL of Keystone in the session, if known.
     :param archives: the requested archives, if any.
     """
     invalid = getattr(error, "original", None)
     if isinstance(invalid, ValueError):
         if proxy := _through_proxy(_request(error)):
-            # The error itself may show a part of the proxy's password.
+            # The error's own message may show a part of the proxy's password.
             return errors.CatalogError(
                 f"{name}: cannot make a request{proxy}: its URL is not valid; check http_proxy "
                 f"and https_proxy, with special characters of a password written as %XX"
             )
         if isinstance(invalid, requests.exceptions.InvalidHeader):
-            invalid = WRONG_HEADER  # The error itself shows the token.
+            invalid = WRONG_HEADER  # The error's own message shows the token.
         return errors.CatalogError(
             f"{name}: cannot make a request: {invalid}; check the URL, such as http://host:9494, "
             f"and the credentials"
         )
     kind: type[errors.CatalogError] = errors.CatalogError
-    if is_temporary(error) or isinstance(error, TooSlow):
+    if is_unavailability(error):
         kind = errors.CatalogUnavailable
     elif isinstance(error, ksa_exceptions.NotFound | ksa_exceptions.MethodNotAllowed):
         kind = NoSuchPath
@@ -159,10 +166,19 @@ def catalog_error(
     )
 
 
+def without_queries(text: str) -> str:
+    """Remove the queries of URLs from a message, since a query may be a signature.
+
+    >>> without_queries("no answer from https://host/file?signature=0a1b in time")
+    'no answer from https://host/file in time'
+    """
+    return _QUERY.sub("", text)
+
+
 def message_of(error: BaseException | None) -> str:
     """Return a server's own message about a refusal; empty if it has sent none.
 
-    keystoneauth does not find the messages of Glance's own API, which end in markup.
+    keystoneauth does not find the messages of Glance's own API, since they end in markup.
     """
     response = getattr(error, "response", None)
     if response is None:
@@ -179,7 +195,7 @@ def message_of(error: BaseException | None) -> str:
 def _connection_reason(
     error: BaseException, name: str, request: requests.PreparedRequest | None
 ) -> str:
-    """Return why a server could not be reached, with its URL once; empty for other errors."""
+    """Return why a server could not be reached; empty for other errors. The URL is named once."""
     if request is None or not isinstance(error, _CONNECTION_FAILURES):
         return ""
     if isinstance(error, _TIMEOUTS):
@@ -199,7 +215,7 @@ def _status(error: BaseException) -> int:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, from every attribute in which the libraries keep them."""
+    """Yield an error and its causes, which the libraries keep in several attributes."""
     waiting: list[object] = [error]
     seen: set[int] = set()
     while waiting:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glance by python-glanceclient, which sends its requests through our adapter.
+"""A client for Glance: python-glanceclient, which sends its requests through our adapter.
 
-The library knows Glance's API. The adapter gives each request its retries, deadline and
-counters, follows no redirection, and raises the loader's errors.
+The library knows Glance's API. The adapter repeats each request after temporary failures, limits
+its time, counts it, follows no redirection, and raises the loader's errors.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from typing import IO, Any
 from glanceclient import exc
 from glanceclient.v2 import image_members, images, schemas
 
+from glare_murano.package import GlareMuranoError
 from loader import errors
 from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import WRONG_SERVICE, NoSuchPath
@@ -22,14 +23,14 @@ _API = "/v2/"
 _DATA = "/file"
 _SIZE = "x-openstack-image-size"
 _ACCEPTED = "accepted"
-# Of one list. A server may send lists without an end.
+# How many images of a list are read. A server may send a list without an end.
 _MAX_IMAGES = 1_000_000
-# Glance's default of api_limit_max.
+# The default of Glance's option api_limit_max.
 _PAGE = 1000
 
 _Headers = Mapping[str, str | None] | None
 
-# Raised by the library for an answer of another form.
+# The errors that the library raises for an answer in an unexpected form.
 _UNREADABLE = (
     exc.BaseException,
     AttributeError,
@@ -49,10 +50,10 @@ class _Response:
 
 
 class ImageService:
-    """The images of a Glance.
+    """The images in one Glance.
 
-    Every method raises ``CatalogError`` if Glance does not answer, or with something else than
-    images; and ``NoSuchPath`` for an image that does not exist, or is not visible.
+    Every method raises ``CatalogError`` if Glance does not answer, or sends something other than
+    images. It raises ``NoSuchPath`` for an image that does not exist, or is not visible.
     """
 
     def __init__(self, adapter: ServiceAdapter) -> None:
@@ -68,7 +69,7 @@ class ImageService:
 
         Pages are requested as needed.
         """
-        # A list has either the hidden images or the others.
+        # One request lists either the hidden images or the others.
         for hidden in ("true", "false"):
             yield from self._listed({**filters, "os_hidden": hidden})
 
@@ -92,7 +93,7 @@ class ImageService:
     def create(self, **attributes: Any) -> dict[str, Any]:
         """Create an image without data.
 
-        :param attributes: attributes and properties.
+        :param attributes: the attributes and properties of the image.
         """
         with self._readable():
             return dict(self._images.create(**attributes))
@@ -101,14 +102,14 @@ class ImageService:
         """Send data to the staging area of an image.
 
         :param data: a file, which can be read again from its beginning.
-        :param label: the data's name in the log.
+        :param label: the name of the data, as the log shows it.
         """
         controller = images.Controller(_Requests(self._adapter, label), self._schemas)
         with self._readable():
             controller.stage(image_id, data, image_size=size)
 
     def start_import(self, image_id: str) -> None:
-        """Begin the import of the staged data of an image."""
+        """Begin to import the staged data of an image."""
         with self._readable():
             self._images.image_import(image_id, method="glance-direct")
 
@@ -118,7 +119,7 @@ class ImageService:
             return dict(self._images.update(image_id, **properties))
 
     def deactivate(self, image_id: str) -> None:
-        """Deactivate an image, which cannot be downloaded then."""
+        """Deactivate an image; then it cannot be downloaded."""
         with self._readable():
             self._images.deactivate(image_id)
 
@@ -133,7 +134,7 @@ class ImageService:
             self._images.delete(image_id)
 
     def is_member(self, image_id: str, project_id: str) -> bool:
-        """Check whether an image is shared with a project, and accepted by it."""
+        """Return whether an image is shared with a project, and the project has accepted it."""
         try:
             with self._readable():
                 member = self._members.get(image_id, project_id)
@@ -142,10 +143,10 @@ class ImageService:
             return False
 
     def data(self, image_id: str, label: str) -> Iterator[bytes]:
-        """Yield the data of an image, piece by piece, and check Glance's hash of it.
+        """Yield the data of an image, piece by piece, and compare it with Glance's hash.
 
-        :param label: the data's name in messages.
-        :raises DigestMismatch: at the end, if Glance has another hash of the image.
+        :param label: the name of the data in messages.
+        :raises DigestMismatch: at the end, if Glance has another hash for the image.
         """
         controller = images.Controller(_Requests(self._adapter, label), self._schemas)
         with self._readable():
@@ -168,7 +169,7 @@ class ImageService:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except errors.LoaderError:
+        except GlareMuranoError:
             raise
         except _UNREADABLE as error:
             raise errors.CatalogError(
@@ -188,7 +189,7 @@ class _Requests:
         self, url: str, headers: Mapping[str, str | None] | None = None
     ) -> tuple[_Response, Any]:
         if not url.startswith(_API):
-            # The next page of a list: the token would be sent anywhere.
+            # Glance sends the URL of a list's next page: another URL could get the token.
             raise errors.CatalogError(
                 f"{self._adapter.name} refers to {url[:80]!r}, which is not a path of its API"
             )
@@ -196,7 +197,7 @@ class _Requests:
             return _Response(), self._adapter.download(url, self._label)
         answer, body = self._send("GET", url, headers)
         if isinstance(body, dict) and not body.get("images", True):
-            # An empty page is the last one.
+            # An empty page is the last one, even if it names a next page.
             body.pop("next", None)
         return answer, body
 

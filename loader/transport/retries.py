@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Retries of requests after temporary failures, with growing waits."""
+"""Repeat requests after temporary failures, with growing waits."""
 
 import email.utils
 import logging
@@ -9,7 +9,7 @@ import requests
 import tenacity
 
 from loader.transport.deadlines import Deadline
-from loader.transport.failures import is_temporary
+from loader.transport.failures import is_temporary, without_queries
 
 LOG = logging.getLogger(__name__)
 
@@ -19,9 +19,9 @@ _LONGEST_WAIT = 30.0
 
 
 def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
-    """Return a caller of functions: it repeats them while failures are temporary.
+    """Return an object that calls functions, and repeats them while failures are temporary.
 
-    The last failure is raised, also before a wait beyond the deadline.
+    If no attempt is left, or the next wait would exceed the deadline, it raises the last failure.
     """
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(is_temporary),
@@ -35,19 +35,19 @@ def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    """Return a random wait with a doubling limit; a longer wait at the server's request."""
+    """Return a random wait, whose limit doubles; wait longer if the server requests it."""
     usual = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT)(state)
     response = getattr(state.outcome and state.outcome.exception(), "response", None)
     return usual if response is None else max(usual, _requested_wait(response))
 
 
 def _requested_wait(response: requests.Response) -> float:
-    """Return the seconds of ``Retry-After``, a number or a date; 0 without."""
+    """Return the seconds in ``Retry-After``, a number or a date; 0 without this header."""
     requested = response.headers.get("Retry-After", "")
     if requested.isascii() and requested.isdigit():
         return float(requested)
     try:
-        # By the server's clock, if it sends the time, since this host's clock may differ.
+        # The server's clock is used if it sends the time, since this host's clock may differ.
         then, now = (
             email.utils.parsedate_to_datetime(date).timestamp()
             for date in (requested, response.headers.get("Date", email.utils.formatdate()))
@@ -59,4 +59,4 @@ def _requested_wait(response: requests.Response) -> float:
 
 def _log(state: tenacity.RetryCallState) -> None:
     error = state.outcome and state.outcome.exception()
-    LOG.info("%s; trying again in %.1f seconds", error, state.upcoming_sleep)
+    LOG.info("%s; trying again in %.1f seconds", without_queries(str(error)), state.upcoming_sleep)

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from glare_murano.package import GlareMuranoError
 from loader.publishing import bundles
 from loader.publishing.bundles import BundleError
-from tests import packages
+from tests import packages, processes
 from tests.functional import proxy
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -33,10 +34,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(302 if target else 404 if body is None else 200)
         if target:
             self.send_header("Location", target)
-        self.send_header("Content-Length", str(self.server.size or len(body or b"")))
+        size = self.server.sizes.get(self.path, 0)
+        self.send_header("Content-Length", str(size or len(body or b"")))
         self.end_headers()
         self.wfile.write(body or b"")
-        while self.server.sent < self.server.size:
+        while self.server.sent < size:
             self.wfile.write(bytes(2**20))
             self.server.sent += 2**20
 
@@ -47,7 +49,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 class _Site(http.server.ThreadingHTTPServer):
     """A site with files.
 
-    :ivar size: of all answers, which have zeros behind the file.
+    :ivar sizes: of answers that have zeros behind the file, by their paths.
     :ivar sent: the number of such zeros so far.
     :ivar authorizations: the header of each request.
     """
@@ -59,7 +61,8 @@ class _Site(http.server.ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.redirections: dict[str, str] = {}
         self.authorizations: list[str | None] = []
-        self.size = self.sent = 0
+        self.sizes: dict[str, int] = {}
+        self.sent = 0
 
     @property
     def url(self) -> str:
@@ -196,11 +199,54 @@ def test_no_credentials_are_sent(
 
 def test_no_bundle_of_five_gigabytes_is_read(sites: Sites, name: str) -> None:
     sites.add(name)
-    sites.site.size = 5 * 2**30
+    sites.site.sizes["/packages.bundle"] = 5 * 2**30
     with pytest.raises(BundleError, match=r"packages\.bundle: more than 4194304 bytes"):
         bundles.read(f"{sites.secure}/packages.bundle")
     # The client has hung up; the rest is in buffers.
     assert sites.site.sent < 2**26
+
+
+def test_the_body_of_a_redirection_is_not_read(sites: Sites, name: str) -> None:
+    sites.add(name)
+    sites.site.redirections["/bundle"] = "/packages.bundle"
+    sites.site.sizes["/bundle"] = 300 * 2**20
+    (entry,) = bundles.read(f"{sites.secure}/bundle")
+    assert entry.fqn == name
+    # The client has hung up; the rest is in buffers.
+    assert sites.site.sent < 2**26
+
+
+@pytest.mark.usefixtures("waits")
+def test_no_message_shows_a_signature_in_a_query(
+    sites: Sites, name: str, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    signed = "/package.zip?Signature=secret"
+    nowhere = f"https://127.0.0.1:{processes.free_port()}{signed}"
+    archive = packages.package(name, "1.0.0")
+    messages = []
+    # Missing, of another package, with another digest, moved out of TLS, moved elsewhere,
+    # unreachable, no archive.
+    for number, (content, target, keys) in enumerate(
+        [
+            (None, "", {}),
+            (packages.package("org.other", "1.0.0"), "", {"Sha256": ""}),
+            (archive, "", {"Sha256": "0" * 64}),
+            (archive, f"{sites.site.url}/other{signed}", {"Sha256": ""}),
+            (archive, "ftp://127.0.0.1" + signed, {}),
+            (archive, "", {"Url": nowhere}),
+            (b"PK", "", {"Sha256": ""}),
+        ]
+    ):
+        bundle = sites.add(name, **{"Url": signed, **keys})
+        sites.site.files = {"/packages.bundle?Signature=secret": bundle}
+        sites.site.files |= {} if content is None else {signed: content}
+        sites.site.redirections = {signed: target} if target else {}
+        with pytest.raises(GlareMuranoError) as caught, caplog.at_level("INFO"):
+            _fetched(f"{sites.secure}/packages.bundle?Signature=secret", tmp_path / str(number))
+        messages.append(str(caught.value))
+    assert all("/package.zip" in message for message in messages)
+    assert "secret" not in "\n".join([*messages, caplog.text])
+    assert "trying again" in caplog.text
 
 
 def test_a_missing_file_is_an_error_of_its_url(

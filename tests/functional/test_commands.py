@@ -224,3 +224,12 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
     assert result.code == 1
     assert "characters that HTTP does not allow" in result.err
     assert "secret" not in result.err
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "1e999", "soon", ""])
+def test_a_time_is_a_number_of_seconds(openstack: OpenStack, seconds: str) -> None:
+    update = ("environment", "pins", "update", "production", "--wait")
+    refused = openstack.run(*update, f"--timeout={seconds}")
+    assert refused.code == 2
+    message = f"argument --timeout: {seconds!r} is not a number of seconds, such as 90 or 0.5"
+    assert message in refused.err

@@ -4,11 +4,13 @@
 
 import hashlib
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from glare_murano.package import VersionSpec
+from glare_murano.wire import Release
+from loader import CatalogUnavailable
 from loader.catalogs.glare import GlareCatalog
 from loader.publishing import saving
 from tests import packages
@@ -40,6 +42,35 @@ def test_no_file_is_replaced(
     target.write_text("precious")
     assert openstack.run("package", "save", name, "--file", target).code == 1
     assert target.read_text() == "precious"
+
+
+def test_the_same_file_is_kept_without_a_download(
+    openstack: OpenStack, glare: Client, name: str, tmp_path: pathlib.Path
+) -> None:
+    glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))
+    target = tmp_path / "package.zip"
+    openstack.ok("package", "save", name, "--file", target)
+    before = target.stat().st_ino
+    again = openstack.ok("package", "save", name, "--file", target)
+    assert (again.out, again.err) == (f"{target}\n", "")
+    assert target.stat().st_ino == before
+
+
+def test_a_file_is_replaced_only_after_its_download(
+    glare: Client, project: str, name: str, tmp_path: pathlib.Path
+) -> None:
+    class Failing(GlareCatalog):
+        def fetch(self, release: Release) -> Iterator[bytes]:
+            yield b"half"
+            raise CatalogUnavailable("the connection is lost")
+
+    glare.publish(name, "1.2.0", packages.package(name, "1.2.0"))
+    catalog = Failing(glare.session(), project_id=project, endpoint=glare.url)
+    (tmp_path / f"{name}.1.2.0.zip").write_text("precious")
+    release, _ = saving.choose(catalog, name, VersionSpec.of("*"))
+    with pytest.raises(CatalogUnavailable):
+        saving.save_bundle(catalog, [release], tmp_path, lambda *_: None)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
 
 def test_a_package_that_was_saved_in_part_has_no_name(

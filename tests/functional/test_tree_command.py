@@ -4,6 +4,9 @@
 
 import pytest
 
+from loader.references import PackageReference
+from loader.repository import dependency_graph
+from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.conftest import CORE, CORE_VERSION
@@ -36,6 +39,28 @@ def test_dependents_are_a_tree(openstack: OpenStack, name: str, library: str) ->
     assert shown.splitlines() == [f"{library} 1.0.0", f"└── {name} 1.0.0  [<2]"]
     newest = openstack.ok("package", "tree", "--reverse", library).out
     assert newest.splitlines() == [f"{library} 2.0.0"]
+
+
+def test_the_dependents_of_a_level_take_one_request(glare: Client, name: str) -> None:
+    applications = [f"{name}.app{number}" for number in range(4)]
+    glare.publish(name, "1.0.0", packages.package(name, "1.0.0"))
+    for fqn in applications:
+        glare.publish(fqn, "1.0.0", packages.package(fqn, "1.0.0", Require={name: "1"}))
+    portal, every = f"{name}.portal", dict.fromkeys(applications, "1")
+    glare.publish(portal, "1.0.0", packages.package(portal, "1.0.0", Require=every))
+    repository = GlareRepository(glare.session(), endpoint=glare.url)
+    root = repository.find_one(PackageReference.parse(name))
+    before = repository._client._counters.requests
+
+    graph = dependency_graph.dependents_of(repository, root)
+
+    assert [(edge.package, edge.required_by) for edge in graph] == [
+        (f"{name} 1.0.0", ""),
+        *((f"{fqn} 1.0.0", f"{name} 1.0.0") for fqn in applications),
+        *((f"{portal} 1.0.0", f"{fqn} 1.0.0") for fqn in applications),
+    ]
+    # One for each level, and one more that finds nothing.
+    assert repository._client._counters.requests - before == 3
 
 
 def test_a_package_is_shown_with_what_requires_it(

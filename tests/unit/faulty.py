@@ -41,6 +41,7 @@ class Faulty:
     :param tokens: the tokens that are valid; None if any is.
     :param seen: method, path and the header ``Range`` of each request.
     :param headers: all headers of the last one.
+    :param connections: how many connections were opened.
     """
 
     archive: bytes
@@ -53,6 +54,7 @@ class Faulty:
     seen: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     issued: int = 0
+    connections: int = 0
 
     @property
     def release(self) -> Release:
@@ -90,6 +92,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     state: Faulty
     answer: Callable[[], None]
+
+    def setup(self) -> None:
+        super().setup()
+        self.state.connections += 1
 
     def log_message(self, *_: object) -> None:
         pass

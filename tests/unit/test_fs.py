@@ -80,6 +80,51 @@ def test_a_device_or_a_directory_is_not_replaced(tmp_path: pathlib.Path) -> None
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o444])
+def test_a_replaced_file_keeps_its_mode(path: pathlib.Path, mode: int) -> None:
+    path.chmod(mode)
+    fs.replace(path, b"after")
+    assert path.read_bytes() == b"after"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_new_file_has_the_usual_mode(tmp_path: pathlib.Path) -> None:
+    before = os.umask(0o027)
+    try:
+        fs.replace(tmp_path / "file", b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("target", ["file", "missing"])
+def test_a_link_stays_and_its_target_is_replaced(path: pathlib.Path, target: str) -> None:
+    folder = path.parent / "links"
+    folder.mkdir()
+    (folder / "link").symlink_to(f"../{target}")
+    (folder / "other").symlink_to("link")
+    fs.replace(folder / "other", b"after")
+    assert (folder / "other").readlink() == pathlib.Path("link")
+    assert (folder / "link").readlink() == pathlib.Path(f"../{target}")
+    assert path.with_name(target).read_bytes() == b"after"
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(OSError, match="symbolic links") as caught:
+        fs.replace(tmp_path / "link", b"after")
+    assert caught.value.filename == str(tmp_path / "link")
+
+
+def test_an_error_names_the_link(path: pathlib.Path) -> None:
+    link = path.with_name("link")
+    link.symlink_to("none/file")
+    with pytest.raises(FileNotFoundError) as caught:
+        fs.replace(link, b"after")
+    assert caught.value.filename == str(link)
+
+
 def test_a_new_file_has_its_name_when_it_is_complete(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     with fs.created(path) as file:

@@ -2,7 +2,9 @@
 
 """The package loader: its arguments, whole closures, and use after it is closed."""
 
+import concurrent.futures
 import pathlib
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -308,3 +310,31 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert loader.GlareCatalog.__name__ == "GlareCatalog"
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         loader.Nothing  # noqa: B018
+
+
+def test_several_threads_may_load_packages(tmp_path: pathlib.Path) -> None:
+    names = [f"org.several{number}" for number in range(48)]
+    for fqn in names:
+        file = tmp_path / "packages" / f"{fqn}.zip"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(packages.package(fqn, "1.0.0"))
+    file.with_name("core.zip").write_bytes(packages.package("io.murano", "0.1.0"))
+    # Reading many pins takes long enough for another thread to add one.
+    pins = {f"org.pinned{number}": ["1.0.0"] for number in range(3000)}
+    catalog = loader.DirectoryCatalog(tmp_path / "packages")
+    before = sys.getswitchinterval()
+    with loader.PackageLoader(catalog, tmp_path / "cache", pins) as package_loader:
+
+        def load(start: int) -> list[loader.Package]:
+            order = names[start:] + names[:start]
+            return [package_loader.load_class_package(f"{fqn}.Thing") for fqn in order]
+
+        sys.setswitchinterval(1e-6)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(4) as threads:
+                found = list(threads.map(load, range(0, 48, 12)))
+        finally:
+            sys.setswitchinterval(before)
+        loaded = {package.full_name: package for package in found[0]}
+        assert all(package is loaded[package.full_name] for each in found for package in each)
+        assert set(names) <= package_loader.pins.dump().keys()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every change to Murano 16's own modules, one function each, with the reason.
+"""Changes to Murano 16's own modules; each function makes one change, and says why.
 
-Murano has no option for any of them. A module has the changes to one part of Murano. The
-classes put in place are in ``adapter``.
+Murano has no option for any of these changes. Each module changes one part of Murano. Classes
+that replace Murano's are in ``adapter``.
 """
 
 from oslo_config import cfg
@@ -30,7 +30,7 @@ from loader.engine.patches import (
 
 
 def install() -> None:
-    """Register the options, and apply every patch; to be called before the first task."""
+    """Register the options, and apply every patch; call this before the first task."""
     options.register(cfg.CONF, config.SERVICE_OPTIONS)
     yaql_limits.provide_format()
     yaql_limits.enforce_quota()
@@ -50,6 +50,7 @@ def install() -> None:
     models.plan_whole_models()
     task_execution.interrupt_tasks()
     task_execution.save_models_of_interrupted_tasks()
+    task_execution.release_objects_of_ended_tasks()
     models.keep_pins_in_models()
     models.name_unsaved_values()
     task_execution.report_every_failure()

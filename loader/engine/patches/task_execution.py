@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from murano.common import engine, rpc
-from murano.dsl import executor, helpers, object_store, serializer
+from murano.dsl import executor, helpers, murano_object, object_store, serializer
 from murano.engine import execution_session
 
 from glare_murano.package import GlareMuranoError
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ModelNotSaved(GlareMuranoError):
-    """The objects of a task could not be written as a model."""
+    """A task's objects could not be saved as a model."""
 
     def __init__(self, reason: str = "the engine's log has the reason") -> None:
         super().__init__(
@@ -28,11 +28,11 @@ class ModelNotSaved(GlareMuranoError):
 
 
 def interrupt_tasks() -> None:
-    """Let tasks be interrupted, which then fail with their models and pins.
+    """Let the engine interrupt tasks, which then fail with their models and pins.
 
-    Murano 16 ends a task with the process, and its result is never sent. Murano 16 limits the
-    time of no task. An interrupted task saves its objects and pins, as after any error; all its
-    green threads are interrupted.
+    In Murano 16, a task ends when the process ends, its result is never sent, and it has no limit
+    of time. Here, all green threads of an interrupted task are interrupted. The task then saves
+    its objects and pins, as after any error.
     """
     execute, run = engine.TaskExecutor.execute, engine.TaskExecutor._execute
     execute_static = engine.StaticActionExecutor.execute
@@ -65,7 +65,7 @@ def interrupt_tasks() -> None:
 
 
 def run_request(kind: str, function: Callable[..., Any], *args: Any) -> Any:
-    """Run a request whose answer murano-api waits for.
+    """Run a request while murano-api waits for the answer.
 
     :raises EngineStopped: if the engine stops.
     :raises TaskLimitExceeded: if the request takes too long.
@@ -81,14 +81,14 @@ def _time_limit(kind: str, option: str) -> tasks.TimeLimit:
 def save_models_of_interrupted_tasks() -> None:
     """Save the model of an interrupted task, whatever its packages do meanwhile.
 
-    Murano 16 destroys the loaded objects of an execution that ends early. The objects of an
+    If an execution ends early, Murano 16 destroys its loaded objects. The objects of an
     interrupted task are not destroyed: ``.destroy`` would delete their deployed resources.
     Objects that the model does not contain any more are destroyed before it is saved, as in
-    any task, but an interruption of their ``.destroy`` is not the end of saving. Without a
-    saved model, the task keeps the model that it came with; Murano 16 would lose the model.
+    any task. If their ``.destroy`` is interrupted, the model is saved all the same. If it cannot
+    be saved, the task keeps the model that it began with; Murano 16 would lose the model.
 
-    A model that is too large is not saved either: it would be written to the log, sent and
-    stored, with no limit of time.
+    A model that is too large is not saved either: it would be logged, sent and stored, with no
+    limit of time.
     """
     leave, finalize = executor.MuranoDslExecutor.__exit__, executor.MuranoDslExecutor.finalize
     prepare = object_store.ObjectStore.prepare_finalize
@@ -101,14 +101,7 @@ def save_models_of_interrupted_tasks() -> None:
     def save(dsl_executor: Any, root: Any = None) -> Any:
         if task := tasks.running.current:
             task.extend_for_saving()
-        model = finalize(dsl_executor, root)
-        if root and model is None:
-            raise ModelNotSaved(*_unsaved_values(dsl_executor, root))
-        try:
-            task_usage.check_model(model)
-        except yaql_quota.LimitExceeded as error:
-            raise ModelNotSaved(str(error)) from error
-        return model
+        return _save(dsl_executor, root) if root else finalize(dsl_executor)
 
     def prepare_anyway(store: Any, used: Any) -> None:
         _go_on("the destruction of unused objects", prepare, store, used)
@@ -122,19 +115,44 @@ def save_models_of_interrupted_tasks() -> None:
     execution_session.ExecutionSession.on_session_finish = register_hook
 
 
-def _unsaved_values(dsl_executor: Any, root: Any) -> list[str]:
-    """Return why objects cannot be saved, if a value is the reason; Murano 16 only logs it."""
+def release_objects_of_ended_tasks() -> None:
+    """Release the objects that outlive their task, without an error.
+
+    The objects of a failed call live as long as its exception. After the end of the task, nothing
+    can call their ``.destroy`` any more. Murano 16 tries to call it, and each object writes an
+    error about ``object_store`` to the engine's output, without the name of a package.
+    """
+    schedule_destruction = murano_object.RecyclableMuranoObject.__del__
+
+    def release(obj: Any) -> None:
+        if obj.executor is not None:
+            schedule_destruction(obj)
+
+    murano_object.RecyclableMuranoObject.__del__ = release
+
+
+def _save(dsl_executor: Any, root: Any) -> Any:
+    """Return the model of the objects; Murano 16 only logs why it cannot make the model.
+
+    :raises ModelNotSaved: with the reason, if a value or the size of the model is the reason.
+    """
+    store = dsl_executor.object_store
     try:
-        serializer.serialize_model(root, dsl_executor)
-    except ValueError as error:
-        return [str(error)]
-    return []
+        store.prepare_finalize(serializer.collect_objects(root))
+        model = serializer.serialize_model(root, dsl_executor)
+        store.finalize()
+        task_usage.check_model(model)
+    except (ValueError, yaql_quota.LimitExceeded) as error:
+        raise ModelNotSaved(str(error)) from error
+    except Exception as error:
+        raise ModelNotSaved from error
+    return model
 
 
 def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
     """Call a function, and go on if it is interrupted, so that the model is saved.
 
-    The task fails all the same: it keeps the reason of its interruption.
+    The task still fails: it keeps the reason for its interruption.
     """
     try:
         function(*args)
@@ -143,7 +161,7 @@ def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
 
 
 def return_new_tasks() -> None:
-    """Return tasks to the queue that a stopping engine has received and not begun.
+    """Return tasks that a stopping engine has received, but not begun, to the queue.
 
     oslo.messaging removes a received task from the queue at once, so no other engine would
     receive the task.
@@ -163,9 +181,9 @@ def return_new_tasks() -> None:
 def report_every_failure() -> None:
     """Report the errors before and after the execution of a task, with the task's model.
 
-    Murano 16 reports no error of making the package loader, of reading the pins or of saving
-    them, and reports an error of Keystone's trusts without the model. In each case its API
-    waits for a result for ever, and the environment stays in ``deploying``.
+    Murano 16 does not report an error that occurs while it makes the package loader, or reads or
+    saves the pins. It reports an error with Keystone's trusts without the model. In these cases,
+    its API waits for a result for ever, and the environment stays in ``deploying``.
     """
     execute = engine.TaskExecutor.execute
 
@@ -183,9 +201,9 @@ def report_every_failure() -> None:
 def keep_results() -> None:
     """Keep the result of a task until Murano's API takes it.
 
-    Murano 16 waits 15 seconds for an answer, after which the message expires. If its API
-    is down for longer, as while a host is restarted, the environment stays in ``deploying``.
-    RabbitMQ drops a message without a queue, which its API declares only at its start.
+    Murano 16 waits 15 seconds for an answer. Then the message expires. If its API is down for
+    longer, as while a host is restarted, the environment stays in ``deploying``. RabbitMQ drops a
+    message if the queue is missing, and the API declares the queue only when it starts.
     """
 
     def process_result(client: Any, result: Any, environment_id: str) -> None:
@@ -198,9 +216,9 @@ def return_objects_from_actions() -> None:
     """Let an action return an object, such as a file.
 
     In the MuranoPL reference, section "Murano actions", an action returns a new
-    ``io.murano.File``. Murano 16 writes the result after it has cleared all objects of the
-    task, and fails with a ``TypeError``. The result is written before that; to write it again
-    changes nothing.
+    ``io.murano.File``. Murano 16 serializes the result after it has cleared all objects of the
+    task, and fails with a ``TypeError``. Here, the result is serialized before; when Murano
+    serializes it again, it does not change.
     """
     invoke = engine.TaskExecutor._invoke
 

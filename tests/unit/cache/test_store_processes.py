@@ -396,16 +396,62 @@ def test_pruning_waits_for_a_busy_process_once(
     assert f"pruning is locked in {tmp_path}/lock by process {os.getpid()} (" in logged
 
 
-def test_a_forked_process_keeps_the_packages_of_its_parent(tmp_path: pathlib.Path) -> None:
+def test_a_forked_process_does_not_keep_the_packages_of_its_parent(tmp_path: pathlib.Path) -> None:
     stored = Stored.named("org.inherited")
     parent, other = loader.Cache(tmp_path), loader.Cache(tmp_path)
     stored.take(parent)
 
+    with other, _working(signal.pause):
+        # The end of the other process would release nothing of this one.
+        assert other.prune(0).removed == ()
+        parent.close()
+        assert other.prune(0).removed == (stored.digest,)
+
+
+def test_a_forked_process_keeps_the_packages_that_it_uses(tmp_path: pathlib.Path) -> None:
+    stored = Stored.named("org.inherited")
+    parent, other = loader.Cache(tmp_path), loader.Cache(tmp_path)
+    stored.take(parent)
+    ready = FORK.Event()
+
+    def use() -> None:
+        stored.take(parent)
+        ready.set()
+        signal.pause()
+
     with other:
-        with _forked(signal.pause):
+        with _forked(use):
+            assert ready.wait(30)
             parent.close()
             assert other.prune(0).removed == ()
         assert other.prune(0).removed == (stored.digest,)
+
+
+def test_a_forked_process_has_no_open_lock_file_of_its_parent(tmp_path: pathlib.Path) -> None:
+    locks = LockFile(tmp_path / "lock", timeout=0.1)
+    locks.share("a", "a")
+
+    def check() -> None:
+        opened = {path.resolve() for path in pathlib.Path("/proc/self/fd").iterdir()}
+        assert locks.path.resolve() not in opened
+        # Those of the parent are locks of another process.
+        with pytest.raises(loader.CacheBusy), locks.exclusive("a", "a"):
+            pass
+        with pytest.raises(loader.CacheBusy):
+            locks.share("b", "b")
+        assert not locks.is_shared("a")
+
+    with locks.exclusive("b", "b"):
+        _in_another_process(check)
+        assert locks.is_taken("b")
+    assert locks.is_shared("a")
+    locks.close()
+    _in_another_process(_check_closed, locks)
+
+
+def _check_closed(locks: LockFile) -> None:
+    with pytest.raises(loader.CacheError, match="is closed"):
+        locks.share("a", "a")
 
 
 @pytest.mark.kills

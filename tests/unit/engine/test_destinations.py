@@ -54,6 +54,17 @@ def test_the_operator_names_hosts_with_ports() -> None:
     }
 
 
+@pytest.mark.parametrize("group", ["heat", "neutron", "mistral", "glance", "murano"])
+def test_the_configuration_names_endpoints(group: str) -> None:
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    options.register(conf, config.SERVICE_OPTIONS)
+    conf.register_opt(cfg.StrOpt("url"), group)
+    conf.set_override("url", "http://service.example.org:8082/v1", group)
+
+    assert destinations.of_services(conf, auth=None) == {Destination("service.example.org", 8082)}
+
+
 def test_a_session_connects_to_allowed_destinations_only() -> None:
     with (
         web.recording(lambda _: web.Answer(200, "answer")) as foreign,

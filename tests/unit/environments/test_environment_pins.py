@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from keystoneauth1 import adapter, session, token_endpoint
+from keystoneauth1 import session, token_endpoint
 
 from loader import errors
 from loader.environments import environment_pins
 from loader.environments.environment_pins import EnvironmentPins
+from loader.transport.adapter import ServiceAdapter
+from tests import web
+from tests.unit import faulty
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -54,9 +57,13 @@ class _Murano(http.server.ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def client(self) -> adapter.Adapter:
-        auth = token_endpoint.Token(self.url, "secret")
-        return adapter.Adapter(session.Session(auth), endpoint_override=self.url)
+    def client(self) -> ServiceAdapter:
+        return _client(self.url)
+
+
+def _client(url: str, **limits: float) -> ServiceAdapter:
+    auth = token_endpoint.Token(url, "secret")
+    return ServiceAdapter(session.Session(auth), "Murano's API", endpoint_override=url, **limits)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -112,3 +119,26 @@ def test_a_deployment_in_another_form_is_an_error(start: Callable[[], _Murano]) 
     murano.answers["/v1/environments/1"] = {"status": "deploy failure"}
     with pytest.raises(errors.CatalogError, match="an unknown form"):
         pins.wait(1)
+
+
+@pytest.mark.parametrize("action", [EnvironmentPins.read, lambda pins: pins.deploy("1")])
+def test_an_answer_that_arrives_too_slowly_is_given_up(
+    action: Callable[[EnvironmentPins], object],
+) -> None:
+    with faulty.serving(b"") as server:
+        server.faults = [faulty.trickle_headers]
+        pins = EnvironmentPins(_client(server.url, seconds=0.2), "1")
+        with pytest.raises(errors.CatalogUnavailable, match=r"not complete within 0\.2 seconds"):
+            action(pins)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.usefixtures("waits")
+def test_a_deployment_is_not_started_again_after_a_failure() -> None:
+    with web.recording(lambda request: web.Answer(503)) as murano:
+        pins = EnvironmentPins(_client(murano.url), "1")
+        with pytest.raises(errors.CatalogUnavailable, match="with the status 503"):
+            pins.deploy("2")
+        assert [request.path for request in murano.requests] == [
+            "/v1/environments/1/sessions/2/deploy"
+        ]

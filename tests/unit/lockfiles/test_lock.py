@@ -5,6 +5,7 @@
 import dataclasses
 import pathlib
 import random
+import stat
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -374,6 +375,19 @@ def test_a_missing_catalogue_is_reported() -> None:
 def test_an_invalid_name_is_refused(name: Any) -> None:
     with pytest.raises(loader.InvalidName):
         loader.Lock.create(catalog({}), {name: "1"})
+
+
+def test_a_lock_file_stays_a_link_with_its_mode(tmp_path: pathlib.Path) -> None:
+    file, link = tmp_path / "shared.lock", tmp_path / "packages.lock"
+    file.touch(mode=0o600)
+    link.symlink_to(file.name)
+    lock = loader.Lock({}, ())
+
+    lock.save(link)
+
+    assert link.is_symlink()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert loader.Lock.load(file) == lock
 
 
 def test_a_directory_is_not_a_lock_file(tmp_path: pathlib.Path) -> None:

@@ -26,11 +26,16 @@ from keystoneauth1 import token_endpoint
 from keystoneauth1.identity import generic, v3
 
 import loader
-from glare_murano.package import VersionSpec
+from glare_murano.package import InvalidArchive, Version, VersionSpec
 from glare_murano.wire import Query
 from loader.catalogs.base import Catalog
 from loader.catalogs.glare import GlareCatalog
 from loader.catalogs.murano import MuranoCatalog
+from loader.publishing import bundles, saving
+from loader.repository.client import Repository
+from loader.repository.glance_packages import GlanceRepository
+from loader.repository.glare_packages import GlareRepository
+from loader.repository.stored_package import StoredPackage
 from loader.transport.download import Download
 from tests import packages
 from tests.unit import faulty
@@ -228,6 +233,16 @@ def test_no_token_follows_a_redirection(server: Faulty, code: int) -> None:
                     ask()
         assert other.seen == []
     assert len(server.seen) == 6
+
+
+@_CATALOGS
+def test_the_target_of_a_redirection_does_not_control_a_terminal(
+    server: Faulty, make: Make
+) -> None:
+    server.faults = [faulty.status(302, Location="http://127.0.0.1/\x1b[31m\xc2\x9b2J")]
+    with pytest.raises(loader.CatalogError, match=r"redirects to 'http.*x1b.*x9b2J'") as failure:
+        list(make(server).releases("org.faulty"))
+    assert str(failure.value).isprintable()
 
 
 @pytest.mark.parametrize("fault", _TEMPORARY.values(), ids=_TEMPORARY)
@@ -486,7 +501,7 @@ def test_an_answer_on_which_a_library_fails_is_a_failure_of_the_catalogue(
 def test_every_answer_is_decompressed_up_to_a_limit(
     server: Faulty, make: Make, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.transport.adapter._MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
     packed = gzip.compress(bytes(100 * 1024**2))
     headers = {"Content-Encoding": "gzip", "Location": "/", **_JSON}
 
@@ -521,6 +536,70 @@ def test_a_list_that_is_late_is_requested_again(server: Faulty) -> None:
 
     assert list(_catalog(server).releases("org.faulty")) == []
     assert len(server.seen) == 2
+
+
+class _Sent:
+    """A fault: more bytes than an archive may have, and how many MiB of them were sent."""
+
+    mebibytes = 0
+
+    def __call__(self, handler: faulty.Handler) -> None:
+        handler.send_then_end(b"", Content_Length=str(130 * 1024**2))
+        with contextlib.suppress(OSError):
+            while self.mebibytes < 130:
+                handler.wfile.write(bytes(1024**2))
+                self.mebibytes += 1
+
+
+def _saved(server: Faulty, folder: pathlib.Path) -> None:
+    saving.save(_catalog(server), server.release, folder / "a.zip", lambda *_: None)
+
+
+def _downloaded(server: Faulty, repository_class: type[Repository]) -> None:
+    repository = repository_class(faulty.Session(server), endpoint=server.url)
+    stored = StoredPackage("0", "org.faulty", Version("1.0.0"), "active", "public", "", {})
+    for _ in repository.download(stored):
+        pass
+
+
+def _send_image(handler: faulty.Handler) -> None:
+    handler.send_other(b'{"id": "0"}')
+
+
+@pytest.mark.parametrize(
+    ("read", "before"),
+    [
+        (lambda server, _: list(_murano(server).releases("org.faulty")), [faulty.nothing]),
+        (lambda server, folder: _loaded(_catalog(server), folder), [faulty.nothing]),
+        (lambda server, _: list(_murano(server).fetch(server.release)), []),
+        (_saved, []),
+        (lambda server, _: _downloaded(server, GlareRepository), []),
+        (lambda server, _: _downloaded(server, GlanceRepository), [_send_image]),
+    ],
+    ids=["listed", "cached", "fetched", "saved", "of Glare", "of Glance"],
+)
+def test_an_archive_that_is_too_large_is_not_downloaded_to_the_end(
+    server: Faulty,
+    read: Callable[[Faulty, pathlib.Path], object],
+    before: list[Fault],
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sent = _Sent()
+    server.faults = [*before, sent]
+
+    with caplog.at_level("WARNING"):
+        try:
+            read(server, tmp_path)
+        except InvalidArchive as error:
+            message = str(error)
+        else:
+            message = caplog.text
+
+    assert "at most 104857600 are allowed [archive-size]" in message
+    # The client has hung up; the rest is in buffers.
+    assert 100 <= sent.mebibytes < 120
+    assert not (tmp_path / "a.zip").exists()
 
 
 def test_a_modified_archive_is_refused(server: Faulty, tmp_path: pathlib.Path) -> None:
@@ -693,6 +772,18 @@ def test_an_archive_that_arrives_too_slowly_is_given_up(
     assert len(server.seen) == 1
 
 
+@_TRICKLES
+def test_a_bundle_that_arrives_too_slowly_is_given_up(
+    server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.download._GRACE", 0.2)
+    server.archive, server.faults = bytes(512), [fault]
+
+    with pytest.raises(loader.CatalogUnavailable, match="slower than 10240 bytes per second"):
+        bundles.read(f"{server.url}/packages.bundle#sha256={'0' * 64}")
+    assert len(server.seen) == 1
+
+
 def test_new_connections_do_not_make_a_slow_archive_faster(
     server: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -773,7 +864,7 @@ def test_a_list_may_be_compressed(server: Faulty, chunked: bool) -> None:
 def test_a_compressed_list_is_decompressed_up_to_a_limit(
     server: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.transport.adapter._MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
     packed = gzip.compress(bytes(100 * 1024**2))
     length = str(len(packed))
     server.faults = [
@@ -787,6 +878,57 @@ def test_a_compressed_list_is_decompressed_up_to_a_limit(
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * 1024**2
+
+
+def test_the_session_of_a_caller_stays_as_it_is(
+    server: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
+    session = _keystone_session(server)
+    adapters = {prefix: dict(vars(each)) for prefix, each in session.adapters.items()}
+    server.faults = [lambda handler: handler.send_other(b'{"artifacts": []}')]
+
+    assert list(GlareCatalog(session, endpoint=server.url).releases("org.faulty")) == []
+
+    # The caller may read any answer as a whole.
+    server.faults = [lambda handler: handler.send_other(bytes(2000))]
+    assert session.get(f"{server.url}/large").content == bytes(2000)
+    assert session.session.hooks == {"response": []}
+    assert {prefix: vars(each) for prefix, each in session.adapters.items()} == adapters
+    # The token is the same.
+    assert server.issued == 1
+
+
+def test_the_catalogues_of_a_session_share_a_connection(server: Faulty) -> None:
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
+    server.faults = [lambda handler: handler.send_other(b'{"artifacts": []}')] * 3
+
+    for _ in range(3):
+        catalog = GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url)
+        assert list(catalog.releases("org.faulty")) == []
+
+    assert server.connections == 1
+
+
+def test_a_session_is_used_with_the_hooks_and_adapters_of_its_caller(server: Faulty) -> None:
+    seen: list[str] = []
+
+    class Adapter(requests.adapters.HTTPAdapter):
+        def __init__(self, label: str) -> None:
+            self.label = label
+            super().__init__()
+
+        def add_headers(self, request: requests.PreparedRequest, **_: Any) -> None:
+            seen.append(self.label)
+
+    session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
+    session.mount("http://", Adapter("adapter"))
+    session.session.hooks["response"] = lambda *_, **__: seen.append("hook")  # type: ignore[assignment]
+    server.faults = [lambda handler: handler.send_other(b'{"artifacts": []}')]
+
+    list(GlareCatalog(session, project_id="p", endpoint=server.url).releases("org.faulty"))
+
+    assert seen == ["adapter", "hook"]
 
 
 def test_progress_is_reported(server: Faulty, tmp_path: pathlib.Path) -> None:
@@ -881,7 +1023,7 @@ def test_an_archive_of_another_package_is_refused(server: Faulty, tmp_path: path
 
 
 def test_an_answer_is_read_up_to_a_limit(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loader.transport.adapter._MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("loader.transport.limited_sessions._MAX_DOCUMENT", 1000)
     server.faults = [lambda handler: handler.send_other(b'{"releases": [' + b" " * 1_000_000)] * 2
     catalog = _catalog(server)
 

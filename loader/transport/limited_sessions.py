@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sessions with limits: their connections have deadlines, and their answers a maximal size.
+
+The caller's session is not changed. A copy gets the limits. It has connections of its own and the
+same credentials.
+"""
+
+import copy
+import weakref
+from typing import Any, TypeVar
+
+import requests
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import session as ksa_session
+
+from loader.transport import deadlines, failures, sessions
+from loader.transport.download import pieces
+
+_Original = TypeVar("_Original")
+
+# The most bytes of an answer. A list of a thousand artifacts has a few MiB.
+_MAX_DOCUMENT = 64 * 1024**2
+
+# The caller's session -> its copy, so that all its copies share their connections.
+_copies = weakref.WeakKeyDictionary[requests.Session, requests.Session]()
+
+
+def new() -> requests.Session:
+    """Make a session without credentials."""
+    session = requests.Session()
+    _limit(session)
+    return session
+
+
+def copied(session: ksa_session.Session) -> ksa_session.Session:
+    """Return a copy of a session, with limits and a timeout; the session is not changed."""
+    own = copy.copy(session)
+    found = _copies.get(session.session)
+    own.session = found or _copies.setdefault(session.session, _copied(session.session))
+    # keystoneauth would close the session of requests with the copy, but other copies share it.
+    own._session = None
+    sessions.set_timeout(own)
+    return own
+
+
+def read(response: requests.Response) -> bytes:
+    """Return the whole content of an answer.
+
+    :raises UnusableAnswer: if it is too large.
+    """
+    body = bytearray()
+    for piece in pieces(response):
+        body += piece
+        if len(body) > _MAX_DOCUMENT:
+            raise failures.UnusableAnswer(response, f"more than {_MAX_DOCUMENT} bytes")
+    return bytes(body)
+
+
+def _copied(session: requests.Session) -> requests.Session:
+    own = _clone(session)
+    own.cookies = copy.copy(session.cookies)
+    own.adapters = {prefix: _reconnected(each) for prefix, each in session.adapters.items()}
+    _limit(own)
+    return own
+
+
+def _reconnected(adapter: requests.adapters.BaseAdapter) -> requests.adapters.BaseAdapter:
+    """Return a copy of an adapter, with connections of its own.
+
+    An adapter of another class, such as one for tests, is returned without a copy.
+    """
+    if not isinstance(adapter, requests.adapters.HTTPAdapter):
+        return adapter
+    own: Any = _clone(adapter)
+    own.proxy_manager = {}
+    own.init_poolmanager(own._pool_connections, own._pool_maxsize, block=own._pool_block)
+    return own  # type: ignore[no-any-return]
+
+
+def _clone(original: _Original) -> _Original:
+    """Copy an object of requests; ``copy.copy`` would lose the attributes of a subclass."""
+    clone = object.__new__(type(original))
+    clone.__dict__.update(original.__dict__)
+    return clone
+
+
+def _limit(session: requests.Session) -> None:
+    hooks: Any = session.hooks.get("response", [])
+    others = [hooks] if callable(hooks) else hooks
+    session.hooks = {**session.hooks, "response": [_read_first, *others]}
+    for adapter in session.adapters.values():
+        if isinstance(adapter, requests.adapters.HTTPAdapter):
+            deadlines.watch(adapter)
+
+
+def _read_first(response: requests.Response, *, stream: bool, **_: Any) -> None:
+    """Read a refusal or a token with a limit; the libraries would read any size.
+
+    :raises UnusableAnswer: if it is too large.
+    """
+    if stream and response.status_code < requests.codes.multiple_choices:
+        return
+    if response.is_redirect:
+        # The body of a redirection is not needed.
+        response.raw.close()
+    response._content = b"" if response.is_redirect else read(response)
+    response._content_consumed = True  # type: ignore[attr-defined]
+    if response.status_code >= requests.codes.bad_request:
+        try:
+            ksa_exceptions.from_response(response, "", "")
+        except (AttributeError, RecursionError, ValueError):
+            # The body cannot be read, so only the status is kept.
+            response._content = b""
