@@ -19,7 +19,7 @@ from examples import demo
 from loader import config
 from loader.catalogs import options
 from tests import packages, prerequisites
-from tests.integration import example, publish
+from tests.integration import example, publish, services
 from tests.plugins import Site
 
 _counter = itertools.count()
@@ -94,6 +94,13 @@ def conf(engine_conf: Any) -> Iterator[Any]:
     ):
         for option in names:
             engine_conf.clear_override(option, group)
+
+
+@pytest.fixture
+def queue() -> Iterator[str]:
+    """The transport URL of a virtual host of RabbitMQ."""
+    with services.message_queue() as url:
+        yield url
 
 
 @pytest.fixture

@@ -369,6 +369,26 @@ class MuranoApi:
             raise AssertionError(f"the engine did not answer; its log:\n{log}") from error
 
 
+def application(class_name: str, name: str = "app", **properties: Any) -> dict[str, Any]:
+    """Return an object of a model; its name is also its id."""
+    return {"?": {"id": name, "type": class_name}, "name": name, **properties}
+
+
+def environment(*applications: dict[str, Any]) -> dict[str, Any]:
+    """Return the model of a new environment with applications."""
+    name = f"environment-{uuid.uuid4().hex}"
+    return {
+        "Objects": {
+            "?": {"id": name, "type": "io.murano.Environment"},
+            "name": name,
+            "applications": list(applications),
+        },
+        "SystemData": {},
+        "project_id": demo.PROJECT,
+        "user_id": demo.USER["user_id"],
+    }
+
+
 def environment_id(model: Any) -> str:
     """The id of the environment that a model describes."""
     return str(model["Objects"]["?"]["id"])

@@ -48,6 +48,18 @@ def directory(tmp_path: pathlib.Path, name: str) -> pathlib.Path:
     return packages.write(tmp_path / name, content)
 
 
+@pytest.fixture
+def private(directory: pathlib.Path, tenant: Any) -> None:
+    """Publish the package for the project of the tasks."""
+    publish.publish(tenant, [directory], public=False)
+
+
+@pytest.fixture
+def public(directory: pathlib.Path, glare: Any) -> None:
+    """Publish the package for every project."""
+    publish.publish(glare, [directory], public=True)
+
+
 def _reserve(conf: Any, folder: pathlib.Path, prefix: str, *projects: str) -> None:
     file = folder / "reserved-names.yaml"
     file.write_text(f"{prefix}: [{', '.join(projects)}]\n")
@@ -59,15 +71,10 @@ def _read(name: str) -> Any:
     return tasks.run(header, action=tasks.action("object", "read"))["action"]["result"]
 
 
+@pytest.mark.usefixtures("private")
 def test_a_private_package_does_not_read_the_operators_values(
-    config_file: pathlib.Path,
-    directory: pathlib.Path,
-    tenant: Any,
-    name: str,
-    caplog: pytest.LogCaptureFixture,
+    config_file: pathlib.Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    publish.publish(tenant, [directory], public=False)
-
     assert _read(name) == "none"
 
     (warning,) = [r.getMessage() for r in caplog.records if str(config_file) in r.getMessage()]
@@ -75,14 +82,10 @@ def test_a_private_package_does_not_read_the_operators_values(
         assert word in warning
 
 
+@pytest.mark.usefixtures("private")
 def test_a_package_does_not_learn_whether_the_operator_has_a_file(
-    config_file: pathlib.Path,
-    directory: pathlib.Path,
-    tenant: Any,
-    name: str,
-    caplog: pytest.LogCaptureFixture,
+    config_file: pathlib.Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    publish.publish(tenant, [directory], public=False)
     config_file.write_text("a mistake: [\n")
     with_file = _read(name)
     config_file.unlink()
@@ -92,44 +95,32 @@ def test_a_package_does_not_learn_whether_the_operator_has_a_file(
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
 
 
-def test_a_public_package_reads_them(
-    config_file: pathlib.Path, directory: pathlib.Path, glare: Any, name: str
-) -> None:
-    publish.publish(glare, [directory], public=True)
-
+@pytest.mark.usefixtures("config_file", "public")
+def test_a_public_package_reads_them(name: str) -> None:
     assert _read(name) == SECRET
 
 
+@pytest.mark.usefixtures("config_file", "private")
 def test_a_private_package_reads_them_if_its_project_owns_the_name(
-    config_file: pathlib.Path,
-    directory: pathlib.Path,
-    tenant: Any,
-    name: str,
-    conf: Any,
-    tmp_path: pathlib.Path,
+    name: str, conf: Any, tmp_path: pathlib.Path
 ) -> None:
-    publish.publish(tenant, [directory], public=False)
     _reserve(conf, tmp_path, name, demo.PROJECT)
 
     assert _read(name) == SECRET
 
 
+@pytest.mark.usefixtures("config_file", "public")
 def test_a_public_package_does_not_read_them_under_a_name_of_another_project(
-    config_file: pathlib.Path,
-    directory: pathlib.Path,
-    glare: Any,
-    name: str,
-    conf: Any,
-    tmp_path: pathlib.Path,
+    name: str, conf: Any, tmp_path: pathlib.Path
 ) -> None:
-    publish.publish(glare, [directory], public=True)
     _reserve(conf, tmp_path, f"{name}.Thing", "another")
 
-    assert _read(name) != SECRET
+    assert "cannot be loaded" in _read(name)["message"]
 
 
+@pytest.mark.usefixtures("config_file")
 def test_a_package_of_the_operators_directory_reads_them(
-    config_file: pathlib.Path, directory: pathlib.Path, name: str, conf: Any, tmp_path: pathlib.Path
+    directory: pathlib.Path, name: str, conf: Any, tmp_path: pathlib.Path
 ) -> None:
     conf.set_override("load_packages_from", [str(directory.parent)], "engine")
     _reserve(conf, tmp_path, name)

@@ -22,12 +22,14 @@ from typing import Any
 import pytest
 import requests
 import yaml
+from keystoneauth1 import adapter
 from muranoclient.common import exceptions
 from muranoclient.v1.client import Client as MuranoClient
 
 from loader import CatalogError, NoSuchPackage
 from loader.catalogs.glare import GlareCatalog
 from loader.environments.environment_pins import EnvironmentPins
+from loader.transport.adapter import ServiceAdapter
 from tests import packages, processes
 from tests.functional.openstack_command import OpenStack
 from tests.integration import cloud, publish
@@ -760,6 +762,12 @@ def test_a_deployment_with_an_unusable_cache_fails_and_loses_no_objects_and_pins
     assert [environment.act(app, "status") for app in ("first", "second")] == ["1.0.0", "1.0.0"]
 
 
+def pins_of(murano: adapter.Adapter, environment_id: str) -> EnvironmentPins:
+    """Return the pins of an environment, with the credentials of a client."""
+    client = ServiceAdapter(murano.session, "Murano's API", service_type=murano.service_type)
+    return EnvironmentPins(client, environment_id)
+
+
 class Pinned:
     """An environment of an application, pinned to 1.1.0 of a library that has other versions."""
 
@@ -774,7 +782,7 @@ class Pinned:
         self.environment.deploy(application(f"{name}.Application", name="app"))
         for version in ("1.2.0", "2.0.0"):
             self.releases[version] = publish_library(services, self.library, version)
-        self.pins = EnvironmentPins(services.project.murano, self.environment.id)
+        self.pins = pins_of(services.project.murano, self.environment.id)
         self.catalogs = [GlareCatalog(services.project.glare.session)]
 
     def preview(self, table: Any) -> list[str]:
@@ -817,7 +825,7 @@ def test_a_pin_is_moved_with_the_objects_of_the_package(
     assert pinned.version() == "1.0.0"
 
     assert pinned.preview({pinned.library: None}) == [f"{pinned.library} 1.0.0 -> 1.2.0"]
-    operators = EnvironmentPins(services.operator, pinned.environment.id)
+    operators = pins_of(services.operator, pinned.environment.id)
     operators.deploy(operators.move({pinned.library: None}))
     assert pinned.environment.wait() == "ready"
     assert pinned.version() == "1.2.0"
@@ -896,7 +904,7 @@ def test_an_environment_whose_pin_is_missing_is_deleted(
 
 def test_the_pins_of_an_unknown_environment_are_an_error(services: cloud.Cloud) -> None:
     with pytest.raises(CatalogError, match=r"Murano's API answered GET .* the status 404"):
-        EnvironmentPins(services.project.murano, "missing").read()
+        pins_of(services.project.murano, "missing").read()
 
 
 def begun(environment: cloud.Environment) -> None:

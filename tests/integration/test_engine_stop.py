@@ -18,72 +18,43 @@ from typing import Any
 import pytest
 
 from examples import demo
+from loader.engine.extensions import NAMESPACE
 from tests.integration import services
+from tests.integration.slow_application import (
+    CLASS,
+    NAME,
+    beginning,
+    environment,
+    glare_url,
+    start,
+)
+from tests.plugins import Site
 from tests.processes import wait_until
+
+__all__ = ["glare_url"]
 
 pytestmark = pytest.mark.services
 
-BEGUN = "it begins"
-SLOW = "org.test.slow"
 LONG = 600
 # For an engine to end, with nothing to wait for.
 _SECONDS = 15
-STOPPED = "the engine was stopped before this task ended"
+# A plug-in that waits for a lock that it has, which no signal interrupts. Other engines stop in
+# more seconds than a test should take.
+_STUCK = """\
+import ctypes
+import logging
+from loader.engine import shutdown
 
-_APPLICATION = """\
-Namespaces:
-  std: io.murano
-Name: org.test.slow.Application
-Extends: std:Application
-Properties:
-  name:
-    Contract: $.string().notNull()
-  seconds:
-    Contract: $.int().notNull()
-  stage:
-    Contract: $.string()
-    Usage: Out
-Methods:
-  deploy:
-    Body:
-      - $.stage: begun
-      - logger(slow).info('it begins')
-      - Try:
-          - sleep($.seconds)
-        Catch:
-          Do:
-            - $.stage: caught
-        Finally:
-          - logger(slow).info('it cleans up')
-          - sleep($.seconds)
-      - $.stage: done
-  wait:
-    Usage: Static
-    Scope: Public
-    Arguments:
-      - seconds:
-          Contract: $.int().notNull()
-    Body:
-      - logger(slow).info('it begins')
-      - sleep($seconds)
-  .destroy:
-    Body:
-      - logger(slow).info('it begins to destroy ' + $.name)
-      - sleep($.seconds)
+shutdown._REPORT_SECONDS, shutdown._EXIT_SECONDS = 2, 1
+
+class Stuck:
+    def __init__(self):
+        lock = ctypes.create_string_buffer(64)
+        logging.getLogger("applications.stuck").info("it begins")
+        for _ in range(2):
+            ctypes.CDLL(None).pthread_mutex_lock(lock)
 """
-
-
-@pytest.fixture(scope="module")
-def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("glare")
-    with services.glare_with(folder, SLOW, {"Application": _APPLICATION}) as url:
-        yield url
-
-
-@pytest.fixture
-def queue() -> Iterator[str]:
-    with services.message_queue() as url:
-        yield url
+STOPPED = "the engine was stopped before this task ended"
 
 
 class Engines:
@@ -110,38 +81,6 @@ def engines(queue: str, glare_url: str, tmp_path: pathlib.Path) -> Iterator[Engi
 def api(queue: str) -> Iterator[services.MuranoApi]:
     with services.MuranoApi(queue) as api:
         yield api
-
-
-def environment(seconds: int) -> dict[str, Any]:
-    """A model of an environment whose deployment takes twice as long."""
-    name = f"environment-{uuid.uuid4().hex}"
-    header = {"id": "app", "type": f"{SLOW}.Application"}
-    return {
-        "Objects": {
-            "?": {"id": name, "type": "io.murano.Environment"},
-            "name": name,
-            "applications": [{"?": header, "name": "app", "seconds": seconds}],
-        },
-        "SystemData": {},
-        "project_id": demo.PROJECT,
-        "user_id": demo.USER["user_id"],
-    }
-
-
-@contextlib.contextmanager
-def beginning(engine: services.Engine) -> Iterator[None]:
-    """Wait until what is started runs."""
-    before = engine.log.count(BEGUN)
-    yield
-    wait_until(lambda: engine.log.count(BEGUN) > before, "the start of the task")
-
-
-def start(api: services.MuranoApi, engine: services.Engine, seconds: int) -> dict[str, Any]:
-    """Start a deployment, and wait until its application is being deployed."""
-    model = environment(seconds)
-    with beginning(engine):
-        api.start(model, services.environment_id(model), "deploy")
-    return model
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -174,7 +113,7 @@ def test_a_deployment_that_takes_too_long_fails_with_its_objects_and_pins(
     assert STOPPED in result["action"]["result"]["message"]
     # Neither Catch nor Finally of the package stops the interruption.
     assert result["model"]["Objects"]["applications"][0]["stage"] == "begun"
-    assert result["model"]["SystemData"]["Packages"][SLOW] == ["1.0.0"]
+    assert result["model"]["SystemData"]["Packages"][NAME] == ["1.0.0"]
     assert result["model"]["project_id"] == demo.PROJECT
     assert "it cleans up" in engine.log
     assert not engine.has_processes()
@@ -203,9 +142,9 @@ def test_an_interrupted_task_destroys_nothing_that_stays(
 ) -> None:
     engine = engines.start(graceful_stop_seconds=0)
     model = environment(LONG)
-    removed = {"?": {"id": "removed", "type": f"{SLOW}.Application"}, "name": "removed"}
+    removed = services.application(CLASS, "removed", seconds=LONG)
     model["ObjectsCopy"] = copy.deepcopy(model["Objects"])
-    model["ObjectsCopy"]["applications"].append({**removed, "seconds": LONG})
+    model["ObjectsCopy"]["applications"].append(removed)
     with beginning(engine):
         api.start(model, services.environment_id(model), "deploy")
 
@@ -239,9 +178,7 @@ def test_a_static_action_that_takes_too_long_fails(
 
     with futures.ThreadPoolExecutor() as pool:
         with beginning(engine):
-            answer = pool.submit(
-                api.call_static_action, f"{SLOW}.Application", "1", "wait", seconds=LONG
-            )
+            answer = pool.submit(api.call_static_action, CLASS, "1", "wait", seconds=LONG)
         engine.terminate(_SECONDS)
 
         with pytest.raises(Exception, match=STOPPED):
@@ -310,3 +247,23 @@ def test_a_killed_engine_reports_nothing_and_its_task_is_lost(
     assert services.messages(queue, "tasks") == 0
     ended = start(api, engines.start(), 0)
     assert api.result(ended)
+
+
+def test_a_worker_that_no_signal_interrupts_is_killed_with_the_engine(
+    engines: Engines, api: services.MuranoApi, tmp_path: pathlib.Path
+) -> None:
+    point = {"org.test.Stuck": "stuck_plugin:Stuck"}
+    Site(tmp_path).install("test-stuck", "1.0.0", {NAMESPACE: point}, {"stuck_plugin": _STUCK})
+    engine = engines.start(
+        workers=2, graceful_stop_seconds=0, environment={"PYTHONPATH": str(tmp_path)}
+    )
+    model = services.environment()
+    name = services.environment_id(model)
+    with beginning(engine):
+        api.start({**model, "Objects": {"?": {"id": name, "type": "org.test.Stuck"}}}, name, "wait")
+
+    engine.send(signal.SIGTERM)
+
+    assert engine.wait(_SECONDS) == 1
+    assert "Stopping: the workers that do not end are killed" in engine.log
+    wait_until(lambda: not engine.has_processes(), "the end of the workers", 2)

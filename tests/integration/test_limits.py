@@ -169,6 +169,7 @@ def test_a_doubled_value_is_refused_in_statements(run: Run) -> None:
         (r"'a-b-c'.replace(regex('-(.)'), '+\\1')", "a+b+c"),
         ("'a-b'.split(regex('(-)'))", ["a", "-", "b"]),
         ("'a-b-c'.split(regex('-'), 1)", ["a", "b-c"]),
+        ("'a-b-c'.split(regex('-'), -1)", ["a-b-c"]),
         ("'abab'.replace(a, c, 1)", "cbab"),
         ("'ab'.replaceBy(regex(a), 'x')", "xb"),
         ("round(15, -1)", 20),

@@ -8,57 +8,25 @@ The tests play murano-api; ``test_cloud.py`` stops the real one.
 import pathlib
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from examples import demo
-from tests.integration import services
+from tests.integration import services, slow_application
 from tests.integration.broker import Broker
+from tests.integration.slow_application import glare_url
 from tests.processes import wait_until
+
+__all__ = ["glare_url"]
 
 # A restart of RabbitMQ takes ten seconds.
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 
-NAME = "org.test.slow"
 _SECONDS = 30
 _DURABLE = "?amqp_durable_queues=true"
 _QUORUM = "?rabbit_quorum_queue=true"
 _KEPT = "is kept and sent again"
-
-_APPLICATION = """\
-Namespaces:
-  std: io.murano
-Name: org.test.slow.Application
-Extends: std:Application
-Properties:
-  name:
-    Contract: $.string().notNull()
-  stage:
-    Contract: $.string()
-    Usage: Out
-Methods:
-  deploy:
-    Body:
-      - logger(slow).info('it begins')
-      - sleep(2)
-      - $.stage: done
-"""
-
-
-@pytest.fixture(scope="module")
-def glare_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("glare")
-    with services.glare_with(folder, NAME, {"Application": _APPLICATION}) as url:
-        yield url
-
-
-@pytest.fixture
-def queue() -> Iterator[str]:
-    with services.message_queue() as url:
-        yield url
 
 
 @pytest.fixture
@@ -76,23 +44,9 @@ def engine(queue: str, glare_url: str, tmp_path: pathlib.Path) -> Iterator[servi
 
 
 def start(transport_url: str, engine: services.Engine) -> dict[str, Any]:
-    """Start a deployment, and stop murano-api while it runs; return the model."""
-    name = f"environment-{uuid.uuid4().hex}"
-    header = {"id": "app", "type": f"{NAME}.Application"}
-    model = {
-        "Objects": {
-            "?": {"id": name, "type": "io.murano.Environment"},
-            "name": name,
-            "applications": [{"?": header, "name": "app"}],
-        },
-        "SystemData": {},
-        "project_id": demo.PROJECT,
-        "user_id": demo.USER["user_id"],
-    }
+    """Start a deployment of two seconds, and stop murano-api while it runs; return the model."""
     with services.MuranoApi(transport_url, engine) as api:
-        api.start(model, name, "deploy")
-        wait_until(lambda: "it begins" in engine.log, "the start of the task")
-    return model
+        return slow_application.start(api, engine, 1)
 
 
 def wait_for(engine: services.Engine, words: str) -> None:
@@ -100,7 +54,7 @@ def wait_for(engine: services.Engine, words: str) -> None:
 
 
 def check_result(transport_url: str, model: Any) -> None:
-    """Take the result of a deployment, as a murano-api that starts; there is no other."""
+    """Take the result of a deployment as a murano-api that starts, and check that it is alone."""
     with services.MuranoApi(transport_url) as api:
         result = api.result(model)
     assert not result["action"]["isException"]

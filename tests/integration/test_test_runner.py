@@ -73,6 +73,16 @@ Methods:
     Body: [$.assertTrue(1 = 1)]
 """
 
+_CONTROLLING = """\
+Methods:
+  "test\\e[31m":
+    Body:
+      - $text: "log\\e[2J"
+      - logger(tests).info($text)
+      - Throw: NoRoom
+        Message: "none\\e]0;title\\a left"
+"""
+
 _VERSIONS = """\
 Methods:
   testVersions:
@@ -139,6 +149,27 @@ def test_the_tests_of_a_new_package_pass(
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "org.example.web_shop 0.1.0: 1 passed, 0 failed" in ended.stdout
+
+
+def test_a_package_does_not_control_the_terminal(
+    core_library: pathlib.Path,
+    name: str,
+    write: Callable[..., pathlib.Path],
+    tmp_path: pathlib.Path,
+) -> None:
+    code = _FIXTURE.format(name, "Thing") + _CONTROLLING
+    place = write("", "1.0.0", code)
+
+    ended = run(tmp_path, "-v", "-p", core_library, place)
+
+    assert ended.returncode == 1, ended.stderr
+    assert f"{name}.Thing.test\\x1b[31m ... FAILED\n" in ended.stdout
+    assert "\\x1b]0;title\\x07" in ended.stdout
+    assert "log\\x1b[2J" in ended.stderr
+    assert (ended.stdout + ended.stderr).replace("\n", "").isprintable()
+    unknown = run(tmp_path, "-p", core_library, place, "testOther")
+    assert unknown.returncode == 2
+    assert unknown.stderr.replace("\n", "").isprintable()
 
 
 def test_failed_tests_are_named_with_their_places(

@@ -5,11 +5,11 @@
 Each class of the package tries one way. An honest deployment runs beside each.
 """
 
+import contextlib
 import pathlib
 import re
 import signal
 import time
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,7 +112,7 @@ Methods:
     "Deep": (
         "  next:\n    Contract: $.class(Node)\n    Usage: Out\n"
         + _deploying(
-            "- $.stage: deep\n- For: i\n  In: range(600)\n  Do:\n"
+            "- $.stage: deep\n- For: i\n  In: range(400)\n  Do:\n"
             "    - $.next: new(Node, next => $.next)\n    - sleep(0)"
         )
     ),
@@ -157,20 +157,8 @@ def api(engine: tuple[services.Engine, services.MuranoApi]) -> services.MuranoAp
 
 
 def _environment(*classes: str) -> dict[str, Any]:
-    name = f"environment-{uuid.uuid4().hex}"
-    return {
-        "Objects": {
-            "?": {"id": name, "type": "io.murano.Environment"},
-            "name": name,
-            "applications": [
-                {"?": {"id": f"app-{kind}", "type": f"{NAME}.{kind}"}, "name": "app"}
-                for kind in classes
-            ],
-        },
-        "SystemData": {},
-        "project_id": demo.PROJECT,
-        "user_id": demo.USER["user_id"],
-    }
+    applications = (services.application(f"{NAME}.{each}", f"app-{each}") for each in classes)
+    return services.environment(*applications)
 
 
 def _deployment(*classes: str) -> tuple[dict[str, Any], str, str]:
@@ -313,14 +301,14 @@ def test_nothing_of_interrupted_tasks_stays(
     assert not found.has_processes()
 
 
-@pytest.fixture
-def looping(
-    glare_url: str, tmp_path: pathlib.Path, request: pytest.FixtureRequest
+@contextlib.contextmanager
+def _looping(
+    glare_url: str, queue: str, folder: pathlib.Path, workers: int, blocking_seconds: int
 ) -> Iterator[tuple[services.Engine, services.MuranoApi, dict[str, Any]]]:
-    """An engine whose package computes without an end, with the options of the test."""
+    """Run an engine whose package computes without an end; give the model, too."""
+    options = {"graceful_stop_seconds": 0, "blocking_seconds": blocking_seconds}
     with (
-        services.message_queue() as queue,
-        services.murano_engine(tmp_path, queue, glare_url, **request.param) as engine,
+        services.murano_engine(folder, queue, glare_url, workers=workers, **options) as engine,
         services.MuranoApi(queue, engine) as api,
     ):
         model = _environment("Marked")
@@ -329,39 +317,27 @@ def looping(
         yield engine, api, model
 
 
-@pytest.mark.parametrize(
-    "looping",
-    [
-        {"workers": 1, "graceful_stop_seconds": 0, "blocking_seconds": 2},
-        {"workers": 2, "graceful_stop_seconds": 0, "blocking_seconds": 2},
-    ],
-    indirect=True,
-)
-def test_a_looping_package_is_reported_before_a_stop_ends(looping: Any) -> None:
-    engine, api, model = looping
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_looping_package_is_reported_before_a_stop_ends(
+    glare_url: str, queue: str, tmp_path: pathlib.Path, workers: int
+) -> None:
+    with _looping(glare_url, queue, tmp_path, workers, 2) as (engine, api, model):
+        engine.send(signal.SIGTERM)
 
-    engine.send(signal.SIGTERM)
-
-    assert api.result(model)["action"]["isException"]
-    assert engine.wait(_STOP_SECONDS) == 0
-    assert not engine.has_processes()
+        assert api.result(model)["action"]["isException"]
+        assert engine.wait(_STOP_SECONDS) == 0
+        assert not engine.has_processes()
 
 
-@pytest.mark.parametrize(
-    "looping",
-    [
-        {"workers": 1, "graceful_stop_seconds": 0, "blocking_seconds": 600},
-        {"workers": 2, "graceful_stop_seconds": 0, "blocking_seconds": 600},
-    ],
-    indirect=True,
-)
-def test_a_stop_ends_in_its_time_whatever_a_package_does(looping: Any) -> None:
-    engine, _, _ = looping
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_ends_in_its_time_whatever_a_package_does(
+    glare_url: str, queue: str, tmp_path: pathlib.Path, workers: int
+) -> None:
+    with _looping(glare_url, queue, tmp_path, workers, 600) as (engine, _, _):
+        engine.send(signal.SIGTERM)
+        time.sleep(1)
+        # A second signal does not move the end.
+        engine.send(signal.SIGTERM)
 
-    engine.send(signal.SIGTERM)
-    time.sleep(1)
-    # A second signal does not move the end.
-    engine.send(signal.SIGTERM)
-
-    engine.wait(_STOP_SECONDS)
-    wait_until(lambda: not engine.has_processes(), "the end of the workers", 2)
+        engine.wait(_STOP_SECONDS)
+        wait_until(lambda: not engine.has_processes(), "the end of the workers", 2)

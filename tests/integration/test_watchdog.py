@@ -126,7 +126,7 @@ def test_memory_that_is_given_back_does_not_count() -> None:
     assert run(use) == "done"
 
 
-def test_what_is_no_task_is_not_interrupted() -> None:
+def test_code_outside_of_tasks_is_not_interrupted() -> None:
     assert compute(BLOCKING * 3) == "computed"
 
 
@@ -308,13 +308,31 @@ def test_an_interruption_that_a_task_ignores_is_reported() -> None:
         run(ignore, seconds=0.3)
 
 
-def test_an_object_that_cannot_be_written_is_an_error_instead_of_an_empty_model(
-    engine_conf: Any,
+def _nested(depth: int) -> list[Any]:
+    found: list[Any] = ["a"]
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("root", "reason"),
+    [
+        (object(), "a value of the type object cannot be saved"),
+        # Exceeds Python's stack.
+        (_nested(5000), "the engine's log has the reason"),
+    ],
+    ids=["value", "depth"],
+)
+def test_what_cannot_be_saved_is_an_error_instead_of_an_empty_model(
+    engine_conf: Any, root: Any, reason: str
 ) -> None:
     dsl_executor = executor.MuranoDslExecutor(None, engine.ContextManager())
 
-    with pytest.raises(task_execution.ModelNotSaved, match="keeps the model that the task began"):
-        dsl_executor.finalize(object())
+    with pytest.raises(
+        task_execution.ModelNotSaved, match=f"keeps the model that the task began with; {reason}"
+    ):
+        dsl_executor.finalize(root)
 
 
 _LOOP = f"""\
