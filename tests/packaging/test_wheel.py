@@ -37,6 +37,7 @@ SAMPLES = {
     "glare-paste.ini",
     "mariadb.sql",
     "policy.yaml",
+    "postgresql.sql",
     "property-protections.conf",
     "murano.conf",
     "murano-glare-engine.service",
