@@ -5,6 +5,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -15,6 +16,11 @@ from typing import Any
 ROOT = pathlib.Path(__file__).parents[1]
 
 START_SECONDS = 60
+
+# Below the ports that the kernel gives to clients, and to servers that ask for any.
+_PORTS = range(20_000, 30_000)
+# A port is reserved by UDP, which no server here uses.
+_reservations: list[socket.socket] = []
 
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = START_SECONDS) -> Any:
@@ -75,7 +81,18 @@ def listening(
 
 
 def free_port() -> int:
-    """A port of this host at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    """Reserve a port of this host at which nothing listens, until this process ends.
+
+    Tests run side by side, and a server may start long after its port was chosen.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        reservation = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            reservation.bind(("127.0.0.1", port))
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            reservation.close()
+        else:
+            _reservations.append(reservation)
+            return port
+    raise AssertionError(f"no port is free from {_PORTS.start} to {_PORTS.stop - 1}")
