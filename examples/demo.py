@@ -34,10 +34,10 @@ from oslo_log import log as logging
 from glare_murano.package import GlareMuranoError
 from loader import Counters
 from loader.authoring import local_packages
+from loader.catalogs.glare import GlareRepository
+from loader.catalogs.repository import Repository
 from loader.engine import adapter, patches
 from loader.publishing import publication
-from loader.repository.client import Repository
-from loader.repository.glare_packages import GlareRepository
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

@@ -16,7 +16,7 @@ import signal
 import sys
 
 from examples import demo
-from loader.repository.glance_packages import GlanceRepository
+from loader.catalogs.glance import GlanceRepository
 from tests import prerequisites, processes
 from tests.functional import databases, keystone
 from tests.functional.glance import service

@@ -6,6 +6,7 @@ import abc
 import itertools
 import pathlib
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol, TypeVar
 
 from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Answer, Query, Release
@@ -121,6 +122,21 @@ class Catalog(abc.ABC):
 def newest_first(releases: Iterable[Release]) -> list[Release]:
     """Sort releases, the newest first; equal versions keep their order."""
     return sorted(releases, key=lambda r: r.version.precedence_key, reverse=True)
+
+
+class Owned(Protocol):
+    """What a project owns."""
+
+    @property
+    def owner(self) -> str | None: ...
+
+
+_Owned = TypeVar("_Owned", bound=Owned)
+
+
+def own_first(found: Iterable[_Owned], project: str | None) -> list[_Owned]:
+    """Sort what a project owns before everything else; otherwise keep the order."""
+    return sorted(found, key=lambda each: each.owner != project)
 
 
 def one_of_each(releases: Iterable[Release]) -> Collection[Release]:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases in Glance, the image service, read with python-glanceclient.
+"""Packages in Glance, the image service: releases to load, and all packages for publishers.
+
+A package is an image with the container format ``murano``. All requests are those of
+python-glanceclient, but for those to the filter of ``glare_murano``.
 
 Glance's rules of visibility apply: a project can use its own packages, public packages, and
 shared packages that it has accepted. Any project can publish packages with the visibility
@@ -8,25 +11,39 @@ shared packages that it has accepted. Any project can publish packages with the 
 lists the images of every project; images that the project itself cannot see are left out.
 """
 
+import contextlib
+import fnmatch
 import functools
+import hashlib
 import importlib.util
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
+import cachetools
 from keystoneauth1 import session as ksa_session
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from glare_murano import images
-from glare_murano.package import GlareMuranoError
+from glare_murano import fields, images, wire
+from glare_murano.package import (
+    Archive,
+    GlareMuranoError,
+    Version,
+    parse_version,
+    read_contents,
+)
+from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Answer, Query, Release
 from loader import errors
 from loader.catalogs import base
-from loader.catalogs.name_lists import name_lists
+from loader.catalogs.openstack import PlanningCatalog, ServiceClient, name_lists
 from loader.catalogs.options import Options, register
-from loader.catalogs.planning import PlanningCatalog
-from loader.transport.adapter import ServiceAdapter
-from loader.transport.failures import NoSuchPath
+from loader.catalogs.repository import EVERY, RefusedPackage, Repository, explained
+from loader.catalogs.stored_package import ACTIVE, Selection, StoredPackage, newest
+from loader.transport.failures import Conflict, NoSuchPath
+from loader.transport.image_import import QUEUED, import_archive
 from loader.transport.sessions import Scope
 
 if TYPE_CHECKING:
@@ -47,7 +64,52 @@ _COMMUNITY = cfg.BoolOpt(
 )
 
 
-class GlanceCatalog(PlanningCatalog):
+# The largest size of all files in the cache, in bytes.
+_MAX_FILES_SIZE = 64 * 2**20
+
+
+def _size(files: Mapping[str, bytes | None]) -> int:
+    # A package without files also takes memory, so its size is not 0.
+    return 1 + sum(len(content or b"") for content in files.values())
+
+
+# The logos and forms of packages, by service, project, image and digest. murano-api requests one
+# file at a time, and a catalogue shows the logo of each package. The key has the project: each
+# project has to download an archive once, so that Glance checks its access.
+_files: cachetools.LRUCache[tuple[str, ...], Mapping[str, bytes | None]]
+_files = cachetools.LRUCache(_MAX_FILES_SIZE, _size)
+_files_lock = threading.Lock()
+
+
+class GlanceClient(ServiceClient):
+    """A client for images, which needs python-glanceclient."""
+
+    title = "Glance"
+    service_type = "image"
+
+    def __init__(self, session: ksa_session.Session, **others: Any) -> None:
+        """Make a client; no request is sent.
+
+        :param others: further parameters of ``ServiceClient``.
+        :raises CatalogError: if python-glanceclient is not installed.
+        """
+        super().__init__(session, **others)
+        if importlib.util.find_spec("glanceclient") is None:
+            raise errors.CatalogError(
+                "packages in Glance need python-glanceclient; install glare-murano[engine] or "
+                "glare-murano[cli]"
+            )
+
+    @functools.cached_property
+    def _service(self) -> "ImageService":
+        # To import the client takes longer than to load cached packages, and with the filter of
+        # ``glare_murano``, a load does not need the client.
+        from loader.transport.image_service import ImageService
+
+        return ImageService(self._client)
+
+
+class GlanceCatalog(GlanceClient, PlanningCatalog):
     """The packages in a Glance that a project can use.
 
     A Glance without the filter of ``glare_murano`` has neither queries nor batches. Its lists
@@ -57,8 +119,6 @@ class GlanceCatalog(PlanningCatalog):
     >>> catalog = GlanceCatalog(session, project_id="my-project", region_name="north")
     """
 
-    title = "Glance"
-    service_type = "image"
     group = "glance"
 
     def __init__(
@@ -67,18 +127,11 @@ class GlanceCatalog(PlanningCatalog):
         """Make a catalogue; no request is sent.
 
         :param community: whether packages of the visibility ``community`` may be chosen.
-        :param others: further parameters of ``ServiceCatalog``.
+        :param others: further parameters of ``ServiceClient``.
         :raises CatalogError: if python-glanceclient is not installed.
         """
         super().__init__(session, **others)
         self._community = community
-        check_client()
-
-    @functools.cached_property
-    def _service(self) -> "ImageService":
-        # To import the client takes longer than to load cached packages, and with the filter of
-        # ``glare_murano``, a load does not need the client.
-        return image_service(self._client)
 
     def releases(self, fqn: str) -> Iterable[Release]:
         return base.newest_first(self.known([fqn]))
@@ -94,7 +147,7 @@ class GlanceCatalog(PlanningCatalog):
         return [release for release in usable if names & release.inherits.keys()]
 
     def known(self, fqns: Collection[str]) -> Iterator[Release]:
-        for names, filters in name_filters(fqns):
+        for names, filters in _name_filters(fqns):
             found = self._listed(filters)
             # MariaDB compares names without regard to case.
             yield from self._of_project(release for release in found if release.fqn in names)
@@ -141,7 +194,7 @@ class GlanceCatalog(PlanningCatalog):
 
         As in the filter, the project's own release is preferred, then a public one.
         """
-        project = self._project()
+        project = self.project()
         ranked = sorted(
             releases,
             key=lambda r: (r.owner == project, r.visibility == "public", r.id),
@@ -159,30 +212,295 @@ class GlanceCatalog(PlanningCatalog):
         )
 
 
-def name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
+class GlanceRepository(GlanceClient, Repository):
+    """The packages in one Glance, with the rights of one user.
+
+    An archive is first staged, and Glance checks it during the import. The id of an image is
+    computed from the project, the name and the version, so a refused draft is used again. Glance
+    keeps the id of a deleted release, so its version cannot be published again. It does not keep
+    the id of a deleted draft.
+
+    A search lists all packages, since Glance can filter packages by name only. One list is
+    enough to find the packages that require any of several others.
+    """
+
+    filter_place = "glance-api-paste.ini"
+    replaces_archives = False
+
+    def packages(
+        self,
+        selection: Selection = EVERY,
+        sort: str = "name:asc,version:desc",
+        after: str | None = None,
+        page: int | None = None,
+    ) -> Iterator[StoredPackage]:
+        keys = [_sort_key(key) for key in sort.split(",")]
+        is_name = selection.pattern and "*" not in selection.pattern
+        found = list(self._listed({"name": selection.pattern} if is_name else {}, selection))
+        if selection.newest:
+            # Several projects may have the newest version of a package.
+            chosen = {package.key for package in newest(found)}
+            found = [package for package in found if package.key in chosen]
+        if after is not None and after not in (package.id for package in found):
+            # The marker was in an earlier page; a newer version may have replaced it since.
+            found.append(self.get(after))
+        for key, is_descending in reversed(keys):
+            found.sort(key=key, reverse=is_descending)
+        ids = [package.id for package in found]
+        return iter(found if after is None else found[ids.index(after) + 1 :])
+
+    def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
+        for names, filters in _name_filters(fqns):
+            for package in self._listed(filters, selection):
+                # MariaDB compares names without regard to case.
+                if package.fqn in names:
+                    yield package
+
+    def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
+        wanted = set(fqns)
+        for package in self._listed({}, ACTIVE):
+            # Each package also requires itself; this requirement is ignored.
+            required = package.fields.get("requirements") or {}
+            if wanted & (required.keys() - {package.fqn}):
+                yield package
+
+    def get(self, package_id: str) -> StoredPackage:
+        with self._existing(package_id):
+            image = self._service.get(package_id)
+        return self._found(image)
+
+    def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
+        reasons = {}
+        for start in range(0, len(packages), wire.MAX_PUBLICATIONS):
+            share = packages[start : start + wire.MAX_PUBLICATIONS]
+            by_name = {(each.fqn, str(each.version)): each for each in share}
+            for item in self._deletions([{"name": n, "version": v} for n, v in by_name]):
+                names = (
+                    wire.get(item, "name", wire.string),
+                    wire.get(item, "version", wire.string),
+                )
+                if package := by_name.get(names):
+                    reasons[package] = self._lost(str(package))
+        return reasons
+
+    def _deletions(self, listed: Sequence[Mapping[str, str]]) -> list[Any]:
+        body = {"packages": listed}
+        try:
+            answer = self._client.document("POST", wire.DELETIONS_PATH, "deletions", json=body)
+        except NoSuchPath as error:
+            raise self._without_filter() from error
+        return wire.get(answer, "packages", wire.sequence)
+
+    def create(self, fqn: str, version: Version, **values: Any) -> StoredPackage:
+        project = self.project()
+        if project is None:
+            raise errors.CatalogError(
+                f"{self.name}: the id of an image follows from its project, and the project of "
+                f"the credentials is unknown; use credentials of a project"
+            )
+        package_id = images.image_id(project, fqn, version)
+        properties = images.own_properties(version=str(version), **values)
+        try:
+            created = self._service.create(
+                id=package_id,
+                name=fqn,
+                container_format=images.CONTAINER_FORMAT,
+                disk_format=images.DISK_FORMAT,
+                visibility="private",
+                os_hidden=True,
+                **properties,
+            )
+        except Conflict as error:
+            return self._existing_draft(package_id, f"{fqn} {version}", error)
+        return self._found(created)
+
+    def upload(self, draft: StoredPackage, archive: IO[bytes], size: int) -> StoredPackage:
+        label = f"the archive of {draft}"
+        image = import_archive(self._service, draft.id, archive, size, label)
+        if image["status"] == QUEUED:
+            if reason := image.get(images.REFUSAL):
+                raise RefusedPackage(f"{self.name} refused {draft}: {reason}")
+            raise errors.CatalogError(
+                f"{self.name} refused {draft}: the import failed; see the log of the service"
+            )
+        package = self._found(image)
+        archive.seek(0)
+        digest = hashlib.file_digest(archive, "sha256").hexdigest()  # type: ignore[arg-type]
+        if package.digest != digest:
+            raise errors.CatalogError(
+                f"{self.name} has other files of {draft} already (image {draft.id}), which Glance "
+                f"never replaces; delete this draft, or publish these files as another version"
+            )
+        return package
+
+    def change(self, package: StoredPackage, **values: Any) -> StoredPackage:
+        others = dict(values)
+        if "status" in others:
+            is_active = others.pop("status") == images.ACTIVE
+            change = self._service.reactivate if is_active else self._service.deactivate
+            verb = "reactivate" if is_active else "deactivate"
+            with explained(f"cannot {verb} {package}"), self._existing(package.id):
+                change(package.id)
+        if others:
+            properties = images.own_properties(**others)
+            with explained(f"cannot change {package}"), self._existing(package.id):
+                self._service.update(package.id, properties)
+        return self.get(package.id)
+
+    def delete(self, package: StoredPackage) -> None:
+        with explained(f"cannot delete {package}"), self._existing(package.id):
+            self._service.delete(package.id)
+
+    def download(self, package: StoredPackage) -> Iterator[bytes]:
+        return self._service.data(package.id, f"the archive of {package}")
+
+    def file(self, package: StoredPackage, name: str) -> Iterator[bytes]:
+        # The data of an image never changes.
+        key = (self.name, self.project() or "", package.id, package.digest)
+        with _files_lock:
+            files = _files.get(key)
+        if files is None:
+            files = self._read_files(package)
+            with _files_lock:
+                _files[key] = files
+        content = files[name]
+        if content is None:
+            raise self._no_file(package, name)
+        return iter([content])
+
+    def _read_files(self, package: StoredPackage) -> Mapping[str, bytes | None]:
+        """Return the files of a package from its archive; Glance keeps only the archive."""
+        with tempfile.TemporaryFile() as archive:
+            archive.writelines(self.download(package))
+            with Archive.open(archive) as opened:
+                contents = read_contents(opened)
+        return {blob.name: blob.fill(contents) for blob in fields.BLOBS}
+
+    def _existing_draft(self, package_id: str, label: str, conflict: Conflict) -> StoredPackage:
+        """Return the draft that prevented the creation of a package.
+
+        :raises CatalogError: if another image prevented it.
+        """
+        try:
+            package = self.get(package_id)
+        except errors.NotFound:
+            raise errors.CatalogError(self._lost(label)) from conflict
+        if package.status != "drafted":
+            raise errors.CatalogError(
+                f"{self.name} has {label} already (image {package_id})"
+            ) from conflict
+        return package
+
+    def _lost(self, label: str) -> str:
+        """Return why a package cannot be created again."""
+        return (
+            f"{label} was deleted from {self.name} after its publication, and Glance keeps its id; "
+            f"publish these files as another version"
+        )
+
+    @contextlib.contextmanager
+    def _existing(self, package_id: str) -> Iterator[None]:
+        """Raise the error for a missing package if its image is missing."""
+        try:
+            yield
+        except NoSuchPath as error:
+            raise self._not_found(package_id) from error
+
+    def _found(self, image: Mapping[str, Any]) -> StoredPackage:
+        package = self._stored(image)
+        if package is None:
+            raise self._not_found(str(image.get("id")))
+        return package
+
+    def _listed(self, filters: Mapping[str, str], selection: Selection) -> Iterator[StoredPackage]:
+        wanted = {"container_format": images.CONTAINER_FORMAT, **filters}
+        for image in self._service.listed(wanted):
+            package = self._stored(image)
+            if package is not None and _matches(package, selection):
+                yield package
+
+    def _stored(self, image: Mapping[str, Any]) -> StoredPackage | None:
+        """Return the package in an image; None if ``images.version`` finds no version."""
+        version = images.version(image)
+        if version is None or image.get("container_format") != images.CONTAINER_FORMAT:
+            return None
+        try:
+            return StoredPackage(
+                id=wire.get(image, "id", wire.string),
+                fqn=wire.get(image, "name", wire.string),
+                version=parse_version(version),
+                status=_status(image),
+                visibility=wire.get(image, "visibility", wire.string),
+                owner=image.get("owner") or "",
+                fields=images.stored_fields(image),
+            )
+        except GlareMuranoError as error:
+            raise errors.CatalogError(
+                f"{self.name} sent an unknown form of the image {image.get('id')}: {error}"
+            ) from error
+
+
+def _name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
     """Yield lists of package names, each with the filter that finds the images for them."""
     for names in name_lists(fqns, _MAX_NAME, _SEPARATOR):
         quoted = ",".join(f'"{name}"' for name in names)
         yield names, {"name": f"in:{quoted}"}
 
 
-def check_client() -> None:
-    """Check that python-glanceclient is installed, without importing it.
+def _status(image: Mapping[str, Any]) -> str:
+    """Return the status of a package, under Glare's name for it."""
+    if image.get("status") == images.DEACTIVATED:
+        return images.DEACTIVATED
+    return images.ACTIVE if images.is_release(image) else "drafted"
 
-    :raises CatalogError: if it is not installed.
+
+def _matches(package: StoredPackage, selection: Selection) -> bool:
+    if not fnmatch.fnmatchcase(package.fqn, selection.pattern or "*"):
+        return False
+    if selection.yanked not in (None, bool(package.yanked)):
+        return False
+    if selection.without_drafts and package.status == "drafted":
+        return False
+    return all(_has(package, name, value) for name, value in selection.values.items())
+
+
+def _has(package: StoredPackage, name: str, value: str) -> bool:
+    """Check whether a field equals a value, or its list contains the value."""
+    if name == "requirements" and value == package.fqn:
+        # Each package also requires itself; this requirement is ignored.
+        return False
+    known = {
+        "status": package.status,
+        "owner": package.owner,
+        "visibility": package.visibility,
+        **package.fields,
+    }
+    found = known.get(name)
+    return value == found or (isinstance(found, list | dict) and value in found)
+
+
+def _sort_key(text: str) -> tuple[Callable[[StoredPackage], Any], bool]:
+    """Read a sort key, with its direction.
+
+    :raises CatalogError: if the key is unknown.
     """
-    if importlib.util.find_spec("glanceclient") is None:
+    name, _, direction = text.partition(":")
+    if name not in _SORT_KEYS or direction not in ("", "asc", "desc"):
         raise errors.CatalogError(
-            "packages in Glance need python-glanceclient; install glare-murano[engine] or "
-            "glare-murano[cli]"
+            f"cannot sort by {text!r}; the keys are {', '.join(_SORT_KEYS)}, with :asc or :desc"
         )
+    return _SORT_KEYS[name], direction == "desc"
 
 
-def image_service(adapter: ServiceAdapter) -> "ImageService":
-    """Return a client for images."""
-    from loader.transport.image_service import ImageService
-
-    return ImageService(adapter)
+_SORT_KEYS: Mapping[str, Callable[[StoredPackage], Any]] = {
+    "name": lambda package: package.fqn,
+    "version": lambda package: package.version.precedence_key,
+    "created_at": lambda package: package.fields.get("created_at") or "",
+    "updated_at": lambda package: package.fields.get("updated_at") or "",
+    "owner": lambda package: package.owner,
+    "status": lambda package: package.status,
+    "visibility": lambda package: package.visibility,
+}
 
 
 def _options() -> Options:

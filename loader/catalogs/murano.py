@@ -69,13 +69,13 @@ class MuranoCatalog(ServiceCatalog):
 
     def _releases(self, key: str, value: str) -> list[Release]:
         """List releases by a key of the API; the project's own come before public ones."""
-        project = self._project()
+        project = self.project()
         query = [(key, value), ("catalog", "true"), ("limit", str(PAGE))]
         listed = self._client.items(PATH, "packages", query, next_marker)
         usable = [package for package in listed if _is_usable(package, project)]
-        usable.sort(key=lambda package: (package["owner_id"] != project, package["id"]))
+        usable.sort(key=lambda package: str(package["id"]))
         found = (release for package in usable if (release := self._release(package)))
-        return base.newest_first(found)
+        return base.newest_first(base.own_first(found, project))
 
     def _release(self, package: Mapping[str, Any]) -> Release | None:
         """Return the release in a package's archive; None for an invalid archive."""

@@ -35,16 +35,16 @@ from glare_murano.package import (
 from glare_murano.package.archive import Source
 from glare_murano.package.errors import escaped
 from loader import errors
+from loader.catalogs import package_service
 from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.openstack import ServiceCatalog
+from loader.catalogs.package_service import PackageService, UnknownService
+from loader.catalogs.repository import Repository
 from loader.commands import output
 from loader.compatibility import Requirements
 from loader.loader import PackageLoader
 from loader.references import AmbiguousReference, PackageReference
-from loader.repository import package_service
-from loader.repository.client import Repository
-from loader.repository.package_service import PackageService, UnknownService
 from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 

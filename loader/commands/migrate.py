@@ -6,10 +6,10 @@ import argparse
 import pathlib
 import tempfile
 
+from loader.catalogs.repository import Repository
 from loader.commands import base, progress
 from loader.commands.package_publish import drafts_stay
 from loader.publishing import migration
-from loader.repository.client import Repository
 
 
 class MigratePackages(base.Lister):

@@ -8,11 +8,11 @@ import tempfile
 
 from openstack.config.cloud_region import CloudRegion
 
+from loader.catalogs import package_service
+from loader.catalogs.package_service import PackageService
 from loader.commands import base, package_publish, parsing, progress
 from loader.publishing import copying
 from loader.publishing.publication import State
-from loader.repository import package_service
-from loader.repository.package_service import PackageService
 
 _WOULD = package_publish.WOULD | {State.MISSING: "would be copied"}
 _DONE = package_publish.DONE | {State.MISSING: "copied"}

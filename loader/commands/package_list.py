@@ -7,10 +7,14 @@ from typing import Any
 
 from osc_lib.cli import format_columns
 
-from loader.commands import base, parsing
-from loader.repository import chosen_release, dependents
-from loader.repository.package_search import Search
-from loader.repository.stored_package import StoredPackage
+from glare_murano.package import VersionSpec
+from glare_murano.wire import Query
+from loader import resolution
+from loader.catalogs.base import Catalog
+from loader.catalogs.stored_package import StoredPackage
+from loader.commands import base, dependency_graph, parsing
+from loader.commands.package_search import Search
+from loader.resolution import Choice, Resolution
 
 # Option -> field of a package, and the option's help.
 _FILTERS = {
@@ -115,11 +119,55 @@ class ShowPackage(base.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Properties:
         package = self.repository.find(parsed_args.package)[0]
-        requirers = {str(each) for each in dependents.find(self.repository, package)}
-        spec = chosen_release.range_of(package, parsed_args.package.spec)
-        chosen = f"{spec}: {chosen_release.explain(package, spec, self.catalog)}"
+        requirers = {str(each) for each in dependency_graph.requirers(self.repository, package)}
+        spec = _range_of(package, parsed_args.package.spec)
+        chosen = f"{spec}: {_explain(package, spec, self.catalog)}"
         shown = _properties(package, chosen, sorted(requirers))
         return tuple(shown), tuple(shown.values())
+
+
+def _explain(package: StoredPackage, spec: VersionSpec, catalog: Catalog) -> str:
+    """Return ``yes`` if a package is chosen for a range, else ``no`` with the reason.
+
+    The service is queried, since it knows the operator's reserved names.
+
+    :param catalog: the releases of the service, for the user's project.
+    :raises CatalogError: if the service does not answer.
+    """
+    if package.status != "active":
+        return f"no, it is {package.status}"
+    query = Query(((package.fqn, spec),), why=True)
+    resolved = resolution.resolve([catalog], query)
+    choice = resolved.assigned(package.fqn, spec, None)
+    if choice is not None and choice.release.id == package.id:
+        return "yes"
+    return f"no, {_reason(package, spec, resolved, choice)}"
+
+
+def _reason(
+    package: StoredPackage, spec: VersionSpec, resolved: Resolution, choice: Choice | None
+) -> str:
+    for excluded in resolved.excluded:
+        if excluded.id == package.id:
+            return excluded.reason
+    if not spec.match(package.version):
+        return f"it is not in the range {spec}"
+    if package.yanked and not spec.is_exactly(package.version):
+        return f"it was yanked: {package.yanked}"
+    if choice is None:
+        return "the user's project cannot use it"
+    return f"{choice.release} of project {choice.release.owner} is chosen"
+
+
+def _range_of(package: StoredPackage, spec: VersionSpec) -> VersionSpec:
+    """Return the given range; for any version, return the range of the package's major version."""
+    if spec.text != "*":
+        return spec
+    version = package.version
+    # A pre-release is not in the range of its major version.
+    return (
+        VersionSpec.exactly(version) if version.prerelease else VersionSpec.of(str(version.major))
+    )
 
 
 def _properties(package: StoredPackage, chosen: str, requirers: list[str]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from loader.authoring import local_packages
+from loader.catalogs.stored_package import Visibility
 from loader.commands import base, parsing, progress
 from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
-from loader.repository.stored_package import Visibility
 
 # The results of a step, by the state before.
 WOULD = {

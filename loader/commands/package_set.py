@@ -5,9 +5,8 @@
 import argparse
 from collections.abc import Sequence
 
-from loader.commands import base, parsing
-from loader.repository import dependents
-from loader.repository.stored_package import StoredPackage
+from loader.catalogs.stored_package import StoredPackage
+from loader.commands import base, dependency_graph, parsing
 
 _LISTS = {"tag": "tags", "category": "categories"}
 
@@ -178,7 +177,7 @@ class DeletePackages(base.Command):
 
     def _ask(self, packages: Sequence[StoredPackage]) -> None:
         for package in packages:
-            requirers = dependents.find(self.repository, package)
+            requirers = dependency_graph.requirers(self.repository, package)
             names = ", ".join(sorted({str(requirer) for requirer in requirers})) or "no package"
             self.note(f"{package} ({package.status}, {package.visibility}): required by {names}")
         self.confirm(f"Delete {len(packages)} package(s)?")

@@ -12,9 +12,9 @@ from cliff.formatters import base as formatters
 
 from glare_murano.package.errors import escaped
 from loader import errors
-from loader.commands import base, parsing
-from loader.repository import dependency_graph, drawings, stored_package
-from loader.repository.dependency_graph import Requirement
+from loader.catalogs import stored_package
+from loader.commands import base, dependency_graph, drawings, parsing
+from loader.commands.dependency_graph import Requirement
 
 _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from glare_murano.eligibility import Eligibility
 from glare_murano.package.reserved_names import ReservedNames
+from loader.catalogs.repository import EVERY
+from loader.catalogs.stored_package import StoredPackage
 from loader.commands import base
-from loader.repository.client import EVERY
-from loader.repository.stored_package import StoredPackage
 
 
 class ListReserved(base.Lister):

@@ -259,7 +259,7 @@ def _cloud(conf: Any, name: str) -> "Scope":
     """
     from openstack.config import OpenStackConfig
 
-    from loader.repository import package_service
+    from loader.catalogs import package_service
     from loader.transport import sessions
 
     cloud = OpenStackConfig().get_one(cloud=name)

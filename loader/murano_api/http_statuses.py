@@ -11,9 +11,9 @@ from webob import exc
 
 from glare_murano.package import GlareMuranoError
 from loader import errors
+from loader.catalogs.repository import RefusedPackage
 from loader.murano_api.package_changes import UnsupportedChange
 from loader.publishing.publication import PublishError
-from loader.repository.client import RefusedPackage
 
 LOG = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
 from loader import errors
 from loader.authoring import local_packages
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.murano_api import package_json
 from loader.publishing import publication
-from loader.repository.client import Repository
-from loader.repository.stored_package import StoredPackage, Visibility
 from loader.transport.failures import Conflict
 
 # The reason for the yank if a client of Murano disables a package.

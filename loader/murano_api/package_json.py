@@ -8,7 +8,7 @@ Murano's own database do not have.
 
 from typing import Any
 
-from loader.repository.stored_package import StoredPackage
+from loader.catalogs.stored_package import StoredPackage
 
 ACTIVE = "active"
 _DRAFTED = "drafted"

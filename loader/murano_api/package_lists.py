@@ -15,9 +15,9 @@ from typing import Any
 from glare_murano.package import InvalidVersion, VersionSpec, parse_version
 from glare_murano.package.errors import quoted
 from loader import errors
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import Selection, StoredPackage, newest
 from loader.murano_api import package_json
-from loader.repository.client import Repository
-from loader.repository.stored_package import Selection, StoredPackage, newest
 
 _BY_NAME = "name:{direction},version:desc"
 _ID = re.compile(r"[0-9A-Fa-f-]{32,36}")

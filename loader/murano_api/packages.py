@@ -23,13 +23,13 @@ from webob import exc
 from glare_murano import fields
 from glare_murano.package.errors import quoted
 from loader import errors
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage
 from loader.murano_api import package_changes, package_json
 from loader.murano_api.http_statuses import reported
 from loader.murano_api.package_lists import PackageList, find, range_of
 from loader.murano_api.request_bodies import archive_and_metadata
 from loader.murano_api.request_repository import RequestRepositories
-from loader.repository.client import Repository
-from loader.repository.stored_package import StoredPackage
 
 CONF = cfg.CONF
 

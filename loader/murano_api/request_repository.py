@@ -13,8 +13,8 @@ from oslo_config import cfg
 
 from loader import config, errors
 from loader.catalogs import options
-from loader.repository.client import Repository
-from loader.repository.package_service import SERVICES
+from loader.catalogs.package_service import SERVICES
+from loader.catalogs.repository import Repository
 from loader.transport import sessions
 
 

@@ -14,13 +14,13 @@ from typing import Any
 from loader import concurrency, errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
+from loader.catalogs import stored_package
 from loader.catalogs.base import Catalog
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.publishing import publication, requirements, saving
 from loader.publishing.publication import State, Step, UploadProgress
 from loader.references import PackageReference
-from loader.repository import stored_package
-from loader.repository.client import Repository
-from loader.repository.stored_package import StoredPackage, Visibility
 
 # Fields that a publisher may change.
 _FIELDS = ("display_name", "description", "tags", "categories", "keywords")

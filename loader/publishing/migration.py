@@ -26,13 +26,12 @@ from glare_murano.resolver import PackageVersion
 from loader import concurrency, errors
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
-from loader.catalogs import murano
+from loader.catalogs import murano, stored_package
 from loader.catalogs.base import Catalog
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.publishing import ordering, publication, requirements
 from loader.publishing.publication import PublishError, State, Step
-from loader.repository import stored_package
-from loader.repository.client import Repository
-from loader.repository.stored_package import StoredPackage, Visibility
 from loader.transport.adapter import ServiceAdapter
 
 # A function that gets a package, the number of bytes so far, and the number of all bytes.

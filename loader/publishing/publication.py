@@ -23,10 +23,11 @@ from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from loader import concurrency, errors
 from loader.authoring.local_packages import LocalPackage, same_files
+from loader.catalogs import stored_package
+from loader.catalogs.base import own_first
+from loader.catalogs.repository import EVERY, Repository
+from loader.catalogs.stored_package import Selection, StoredPackage, Visibility
 from loader.publishing import ordering
-from loader.repository import stored_package
-from loader.repository.client import EVERY, Repository
-from loader.repository.stored_package import Selection, StoredPackage, Visibility
 from loader.transport.failures import Conflict
 
 LOG = logging.getLogger(__name__)
@@ -310,9 +311,7 @@ def _stored(
         is_public = stored.visibility == "public" and stored.status != _DRAFTED
         if is_public or project in (None, stored.owner):
             found.setdefault(stored.key, []).append(stored)
-    for same in found.values():
-        same.sort(key=lambda stored: stored.owner != project)
-    return found
+    return {version: own_first(same, project) for version, same in found.items()}
 
 
 def usable(

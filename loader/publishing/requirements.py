@@ -9,11 +9,11 @@ from glare_murano.package import Version, VersionSpec
 from glare_murano.package.manifest import CORE_LIBRARY
 from loader import errors
 from loader.authoring.local_packages import LocalPackage
+from loader.catalogs import stored_package
 from loader.catalogs.base import Catalog
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.publishing import publication
-from loader.repository import stored_package
-from loader.repository.client import Repository
-from loader.repository.stored_package import StoredPackage, Visibility
 
 # For messages: where the packages have to be that satisfy a requirement.
 _PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}

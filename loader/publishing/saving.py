@@ -11,9 +11,9 @@ from glare_murano.package import VersionSpec
 from glare_murano.wire import Query, Release
 from loader import errors, fs, resolution
 from loader.catalogs.base import Catalog
+from loader.catalogs.stored_package import StoredPackage
 from loader.publishing import bundles
 from loader.publishing.bundles import Entry
-from loader.repository.stored_package import StoredPackage
 
 _Package = TypeVar("_Package", Release, StoredPackage)
 

@@ -19,7 +19,7 @@ from keystoneauth1 import adapter as ksa_adapter
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import session as ksa_session
 
-from glare_murano.package.archive_rules import limited
+from glare_murano.package.archive_rules import DEFAULT_LIMITS, Limits, limited
 from glare_murano.package.errors import shown
 from loader import errors
 from loader.counters import Counters
@@ -53,6 +53,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         attempts: int = retries.DEFAULT_ATTEMPTS,
         seconds: float = sessions.DEFAULT_REQUEST_TIMEOUT,
         min_rate: int = DEFAULT_MIN_RATE,
+        limits: Limits = DEFAULT_LIMITS,
         **place: str | None,
     ) -> None:
         """Make an adapter; no request is sent.
@@ -64,6 +65,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         :param attempts: how often a request is sent while its failures are temporary.
         :param seconds: the time limit of a request and its retries.
         :param min_rate: the lowest rate of a download, in bytes per second.
+        :param limits: the limits for a downloaded archive.
         :param place: the endpoint, as parameters of keystoneauth's ``Adapter``.
         """
         # A copy gets the limits, since the caller uses the session for other requests.
@@ -73,6 +75,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         self._attempts = attempts
         self._seconds = seconds
         self._min_rate = min_rate
+        self._limits = limits
 
     def document(self, method: str, path: str, subject: str = "", **arguments: Any) -> Any:
         """Return the JSON of an answer; None for a success with a status other than 200 and 201.
@@ -168,7 +171,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         subject = f"{self.name}: {label}"
         arriving = Download(open_at, self._attempts, self._min_rate, subject)
         try:
-            for piece in limited(arriving, name=label):
+            for piece in limited(arriving, self._limits, label):
                 self._counters.count(bytes=len(piece))
                 yield piece
         except failures.FAILURES as error:

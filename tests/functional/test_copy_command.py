@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.glare import GlareCatalog, GlareRepository
 from loader.publishing import copying
-from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack

@@ -15,11 +15,10 @@ import requests
 from muranoclient.v1.client import Client as MuranoClient
 
 from loader.catalogs import murano as murano_catalog
-from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.glare import GlareCatalog, GlareRepository
 from loader.counters import Counters
 from loader.publishing import migration
 from loader.publishing.migration import Migration, Result
-from loader.repository.glare_packages import GlareRepository
 from loader.transport.adapter import ServiceAdapter
 from tests import packages
 from tests.functional import murano_api

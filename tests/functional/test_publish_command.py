@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loader.repository.glare_packages import GlareRepository
+from loader.catalogs.glare import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack

@@ -10,9 +10,9 @@ import pytest
 
 from glare_murano import wire
 from loader.authoring import local_packages
+from loader.catalogs.glare import GlareRepository
 from loader.publishing import publication
 from loader.publishing.publication import PublishError, State, Step
-from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack

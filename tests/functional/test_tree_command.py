@@ -4,9 +4,9 @@
 
 import pytest
 
+from loader.catalogs.glare import GlareRepository
+from loader.commands import dependency_graph
 from loader.references import PackageReference
-from loader.repository import dependency_graph
-from loader.repository.glare_packages import GlareRepository
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.conftest import CORE, CORE_VERSION

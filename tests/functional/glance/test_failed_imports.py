@@ -17,7 +17,7 @@ from keystoneauth1 import token_endpoint
 from glare_murano import images as form
 from glare_murano.package import Version
 from loader import errors
-from loader.repository.glance_packages import GlanceRepository
+from loader.catalogs.glance import GlanceRepository
 from tests import packages
 from tests.functional.glance import service, stored
 from tests.functional.glance.image_client import ImageClient

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from loader.catalogs.glance import GlanceCatalog
+from loader.catalogs.glance import GlanceCatalog, GlanceRepository
+from loader.catalogs.stored_package import StoredPackage
 from loader.counters import Counters
 from loader.publishing import migration
-from loader.repository.glance_packages import GlanceRepository
-from loader.repository.stored_package import StoredPackage
 from loader.transport.adapter import ServiceAdapter
 from tests import packages
 from tests.functional import murano_api

@@ -14,9 +14,9 @@ from glare_murano import wire
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from loader import errors
+from loader.catalogs.glance import GlanceRepository
+from loader.catalogs.stored_package import Selection
 from loader.references import PackageReference
-from loader.repository.glance_packages import GlanceRepository
-from loader.repository.stored_package import Selection
 from tests import packages
 from tests.functional.glance import stored
 from tests.functional.glance.image_client import ImageClient

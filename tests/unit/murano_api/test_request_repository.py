@@ -10,9 +10,9 @@ import pytest
 from oslo_config import cfg
 
 from loader import errors
+from loader.catalogs.glance import GlanceRepository
+from loader.catalogs.glare import GlareRepository
 from loader.murano_api.request_repository import RequestRepositories
-from loader.repository.glance_packages import GlanceRepository
-from loader.repository.glare_packages import GlareRepository
 
 # keystonemiddleware sends this form, also for tokens of Keystone's version 3.
 _CATALOG = [

@@ -9,8 +9,8 @@ import pytest
 from glare_murano.package import VersionSpec
 from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
+from loader.catalogs.repository import Repository
 from loader.publishing import publication, requirements
-from loader.repository.client import Repository
 from tests import packages
 
 

@@ -29,13 +29,12 @@ import loader
 from glare_murano.package import InvalidArchive, Version, VersionSpec
 from glare_murano.wire import Query
 from loader.catalogs.base import Catalog
-from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.glance import GlanceRepository
+from loader.catalogs.glare import GlareCatalog, GlareRepository
 from loader.catalogs.murano import MuranoCatalog
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage
 from loader.publishing import bundles, saving
-from loader.repository.client import Repository
-from loader.repository.glance_packages import GlanceRepository
-from loader.repository.glare_packages import GlareRepository
-from loader.repository.stored_package import StoredPackage
 from loader.transport.download import Download
 from tests import packages
 from tests.unit import faulty
@@ -730,7 +729,7 @@ _TRICKLES = pytest.mark.parametrize(
 def test_a_batch_that_arrives_too_slowly_is_given_up(
     server: Faulty, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loader.catalogs.planning._BATCH_TIMEOUT", 0.1)
+    monkeypatch.setattr("loader.catalogs.openstack._BATCH_TIMEOUT", 0.1)
     release, server.archive = server.release, bytes(512)
     server.faults = [fault]
 

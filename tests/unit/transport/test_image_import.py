@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loader import errors
-from loader.repository import image_import
+from loader.transport import image_import
 from loader.transport.failures import Conflict
 
 ARCHIVE = b"PK"
@@ -49,7 +49,7 @@ class Images:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits, which take no time."""
     found: list[float] = []
-    monkeypatch.setattr("loader.repository.image_import.time.sleep", found.append)
+    monkeypatch.setattr("loader.transport.image_import.time.sleep", found.append)
     return found
 
 

@@ -3,16 +3,16 @@
 """Graphs of packages: the requirements of a package, and the packages that require it."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from glare_murano import wire
 from glare_murano.package import VersionSpec
 from glare_murano.resolver import Demand
 from glare_murano.wire import Query
 from loader import errors, resolution
 from loader.catalogs.base import Catalog
-from loader.repository import dependents
-from loader.repository.client import Repository
-from loader.repository.stored_package import StoredPackage
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage
 
 MISSING = "missing"
 EXTERNAL = "in the engine"
@@ -92,7 +92,7 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
         pairs = [(required, requirer) for required in level for requirer in requirers]
         level = []
         for required, requirer in pairs:
-            spec = dependents.range_of(requirer, required.fqn)
+            spec = range_of(requirer, required.fqn)
             if spec is None or not spec.match(required.version):
                 continue
             edge = Requirement(requirer.fqn, str(requirer.version), spec.text, str(required))
@@ -102,6 +102,28 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
                 seen.add(requirer.id)
                 level.append(requirer)
     return found
+
+
+def requirers(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
+    """Yield the active packages that require a package in a range with its version.
+
+    :raises CatalogError: if the service does not answer.
+    """
+    for requirer in repository.requiring([package.fqn]):
+        spec = range_of(requirer, package.fqn)
+        if spec is not None and spec.match(package.version):
+            yield requirer
+
+
+def range_of(requirer: StoredPackage, fqn: str) -> VersionSpec | None:
+    """Return the range in which a package requires another one; None if it does not require it.
+
+    Each package also requires itself; this requirement is ignored.
+
+    :raises Malformed: if the service sends no valid range.
+    """
+    ranges = wire.get(requirer.fields, "requirements", wire.ranges_from_json)
+    return None if requirer.fqn == fqn else ranges.get(fqn)
 
 
 def paths_to(graph: Sequence[Requirement], fqn: str) -> list[Requirement]:

@@ -4,13 +4,15 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from glare_murano import images
 from loader import errors
 from loader.transport.deadlines import Deadline
 from loader.transport.failures import Conflict
-from loader.transport.image_service import ImageService
+
+if TYPE_CHECKING:
+    from loader.transport.image_service import ImageService
 
 QUEUED = "queued"
 
@@ -28,7 +30,7 @@ _WITH_TASK = "os_glance_import_task"
 
 
 def import_archive(
-    service: ImageService, image_id: str, archive: IO[bytes], size: int, label: str
+    service: "ImageService", image_id: str, archive: IO[bytes], size: int, label: str
 ) -> Mapping[str, Any]:
     """Stage an archive and import it, unless an earlier attempt has done so already.
 

@@ -7,8 +7,8 @@ import xml.etree.ElementTree
 import pytest
 
 from loader import errors
-from loader.repository import dependency_graph, drawings
-from loader.repository.dependency_graph import Requirement
+from loader.commands import dependency_graph, drawings
+from loader.commands.dependency_graph import Requirement
 
 # The wiki and the blog require the database, which is in a cycle with its driver.
 GRAPH = [

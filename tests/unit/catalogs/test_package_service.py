@@ -9,8 +9,8 @@ from keystoneauth1 import noauth, session
 from openstack.config import cloud_region
 
 from loader import errors
-from loader.repository import package_service
-from loader.repository.package_service import GLANCE, GLARE, PackageService, UnknownService
+from loader.catalogs import package_service
+from loader.catalogs.package_service import GLANCE, GLARE, PackageService, UnknownService
 from tests import web
 
 GLARE_URL, GLANCE_URL = "http://127.0.0.1:9/glare", "http://127.0.0.1:9/glance"

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A client for publishers: find, create, upload, publish, change and delete packages.
+"""All packages in a service: find, create, upload, publish, change, download and delete them.
 
-Unlike a catalogue, a repository also has drafts and deactivated packages. ``catalogs`` has the
-releases that may be loaded. Each service has a module of its own: ``glare_packages`` and
-``glance_packages``.
+Unlike a catalogue, a repository also has drafts and deactivated packages. It chooses no release
+to load: that is the task of catalogues.
 """
 
 import abc
@@ -13,17 +12,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, ClassVar
 
 from keystoneauth1 import exceptions as ksa_exceptions
-from keystoneauth1 import session as ksa_session
 
 from glare_murano import wire
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.errors import shown
 from glare_murano.resolver import PackageVersion
 from loader import errors
+from loader.catalogs.base import own_first
+from loader.catalogs.openstack import ServiceClient
+from loader.catalogs.stored_package import ACTIVE, Selection, StoredPackage, Visibility
 from loader.references import AmbiguousReference, PackageReference
-from loader.repository.stored_package import ACTIVE, Selection, StoredPackage, Visibility
 from loader.transport import failures
-from loader.transport.adapter import ServiceAdapter
 from loader.transport.failures import NoSuchPath
 
 EVERY = Selection()
@@ -42,7 +41,7 @@ class RefusedPackage(errors.CatalogError):
     """The service refused the archive of a package, since the archive breaks a rule."""
 
 
-class Repository(abc.ABC):
+class Repository(ServiceClient, abc.ABC):
     """The packages in one service, with the rights of one user.
 
     >>> repository = GlareRepository(session)
@@ -52,51 +51,12 @@ class Repository(abc.ABC):
     ...     draft = repository.upload(draft, archive, path.stat().st_size)
     >>> repository.publish([draft], "private")
 
-    :cvar title: the service's name in messages.
-    :cvar service_type: the service's type in Keystone's catalogue.
     :cvar replaces_archives: whether the archive of a draft can be uploaded again.
     :cvar filter_place: the file in which an operator adds this project's filter to the service.
     """
 
-    title: ClassVar[str]
-    service_type: ClassVar[str]
     filter_place: ClassVar[str]
     replaces_archives: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        session: ksa_session.Session,
-        *,
-        project_id: str | None = None,
-        endpoint: str | None = None,
-        interface: str | None = None,
-        region_name: str | None = None,
-    ) -> None:
-        """Make a repository; no request is sent.
-
-        :param session: a keystoneauth session with credentials.
-        :param project_id: the user's project; by default the project of the session.
-        :param endpoint: the service's URL; by default the URL in Keystone's catalogue.
-        :param interface: ``public``, ``internal`` or ``admin``.
-        :param region_name: the region to look the URL up in; by default any.
-        """
-        self.name = f"{self.title} at {endpoint}" if endpoint else self.title
-        self._project_id = project_id
-        self._client = ServiceAdapter(
-            session,
-            self.name,
-            service_type=self.service_type,
-            endpoint_override=endpoint,
-            interface=interface,
-            region_name=region_name,
-        )
-
-    def project(self) -> str | None:
-        """Return the id of the user's project; None if it is unknown.
-
-        :raises CatalogError: if the user cannot authenticate.
-        """
-        return self._project_id or self._client.authenticated_project()
 
     @abc.abstractmethod
     def packages(
@@ -161,8 +121,7 @@ class Repository(abc.ABC):
             return [self.get(reference.id)]
         named = list(self.named([reference.fqn], selection))
         if len({package.version for package in named}) < len(named):
-            project = self.project()
-            named.sort(key=lambda package: package.owner != project)
+            named = own_first(named, self.project())
         named.sort(key=lambda package: package.version.precedence_key, reverse=True)
         found = [package for package in named if reference.spec.match(package.version)]
         if not found:

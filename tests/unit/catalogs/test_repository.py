@@ -6,8 +6,8 @@ import pytest
 import webob.exc
 from keystoneauth1 import session, token_endpoint
 
+from loader.catalogs.glare import GlareRepository
 from loader.murano_api.http_statuses import reported
-from loader.repository.glare_packages import GlareRepository
 
 
 def test_a_publication_in_a_service_that_does_not_answer_is_reported(waits: list[float]) -> None:

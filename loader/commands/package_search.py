@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from glare_murano.package import InvalidName
 from glare_murano.package.errors import quoted
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import Selection, StoredPackage, newest
 from loader.references import split_range
-from loader.repository.client import Repository
-from loader.repository.stored_package import Selection, StoredPackage, newest
 
 _PATTERN = re.compile(r"[A-Za-z0-9_.*-]{1,255}\Z")
 

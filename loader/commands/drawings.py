@@ -8,7 +8,7 @@ Names and ranges come from users, so each format escapes them by its own rules.
 import html
 from collections.abc import Sequence
 
-from loader.repository.dependency_graph import Requirement, by_requirer
+from loader.commands.dependency_graph import Requirement, by_requirer
 
 _REPEATED = " (*)"
 # The characters in front of a package, and in front of the lines below it.

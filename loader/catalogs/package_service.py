@@ -12,12 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from loader import errors
-from loader.catalogs.glance import GlanceCatalog
-from loader.catalogs.glare import GlareCatalog
+from loader.catalogs.glance import GlanceCatalog, GlanceRepository
+from loader.catalogs.glare import GlareCatalog, GlareRepository
 from loader.catalogs.openstack import ServiceCatalog
-from loader.repository.client import Repository
-from loader.repository.glance_packages import GlanceRepository
-from loader.repository.glare_packages import GlareRepository
+from loader.catalogs.repository import Repository
 from loader.transport.adapter import ServiceAdapter
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def of_cloud(cloud: "CloudRegion", name: str | None = None) -> PackageService:
 
 
 def _place(cloud: "CloudRegion", service_type: str) -> dict[str, Any]:
-    """Return the place of a service, as parameters of ``Repository``."""
+    """Return the place of a service, as parameters of ``ServiceClient``."""
     interface = cloud.get_interface(service_type)
     return {
         "endpoint": cloud.get_endpoint(service_type),

@@ -8,7 +8,7 @@ import pytest
 
 from glare_murano import wire
 from glare_murano.package import InvalidName, Version
-from loader.repository.stored_package import StoredPackage
+from loader.catalogs.stored_package import StoredPackage
 
 
 def _stored(fqn: str = "org.a", **fields: Any) -> StoredPackage:
