@@ -19,7 +19,7 @@ def main() -> None:
     """Fetch the newest release of a package."""
     url, token, project_id, fqn, cache = sys.argv[1:]
     session = ksa_session.Session(auth=token_endpoint.Token(url, token))
-    catalog = GlareCatalog(session, endpoint=url, project_id=project_id)
+    catalog = GlareCatalog(session, endpoint=url, project_id=project_id, limits=ROOMY)
     with loader.PackageLoader([catalog], loader.Cache(pathlib.Path(cache), ROOMY)) as packages:
 
         def fetch() -> str:

@@ -185,8 +185,8 @@ def test_all_versions_of_several_packages_take_one_request(
     assert catalog.counters.requests == 1
 
     # The same in pages, and in lists that are split.
-    monkeypatch.setattr(glare_catalog, "_PAGE", 2)
-    monkeypatch.setattr("loader.catalogs.name_lists._NAMES_LENGTH", 2 * len(names[0]))
+    monkeypatch.setattr(glare_catalog, "PAGE", 2)
+    monkeypatch.setattr("loader.catalogs.openstack._NAMES_LENGTH", 2 * len(names[0]))
     assert sorted(map(str, catalog.known(names))) == expected
     assert list(catalog.known([])) == list(catalog.known(["a,b"])) == []
 
