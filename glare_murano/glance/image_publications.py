@@ -65,6 +65,7 @@ def publish(req: webob.Request) -> webob.Response:
             "version": each.row.version,
             "status": images.ACTIVE,
             "visibility": each.row.visibility,
+            "sha256": each.row.properties[images.SHA256],
             "actions": each.actions,
         }
         for each in published

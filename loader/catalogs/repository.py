@@ -210,11 +210,11 @@ class Repository(ServiceClient, abc.ABC):
         visibility: Visibility,
         *,
         is_dry_run: bool = False,
-    ) -> list[Any]:
+    ) -> Mapping[str, str]:
         """Activate all packages or none; with the visibility ``public``, make them public.
 
         :param is_dry_run: whether the service only checks the packages.
-        :returns: the changes of each package, as the service sends them.
+        :returns: id -> the SHA-256 of the published archive, in hexadecimal.
         :raises CatalogError: if the service refuses; the message has a line for each problem.
         """
         ids = [package.id for package in packages]
@@ -224,7 +224,10 @@ class Repository(ServiceClient, abc.ABC):
                 answer = self._client.document("POST", wire.PUBLICATIONS_PATH, "publish", json=body)
         except NoSuchPath as error:
             raise self._without_filter() from error
-        return wire.get(answer, "artifacts", wire.sequence)
+        return {
+            wire.get(item, "id", wire.string): wire.get(item, "sha256", wire.digest)
+            for item in wire.get(answer, "artifacts", wire.sequence)
+        }
 
     def yank(self, package: StoredPackage, reason: str) -> None:
         """Yank a package; with an empty reason, end the yank.

@@ -33,6 +33,9 @@ _MAX_BITS = 14284
 
 _COLLECTIONS = (tuple, list, utils.FrozenDict, dict, frozenset, set)
 _SCALARS = frozenset((str, int, bool, float, type(None)))
+# FrozenDict is an abstract type. To compare each value with it takes 2% of a deployment.
+_is_collection: Callable[[type], bool]
+_is_collection = functools.cache(lambda kind: issubclass(kind, _COLLECTIONS))
 # The smallest object of Python has 16 bytes.
 _SMALLEST = 16
 
@@ -228,12 +231,6 @@ def _size(value: Any) -> int:
     if type(value) is utils.FrozenDict:
         value = value._d
     return sys.getsizeof(value, 0)
-
-
-@functools.cache
-def _is_collection(kind: type) -> bool:
-    # FrozenDict is an abstract type. To compare each value with it takes 2% of a deployment.
-    return issubclass(kind, _COLLECTIONS)
 
 
 def _children(collection: Any) -> Iterable[Any]:

@@ -225,13 +225,11 @@ def publish(
     :raises PublishError: if another process has replaced an archive before the publication.
     """
     for batch in _batches(packages):
-        _publish(repository, batch, visibility)
-        digests = {package.id: package.digest for package in batch}
-        published = repository.named({package.fqn for package in batch})
+        published = _publish(repository, batch, visibility)
         if problems := [
             _replaced(repository, package)
-            for package in published
-            if package.digest != digests.get(package.id, package.digest)
+            for package in batch
+            if package.digest != published.get(package.id)
         ]:
             raise PublishError(problems)
 
@@ -245,18 +243,17 @@ def _replaced(repository: Repository, package: StoredPackage) -> str:
 
 def _publish(
     repository: Repository, batch: Sequence[StoredPackage], visibility: Visibility
-) -> None:
+) -> Mapping[str, str]:
+    """Publish packages in one request; return id -> the SHA-256 of the archive."""
     for number, wait in enumerate(_WAITS):
         try:
-            repository.publish(batch, visibility)
+            return repository.publish(batch, visibility)
         except Conflict:
             # Another process may be uploading the same archives again.
             if number and not _is_uploading(repository, batch):
                 raise
             time.sleep(wait)
-        else:
-            return
-    repository.publish(batch, visibility)
+    return repository.publish(batch, visibility)
 
 
 def _is_uploading(repository: Repository, packages: Collection[StoredPackage]) -> bool:

@@ -65,7 +65,9 @@ def test_a_member_activates_packages_that_require_each_other(glare: Client, name
     assert _actions(answer) == [["activate"]] * 3
     for artifact_id, listed in zip(ids, answer.json()["artifacts"], strict=True):
         artifact = glare.show(artifact_id)
-        assert artifact == {**artifact, **{k: v for k, v in listed.items() if k != "actions"}}
+        assert listed["sha256"] == artifact["archive"]["sha256"]
+        same = {k: v for k, v in listed.items() if k not in ("actions", "sha256")}
+        assert artifact == {**artifact, **same}
         assert artifact["status"] == "active"
         assert artifact["activated_at"] == artifact["updated_at"]
 

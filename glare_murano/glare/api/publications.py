@@ -51,7 +51,12 @@ def publish(req: webob.Request) -> webob.Response:
         _notify(req.context, changes)
     keys = ("id", "name", "version", "status", "visibility")
     listed = [
-        {**{key: getattr(af, key) for key in keys}, "actions": actions} for af, actions in changes
+        {
+            **{key: getattr(af, key) for key in keys},
+            "sha256": af.archive["sha256"],
+            "actions": actions,
+        }
+        for af, actions in changes
     ]
     return webob.Response(json={"artifacts": listed})
 
