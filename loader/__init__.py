@@ -39,11 +39,12 @@ from loader.errors import (
     UnknownCatalog,
     UnsupportedFormat,
 )
-from loader.fetcher import Fetcher, Progress
+from loader.fetcher import Fetcher
 from loader.formats.base import Package
 from loader.loader import PackageLoader
 from loader.lockfiles.lock import Lock, LockedCatalog
 from loader.offline import OfflineIndex
+from loader.progress import Progress
 
 if TYPE_CHECKING:
     from loader.catalogs.directory import DirectoryCatalog

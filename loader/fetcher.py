@@ -3,17 +3,17 @@
 """The fetcher downloads the archives of chosen releases into the cache."""
 
 import collections
-import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from glare_murano.package import GlareMuranoError
 from glare_murano.wire import Release
-from loader import concurrency, errors
+from loader import concurrency, errors, progress
 from loader.cache.store import Cache
 from loader.catalogs.base import Catalog
 from loader.formats.source import ArchiveSource, DirectorySource, PackageSource
+from loader.progress import Progress, Report
 from loader.resolution import Choice
 
 LOG = logging.getLogger(__name__)
@@ -26,28 +26,11 @@ _SMALL = 256 * 1024
 _BATCH_SIZE = 50
 
 
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """The progress of a download.
-
-    >>> progress = Progress(release, received=1024, total=4096)
-    >>> print(f"{progress.release}: {progress.received / progress.total:.0%}")
-    org.db 1.2.0: 25%
-
-    :param received: the number of received bytes.
-    :param total: the size of the archive in bytes; None if unknown.
-    """
-
-    release: Release
-    received: int
-    total: int | None
-
-
 class Fetcher:
     """Fetches archives into a cache, several at once.
 
     >>> cache = Cache("cache")
-    >>> fetcher = Fetcher(cache, progress=lambda p: print(p.release))
+    >>> fetcher = Fetcher(cache, report=lambda p: print(p.name))
     >>> with PackageLoader(DirectoryCatalog("packages"), cache, fetcher=fetcher) as packages:
     ...     _ = packages.load_package("io.murano")
     io.murano 0.1.0
@@ -57,17 +40,17 @@ class Fetcher:
         self,
         cache: Cache,
         workers: int = DEFAULT_WORKERS,
-        progress: Callable[[Progress], object] | None = None,
+        report: Report = progress.ignore,
     ) -> None:
         """Make a fetcher.
 
         :param cache: the cache of the loader.
         :param workers: the number of archives to fetch at once.
-        :param progress: called for each received piece, from any thread.
+        :param report: called for each received piece, from any thread.
         """
         self._cache = cache
         self._workers = workers
-        self._progress = progress
+        self._report = report
         self._failures: dict[tuple[Catalog, str], GlareMuranoError] = {}
 
     def prefetch(self, choices: Iterable[Choice]) -> None:
@@ -119,7 +102,7 @@ class Fetcher:
         def receive(digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
             try:
                 for release, archive in catalog.batch([releases[digest] for digest in digests]):
-                    self._report(release, len(archive))
+                    self._report(_progress(release, len(archive)))
                     yield release.digest, archive
             except errors.CatalogError as error:
                 LOG.info("%s; the other archives are fetched one by one", error)
@@ -144,12 +127,12 @@ class Fetcher:
         received = 0
         for piece in choice.catalog.fetch(choice.release):
             received += len(piece)
-            self._report(choice.release, received)
+            self._report(_progress(choice.release, received))
             yield piece
 
-    def _report(self, release: Release, received: int) -> None:
-        if self._progress is not None:
-            self._progress(Progress(release, received, release.size))
+
+def _progress(release: Release, received: int) -> Progress:
+    return Progress(str(release), received, release.size)
 
 
 def _batches(choices: Iterable[Choice]) -> Iterator[tuple[Catalog, dict[str, Release]]]:

@@ -7,7 +7,7 @@ import pathlib
 import tempfile
 
 from loader.catalogs.repository import Repository
-from loader.commands import base, progress
+from loader.commands import base, progress_bars
 from loader.commands.package_publish import drafts_stay
 from loader.publishing import migration
 
@@ -46,14 +46,14 @@ class MigratePackages(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         packages = list(migration.find(self.murano, all_projects=parsed_args.all_projects))
         with tempfile.TemporaryDirectory() as folder:
-            with progress.shown("read", self.app.stderr) as report:
+            with progress_bars.shown("read", self.app.stderr) as report:
                 entries = migration.read(self.murano, packages, pathlib.Path(folder), report)
             migration.compare(entries, self.repository, self._scope)
             migration.check_requirements(entries, self.repository, self.catalog)
             if not parsed_args.dry_run:
                 with (
                     drafts_stay(self.app.stderr),
-                    progress.shown("sent", self.app.stderr) as report,
+                    progress_bars.shown("sent", self.app.stderr) as report,
                 ):
                     migration.migrate(entries, self.repository, report)
         self._is_refused = any(entry.result is migration.Result.REFUSED for entry in entries)

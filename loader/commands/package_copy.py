@@ -10,7 +10,7 @@ from openstack.config.cloud_region import CloudRegion
 
 from loader.catalogs import package_service
 from loader.catalogs.package_service import PackageService
-from loader.commands import base, package_publish, parsing, progress
+from loader.commands import base, package_publish, parsing, progress_bars
 from loader.publishing import copying
 from loader.publishing.publication import State
 
@@ -71,7 +71,7 @@ class CopyPackages(base.Lister):
             self.repository, self.catalog, parsed_args.packages, closure=parsed_args.closure
         )
         with tempfile.TemporaryDirectory() as folder:
-            with progress.shown("downloaded", self.app.stderr) as report:
+            with progress_bars.shown("downloaded", self.app.stderr) as report:
                 copies = copying.plan(
                     self.repository,
                     target,
@@ -79,19 +79,14 @@ class CopyPackages(base.Lister):
                     packages,
                     visibility,
                     pathlib.Path(folder),
-                    lambda package, size: report(str(package), size, package.size or 0),
+                    report,
                 )
             if not parsed_args.dry_run:
                 with (
                     package_publish.drafts_stay(self.app.stderr),
-                    progress.shown("sent", self.app.stderr) as report,
+                    progress_bars.shown("sent", self.app.stderr) as report,
                 ):
-                    copying.copy(
-                        target,
-                        copies,
-                        visibility,
-                        lambda p: report(str(p.package), p.sent, p.package.size),
-                    )
+                    copying.copy(target, copies, visibility, report)
         results = _WOULD if parsed_args.dry_run else _DONE
         rows = [(c.source.fqn, str(c.source.version), results[c.state]) for c in copies]
         return ("Name", "Version", "Result"), rows

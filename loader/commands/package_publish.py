@@ -11,7 +11,7 @@ from typing import TextIO
 
 from loader.authoring import local_packages
 from loader.catalogs.stored_package import Visibility
-from loader.commands import base, parsing, progress
+from loader.commands import base, parsing, progress_bars
 from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 
@@ -131,12 +131,12 @@ class PublishPackages(base.Lister):
         self, steps: Sequence[Step], categories: Sequence[str], visibility: Visibility
     ) -> None:
         with drafts_stay(self.app.stderr):
-            with progress.shown("sent", self.app.stderr) as report:
+            with progress_bars.shown("sent", self.app.stderr) as report:
                 uploaded = publication.upload(
                     self.repository,
                     steps,
                     lambda _: {"categories": list(categories)} if categories else {},
-                    progress=lambda p: report(str(p.package), p.sent, p.package.size),
+                    report,
                 )
             publication.publish(self.repository, uploaded, visibility)
 

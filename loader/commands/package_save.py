@@ -5,8 +5,7 @@
 import argparse
 import pathlib
 
-from glare_murano.wire import Release
-from loader.commands import base, parsing, progress
+from loader.commands import base, parsing, progress_bars
 from loader.publishing import saving
 
 
@@ -41,15 +40,11 @@ class SavePackage(base.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         fqn, spec = self.repository.name_and_range(parsed_args.package)
         release, closure = saving.choose(self.catalog, fqn, spec, parsed_args.package.id)
-        with progress.shown("saved", self.app.stderr) as report:
-
-            def show(saved: Release, count: int) -> None:
-                report(str(saved), count, saved.size or 0)
-
+        with progress_bars.shown("saved", self.app.stderr) as report:
             if parsed_args.closure:
                 folder = parsed_args.file or pathlib.Path(f"{release.fqn}.{release.version}")
-                path = saving.save_bundle(self.catalog, closure, folder, show)
+                path = saving.save_bundle(self.catalog, closure, folder, report)
             else:
                 path = parsed_args.file or pathlib.Path(saving.file_name(release))
-                saving.save(self.catalog, release, path, show)
+                saving.save(self.catalog, release, path, report)
         self.app.stdout.write(f"{path}\n")

@@ -8,18 +8,19 @@ attempt copies only what is missing.
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from loader import concurrency, errors
+from loader import concurrency, errors, progress
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import stored_package
 from loader.catalogs.base import Catalog
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
+from loader.progress import Report
 from loader.publishing import publication, requirements, saving
-from loader.publishing.publication import State, Step, UploadProgress
+from loader.publishing.publication import State, Step
 from loader.references import PackageReference
 
 # Fields that a publisher may change.
@@ -78,7 +79,7 @@ def plan(
     packages: Sequence[StoredPackage],
     visibility: Visibility,
     folder: pathlib.Path,
-    report: Callable[[StoredPackage, int], object] = lambda *_: None,
+    report: Report = progress.ignore,
 ) -> list[Copy]:
     """Download the packages that the target lacks, and compare them; change nothing.
 
@@ -118,7 +119,7 @@ def copy(
     target: Repository,
     copies: Iterable[Copy],
     visibility: Visibility,
-    progress: Callable[[UploadProgress], object] = lambda _: None,
+    report: Report = progress.ignore,
 ) -> None:
     """Upload the missing packages, publish them with one request, and copy yanks.
 
@@ -133,7 +134,7 @@ def copy(
         return {name: source[name] for name in _FIELDS if name in source}
 
     steps = [copy.step for copy in copies if copy.step]
-    uploaded = publication.upload(target, steps, fields, progress=progress)
+    uploaded = publication.upload(target, steps, fields, report)
     if uploaded:
         publication.publish(target, uploaded, visibility)
     stored = {copy.source.key: copy.present for copy in copies if copy.present}

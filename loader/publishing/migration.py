@@ -23,19 +23,19 @@ from glare_murano.package import (
 )
 from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.resolver import PackageVersion
-from loader import concurrency, errors
+from loader import concurrency, errors, progress
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import murano, stored_package
 from loader.catalogs.base import Catalog
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
+from loader.progress import Progress, Report
 from loader.publishing import ordering, publication, requirements
 from loader.publishing.publication import PublishError, State, Step
 from loader.transport.adapter import ServiceAdapter
 
 # A function that gets a package, the number of bytes so far, and the number of all bytes.
-Report = Callable[[str, int, int], object]
 
 
 class Result(enum.StrEnum):
@@ -121,7 +121,7 @@ def read(
     client: ServiceAdapter,
     packages: Iterable[SourcePackage],
     folder: pathlib.Path,
-    report: Report = lambda *_: None,
+    report: Report = progress.ignore,
 ) -> list[Migration]:
     """Download and check packages, several at once.
 
@@ -156,7 +156,7 @@ def read(
             entry.archive = archive
             if archive.fqn != package.fqn:
                 entry.end(Result.REFUSED, f"its archive contains {archive}")
-            report(str(package), archive.size, archive.size)
+            report(Progress(str(package), archive.size, archive.size))
 
     list(concurrency.results(download, range(len(entries))))
     _refuse_repeated(entries)
@@ -245,7 +245,7 @@ def check_requirements(
 
 
 def migrate(
-    entries: Iterable[Migration], repository: Repository, report: Report = lambda *_: None
+    entries: Iterable[Migration], repository: Repository, report: Report = progress.ignore
 ) -> None:
     """Upload the packages that are ready, several at once, and publish them.
 
@@ -267,7 +267,7 @@ def migrate(
                 _repository(entry),
                 entry.step,
                 entry.package.fields,
-                lambda p: report(f"{archive} of {owner}", p.sent, archive.size),
+                lambda p: report(dataclasses.replace(p, name=f"{archive} of {owner}")),
             )
         except errors.CatalogUnavailable:
             raise

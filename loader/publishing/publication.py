@@ -21,12 +21,13 @@ from glare_murano import fields as table
 from glare_murano import wire
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
-from loader import concurrency, errors
+from loader import concurrency, errors, progress
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs import stored_package
 from loader.catalogs.base import own_first
 from loader.catalogs.repository import EVERY, Repository
 from loader.catalogs.stored_package import Selection, StoredPackage, Visibility
+from loader.progress import Progress, Report
 from loader.publishing import ordering
 from loader.transport.failures import Conflict
 
@@ -71,17 +72,6 @@ class Step:
     package: LocalPackage
     state: State
     stored: StoredPackage | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class UploadProgress:
-    """The progress of an upload.
-
-    :param sent: how many of the ``package.size`` bytes were sent.
-    """
-
-    package: LocalPackage
-    sent: int
 
 
 def plan(
@@ -129,13 +119,13 @@ def upload(
     repository: Repository,
     steps: Sequence[Step],
     fields: Callable[[LocalPackage], Mapping[str, Any]] = lambda _: {},
-    progress: Callable[[UploadProgress], object] = lambda _: None,
+    report: Report = progress.ignore,
 ) -> list[StoredPackage]:
     """Upload the missing archives as drafts, several at once.
 
     :param fields: a function that returns the fields to set, such as ``categories``, for a
         package that is not published yet.
-    :param progress: called after each piece, from any thread.
+    :param report: called after each piece, from any thread.
     :returns: the packages of all steps that are not published yet.
     :raises PublishError: if packages cannot be uploaded; the message has all problems, and the
         other packages are uploaded.
@@ -143,7 +133,7 @@ def upload(
 
     def send(step: Step) -> StoredPackage | str:
         try:
-            return upload_one(repository, step, fields(step.package), progress)
+            return upload_one(repository, step, fields(step.package), report)
         except errors.CatalogError as error:
             return f"{step.package.place}: {error}"
 
@@ -158,18 +148,18 @@ def upload_one(
     repository: Repository,
     step: Step,
     values: Mapping[str, Any],
-    progress: Callable[[UploadProgress], object],
+    report: Report,
 ) -> StoredPackage:
     """Upload the archive of a package as a draft, and set fields.
 
     If another process uploads the same package, wait for it, and go on with its draft.
 
-    :param progress: called after each piece.
+    :param report: called after each piece.
     :raises CatalogError: if the service refuses the package.
     """
     for wait in _WAITS:
         try:
-            return _upload(repository, step, values, progress)
+            return _upload(repository, step, values, report)
         except Conflict as error:
             LOG.log(
                 logging.WARNING if wait > 1 else logging.INFO,
@@ -188,21 +178,23 @@ def upload_one(
                 raise
             if step.state is State.PUBLISHED and step.stored is not None:
                 return step.stored
-    return _upload(repository, step, values, progress)
+    return _upload(repository, step, values, report)
 
 
 def _upload(
     repository: Repository,
     step: Step,
     values: Mapping[str, Any],
-    progress: Callable[[UploadProgress], object],
+    report: Report,
 ) -> StoredPackage:
     package = step.package
     early = {name: value for name, value in values.items() if name in _OF_PUBLISHER}
     stored = step.stored or repository.create(package.fqn, package.version, **early)
     if step.state is State.MISSING:
         with open(package.archive, "rb", buffering=0) as file:
-            watched = _CountedFile(file, lambda sent: progress(UploadProgress(package, sent)))
+            watched = _CountedFile(
+                file, lambda sent: report(Progress(str(package), sent, package.size))
+            )
             stored = repository.upload(stored, io.BufferedReader(watched), package.size)
     # These fields are set after the upload: Glare refuses an archive that contradicts them.
     changed = {name: value for name, value in values.items() if stored.fields.get(name) != value}

@@ -4,21 +4,18 @@
 
 import hashlib
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from glare_murano.package import VersionSpec
 from glare_murano.wire import Query, Release
 from loader import errors, fs, resolution
 from loader.catalogs.base import Catalog
 from loader.catalogs.stored_package import StoredPackage
+from loader.progress import Progress, Report
 from loader.publishing import bundles
 from loader.publishing.bundles import Entry
 
-_Package = TypeVar("_Package", Release, StoredPackage)
-
 # A function that gets a release, and the number of bytes so far.
-Report = Callable[[Release, int], object]
 
 
 def choose(
@@ -69,21 +66,21 @@ def save(catalog: Catalog, release: Release, path: pathlib.Path, report: Report)
 
 def checked(
     pieces: Iterable[bytes],
-    package: _Package,
+    package: Release | StoredPackage,
     source: str,
-    report: Callable[[_Package, int], object],
+    report: Report,
 ) -> Iterator[bytes]:
     """Yield the pieces of a package's archive, and check its digest at the end.
 
     :param source: the name of the service that sends the archive.
-    :param report: called after each piece, with the number of bytes so far.
+    :param report: called after each piece.
     :raises DigestMismatch: if the archive has another digest than the package.
     """
     digest, size = hashlib.sha256(), 0
     for piece in pieces:
         digest.update(piece)
         size += len(piece)
-        report(package, size)
+        report(Progress(str(package), size, package.size))
         yield piece
     if package.digest and digest.hexdigest() != package.digest:
         raise errors.DigestMismatch(

@@ -472,7 +472,7 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
     _chain(glare, name, 10)
     reported: list[loader.Progress] = []
     with loader.Cache(tmp_path) as cache:
-        fetcher = loader.Fetcher(cache, progress=reported.append)
+        fetcher = loader.Fetcher(cache, report=reported.append)
         packages_ = loader.PackageLoader([_catalog(glare)], cache, fetcher=fetcher)
 
         for number in range(10):
@@ -480,9 +480,9 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
 
         assert packages_.counters.requests == 2
         assert packages_.counters.downloads == 11
-        assert packages_.counters.bytes == sum(progress.received for progress in reported)
-    assert {progress.release.fqn for progress in reported} >= {f"{name}{n}" for n in range(10)}
-    assert all(progress.received == progress.total for progress in reported)
+        assert packages_.counters.bytes == sum(progress.done for progress in reported)
+    assert {progress.name.split()[0] for progress in reported} >= {f"{name}{n}" for n in range(10)}
+    assert all(progress.done == progress.total for progress in reported)
     assert list((tmp_path / "staging").iterdir()) == []
 
 

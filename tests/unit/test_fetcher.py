@@ -167,12 +167,12 @@ def test_batches_have_a_limit(tmp_path: pathlib.Path) -> None:
     catalog = _Batcher(_archives(120))
     reported: list[loader.Progress] = []
     with loader.Cache(tmp_path) as cache:
-        loader.Fetcher(cache, progress=reported.append).prefetch(catalog.choices())
+        loader.Fetcher(cache, report=reported.append).prefetch(catalog.choices())
 
         assert cache.counters.downloads == 120
     assert sorted(map(len, catalog.batches)) == [20, 50, 50]
     assert catalog.fetched == []
-    assert {progress.release.fqn for progress in reported} == catalog._archives.keys()
+    assert {progress.name.split()[0] for progress in reported} == catalog._archives.keys()
 
 
 def test_a_catalogue_without_batches_gets_one_request_for_a_batch(

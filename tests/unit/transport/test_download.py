@@ -933,14 +933,14 @@ def test_a_session_is_used_with_the_hooks_and_adapters_of_its_caller(server: Fau
 def test_progress_is_reported(server: Faulty, tmp_path: pathlib.Path) -> None:
     steps: list[loader.Progress] = []
     cache = loader.Cache(tmp_path)
-    fetcher = loader.Fetcher(cache, progress=steps.append)
+    fetcher = loader.Fetcher(cache, report=steps.append)
     package_loader = loader.PackageLoader([_catalog(server)], cache, fetcher=fetcher)
 
     package_loader.load_package("org.faulty", VersionSpec.of("1"))
 
-    assert [step.received for step in steps] == sorted({step.received for step in steps})
-    assert steps[-1].received == steps[-1].total == len(server.archive)
-    assert {str(step.release) for step in steps} == {"org.faulty 1.0.0"}
+    assert [step.done for step in steps] == sorted({step.done for step in steps})
+    assert steps[-1].done == steps[-1].total == len(server.archive)
+    assert {step.name for step in steps} == {"org.faulty 1.0.0"}
 
 
 _LIES = {

@@ -4,15 +4,14 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TextIO
 
 import rich.console
 import rich.progress
 
 from glare_murano.package.errors import escaped
-
-Report = Callable[[str, int, int], None]
+from loader.progress import Progress, Report
 
 
 @contextlib.contextmanager
@@ -20,8 +19,7 @@ def shown(action: str, stream: TextIO) -> Iterator[Report]:
     """Show the progress of transfers.
 
     :param action: the past participle of what is done, such as ``sent``.
-    :returns: a function that is called with the name of a package, the number of bytes so
-        far, and the number of all bytes, from any thread.
+    :returns: a function that takes the progress of a transfer, from any thread.
     """
     if stream.isatty():
         with _bars(stream) as report:
@@ -33,10 +31,10 @@ def shown(action: str, stream: TextIO) -> Iterator[Report]:
 def _lines(action: str, stream: TextIO) -> Report:
     done: set[str] = set()
 
-    def report(name: str, count: int, total: int) -> None:
-        if count >= total and name not in done:
-            done.add(name)
-            stream.write(f"{action} {escaped(name)}\n")
+    def report(progress: Progress) -> None:
+        if progress.done >= (progress.total or 0) and progress.name not in done:
+            done.add(progress.name)
+            stream.write(f"{action} {escaped(progress.name)}\n")
 
     return report
 
@@ -54,11 +52,11 @@ def _bars(stream: TextIO) -> Iterator[Report]:
     console = rich.console.Console(file=stream)
     bars = rich.progress.Progress(*columns, console=console)
 
-    def report(name: str, count: int, total: int) -> None:
+    def report(progress: Progress) -> None:
         with guard:
-            if name not in tasks:
-                tasks[name] = bars.add_task(escaped(name), total=total)
-        bars.update(tasks[name], completed=count)
+            if progress.name not in tasks:
+                tasks[progress.name] = bars.add_task(escaped(progress.name), total=progress.total)
+        bars.update(tasks[progress.name], completed=progress.done)
 
     # As a context, the bars would leave the cursor hidden if Ctrl-C comes while they begin.
     try:
