@@ -4,10 +4,10 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from glare_murano import wire
 from glare_murano.package import Version, VersionSpec
 from glare_murano.package.manifest import CORE_LIBRARY
-from loader import errors
+from glare_murano.wire import Query
+from loader import errors, resolution
 from loader.authoring.local_packages import LocalPackage
 from loader.catalogs import stored_package
 from loader.catalogs.base import Catalog
@@ -94,8 +94,7 @@ def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
 
     :raises CatalogError: if the service does not answer.
     """
-    answer = catalog.resolve(wire.Query(((fqn, spec),)))
-    return answer is not None and bool(answer.external)
+    return bool(resolution.resolve([catalog], Query(((fqn, spec),))).external)
 
 
 def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
