@@ -24,7 +24,7 @@ from glare_murano.package.reserved_names import (
 from loader import errors, fetcher, subclass_search
 from loader.cache import locks
 from loader.cache.store import Cache, TemporaryCache
-from loader.catalogs import options, registry
+from loader.catalogs import metadata_cache, options, registry
 from loader.catalogs.base import Catalog
 from loader.fetcher import Fetcher
 from loader.formats.registry import PackageTypes
@@ -114,7 +114,7 @@ OPTIONS: options.Options = {
             "by a pin.",
         ),
     ],
-    **options.CACHE,
+    **metadata_cache.OPTIONS,
 }
 
 # Options that only the command murano-glare-engine has.
@@ -326,7 +326,7 @@ def open_cache(conf: cfg.ConfigOpts) -> Cache:
     options.register(conf, OPTIONS)
     chosen = conf[options.GROUP]
     limit = chosen.max_cache_size
-    directory = options.cache_directory(conf)
+    directory = metadata_cache.package_cache_directory(conf)
     with _naming_option("[engine] packages_cache", directory):
         if conf.engine.enable_packages_cache:
             return Cache(

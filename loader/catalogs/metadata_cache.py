@@ -2,18 +2,35 @@
 
 """A cache of the releases that archives contain, so that a host reads each archive once.
 
-If the cache is lost, the archives are read again.
+It is a directory in the package cache. If it is lost, the archives are read again.
 """
 
+import functools
 import hashlib
 import json
 import logging
 import pathlib
+import tempfile
+
+from oslo_config import cfg
 
 from glare_murano import wire
 from loader import fs
+from loader.catalogs.options import Options, register
 
 LOG = logging.getLogger(__name__)
+
+
+OPTIONS: Options = {
+    "engine": [
+        cfg.StrOpt("packages_cache", help="The directory of the package cache."),
+        cfg.BoolOpt(
+            "enable_packages_cache",
+            default=True,
+            help="Whether to keep packages in the cache after a task.",
+        ),
+    ]
+}
 
 
 class MetadataCache:
@@ -56,3 +73,20 @@ class MetadataCache:
     @staticmethod
     def _path(directory: pathlib.Path, key: str) -> pathlib.Path:
         return directory / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}.json"
+
+
+def package_cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
+    """Return the directory of the package cache."""
+    default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
+    return pathlib.Path(conf.engine.packages_cache or default)
+
+
+_shared = functools.cache(MetadataCache)
+
+
+def configured(conf: cfg.ConfigOpts) -> MetadataCache:
+    """Return the metadata cache; it is on disk only if the package cache is enabled."""
+    register(conf, OPTIONS)
+    if not conf.engine.enable_packages_cache:
+        return MetadataCache()
+    return _shared((package_cache_directory(conf) / "catalogs").absolute())

@@ -22,7 +22,7 @@ from oslo_config import cfg
 from glare_murano.package import InvalidPackage
 from glare_murano.wire import Release
 from loader import errors
-from loader.catalogs import base, options
+from loader.catalogs import base, metadata_cache
 from loader.catalogs.metadata_cache import MetadataCache
 from loader.catalogs.openstack import ServiceCatalog
 from loader.catalogs.spool import Spool
@@ -121,9 +121,9 @@ def _is_usable(package: Any, project: str | None) -> TypeGuard[dict[str, Any]]:
     return isinstance(owner, str) and (package.get("is_public") is True or owner == project)
 
 
-OPTIONS = {**MuranoCatalog.service_options(), **options.CACHE}
+OPTIONS = {**MuranoCatalog.service_options(), **metadata_cache.OPTIONS}
 
 
 def catalogs(conf: cfg.ConfigOpts, scope: Scope) -> list[MuranoCatalog]:
     """Make the catalogue of the entry point ``murano``."""
-    return [MuranoCatalog.configured(conf, scope, metadata=options.metadata_cache(conf))]
+    return [MuranoCatalog.configured(conf, scope, metadata=metadata_cache.configured(conf))]

@@ -6,16 +6,11 @@ A catalogue's module lists its options as ``OPTIONS``. If Murano has registered 
 the same name, Murano's definition stays: both read the same file.
 """
 
-import functools
 import math
-import pathlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg, types
-
-from loader.catalogs.metadata_cache import MetadataCache
 
 # Group -> options.
 Options = Mapping[str, Sequence[cfg.Opt]]
@@ -33,18 +28,6 @@ class Seconds(types.Float):
         return seconds
 
 
-CACHE: Options = {
-    "engine": [
-        cfg.StrOpt("packages_cache", help="The directory of the package cache."),
-        cfg.BoolOpt(
-            "enable_packages_cache",
-            default=True,
-            help="Whether to keep packages in the cache after a task.",
-        ),
-    ]
-}
-
-
 def register(conf: cfg.ConfigOpts, options: Options) -> None:
     """Register options, except those that are registered already."""
     for group, in_group in options.items():
@@ -53,20 +36,3 @@ def register(conf: cfg.ConfigOpts, options: Options) -> None:
             # If an option is registered again, oslo.config forgets all values that it has read.
             if option.dest not in registered:
                 conf.register_opt(option, None if group == "DEFAULT" else group)
-
-
-def cache_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
-    """Return the directory of the package cache."""
-    default = pathlib.Path(tempfile.gettempdir(), "murano-packages-cache")
-    return pathlib.Path(conf.engine.packages_cache or default)
-
-
-_shared_cache = functools.cache(MetadataCache)
-
-
-def metadata_cache(conf: cfg.ConfigOpts) -> MetadataCache:
-    """Return the metadata cache; it is on disk only if the package cache is enabled."""
-    register(conf, CACHE)
-    if not conf.engine.enable_packages_cache:
-        return MetadataCache()
-    return _shared_cache((cache_directory(conf) / "catalogs").absolute())

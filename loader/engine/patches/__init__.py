@@ -15,7 +15,7 @@ from loader.engine.patches import (
     connections,
     core_library,
     endpoints,
-    inheritance,
+    inherited_versions,
     language,
     loader_choice,
     models,
@@ -56,8 +56,8 @@ def install() -> None:
     task_execution.report_every_failure()
     task_execution.return_new_tasks()
     task_execution.keep_results()
-    inheritance.merge_inherited_versions()
-    inheritance.describe_ambiguous_members()
+    inherited_versions.merge_inherited_versions()
+    inherited_versions.describe_ambiguous_members()
     class_errors.explain_class_errors()
     class_errors.name_places_of_errors()
     models.keep_designer_entries()
