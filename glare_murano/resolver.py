@@ -422,7 +422,7 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """The pinned version for the range; a withdrawn version only if there is no other."""
+        """Return the pinned version for the range; a withdrawn one only if all others are, too."""
         pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
         usual = self.spec.select(pin for pin in pins if pin not in self.package.withdrawn)
         return self.spec.select(pins) if usual is None else usual

@@ -299,7 +299,7 @@ def _offline_index(catalogs: Sequence[Catalog], cache: Cache, scope: Scope) -> O
             )
             return None
         project_id = f"credentials {credentials}"
-    # Without credentials for Keystone there is no project, and only public packages are found.
+    # Without credentials for Keystone, the project is unknown: only public packages are found.
     return OfflineIndex(catalogs, cache, project_id)
 
 

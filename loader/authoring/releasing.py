@@ -148,7 +148,7 @@ def write(release: Release) -> None:
 
 
 def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
-    """Return the released versions in a tree; if there is no tree, there are none."""
+    """Return the released versions in a tree; a missing tree has none."""
     found = {}
     for path in tree.iterdir() if tree.is_dir() else ():
         with contextlib.suppress(InvalidVersion):
