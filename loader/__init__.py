@@ -36,6 +36,7 @@ from loader.errors import (
     NoSuchClass,
     NoSuchPackage,
     NotFound,
+    NotRequired,
     UnknownCatalog,
     UnsupportedFormat,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "NoSuchClass",
     "NoSuchPackage",
     "NotFound",
+    "NotRequired",
     "OfflineIndex",
     "Package",
     "PackageLoader",

@@ -49,7 +49,7 @@ class Fetcher:
     >>> cache = Cache("cache")
     >>> fetcher = Fetcher(cache, progress=lambda p: print(p.release))
     >>> with PackageLoader(DirectoryCatalog("packages"), cache, fetcher=fetcher) as packages:
-    ...     _ = packages.load_package("io.murano")
+    ...     _ = packages.load("io.murano")
     io.murano 0.1.0
     """
 

@@ -180,7 +180,7 @@ class Command(command.Command):
             yield None
             return
         with tempfile.TemporaryDirectory() as cache, PackageLoader(catalogs, cache) as packages:
-            yield lambda fqn, spec: packages.load_package(fqn, spec).source_directory
+            yield lambda fqn, spec: packages.load(fqn, spec).source_directory
 
     def confirm(self, question: str) -> None:
         """Ask a user on a terminal whether to go on.
