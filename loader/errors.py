@@ -187,6 +187,10 @@ class NameOfPlugin(LoaderError):
         )
 
 
+class InvalidCloud(LoaderError, ValueError):
+    """A cloud is missing in ``clouds.yaml``, or has wrong values there."""
+
+
 class CatalogError(LoaderError):
     """A catalogue cannot be read, refuses a request, or gives an invalid answer."""
 

@@ -139,6 +139,48 @@ class PackageLoader:
         self._requirements: dict[resolver.PackageVersion, resolver.Requirements] = {}
         # Of the planned and the loaded packages, and the pins.
         self._changes = threading.Lock()
+        self._opened = contextlib.ExitStack()
+        self._opened.callback(cache.close)
+
+    @classmethod
+    def from_cloud(
+        cls,
+        name: str | None = None,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        pins: Pins | Mapping[str, Iterable[str]] | None = None,
+    ) -> Self:
+        """Make a loader for the packages in a cloud; the caller has to close it.
+
+        The service is found as the command ``openstack murano`` finds it. ``OS_MURANO_CATALOG``
+        or the key ``murano_catalog`` of the cloud names it. By default, it is Glare or Glance,
+        whichever is set up for packages. Region, interface and endpoints are those in
+        ``clouds.yaml``.
+
+        >>> with PackageLoader.from_cloud("prod") as packages:
+        ...     packages.source
+        'Glare at http://127.0.0.1:9'
+
+        :param name: the name of the cloud in ``clouds.yaml``; by default, the one in ``OS_CLOUD``.
+        :param cache: as in the constructor.
+        :param pins: as in the constructor.
+        :raises LoaderError: if openstacksdk is missing, which the extra ``cli`` installs, or if
+            both services have packages and none is named.
+        :raises InvalidCloud: if the cloud is missing, or its values are wrong.
+        :raises CatalogError: if Keystone does not answer.
+        :raises CacheError: if the directory of the cache cannot be used.
+        """
+        # Imported here, since a program that passes its own catalogues needs no HTTP.
+        from loader import clouds
+        from loader.repository import package_service
+        from loader.transport import limited_sessions
+
+        with contextlib.ExitStack() as opened:
+            cloud = clouds.find(name)
+            opened.callback(limited_sessions.close, cloud.get_session())
+            service = package_service.of_cloud(cloud, os.environ.get("OS_MURANO_CATALOG"))
+            made = cls(service.catalog(cloud), cache, pins)
+            made._opened.push(opened.pop_all())
+        return made
 
     def __repr__(self) -> str:
         loaded = sorted(f"{fqn} {v}" for fqn, versions in self._loaded.items() for v in versions)
@@ -146,7 +188,7 @@ class PackageLoader:
         return f"<PackageLoader from {self.source}: {state}>"
 
     def close(self) -> None:
-        """Close the loader and its cache.
+        """Close the loader, its cache, and the connections that ``from_cloud`` has opened.
 
         Later calls raise ``LoaderError``, as does reading files of packages in the
         cache. Counters and pins stay readable.
@@ -156,7 +198,7 @@ class PackageLoader:
         <PackageLoader from the directory ...packages: closed>
         """
         self._is_closed = True
-        self._cache.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         self._check_open()
@@ -695,7 +737,10 @@ def _default_catalog(session: "Session | None", project_id: str | None) -> Catal
     from loader.catalogs.glare import GlareCatalog
 
     if session is None:
-        raise ValueError("a package loader needs catalogues, or a session for Glare")
+        raise ValueError(
+            "a package loader needs catalogues, or a session for Glare; from_cloud() makes one for "
+            "a cloud of clouds.yaml"
+        )
     if not isinstance(session, Session):
         raise TypeError(f"{session!r} is not a keystoneauth session")
     return GlareCatalog(session, project_id=project_id)
