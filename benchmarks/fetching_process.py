@@ -24,7 +24,7 @@ def main() -> None:
 
         def fetch() -> str:
             # The property unpacks the archive.
-            return packages.load_package(fqn, VersionSpec.of("*")).source_directory
+            return packages.load(fqn, VersionSpec.of("*")).source_directory
 
         print(memory_above_idle(fetch))
         assert packages.counters.bytes > BIG

@@ -2,8 +2,8 @@
 
 """Load Murano packages as an engine does: find them in catalogues, fetch them once, cache them.
 
-``PackageLoader`` loads packages from catalogues such as ``GlareCatalog``. All errors are
-subclasses of ``GlareMuranoError``.
+``PackageLoader.from_cloud`` loads packages from a cloud of ``clouds.yaml``, and ``PackageLoader``
+from catalogues such as ``GlareCatalog``. All errors are subclasses of ``GlareMuranoError``.
 """
 
 import importlib
@@ -30,12 +30,14 @@ from loader.errors import (
     CatalogError,
     CatalogUnavailable,
     DigestMismatch,
+    InvalidCloud,
     InvalidPins,
     LoaderError,
     LockError,
     NoSuchClass,
     NoSuchPackage,
     NotFound,
+    NotRequired,
     UnknownCatalog,
     UnsupportedFormat,
 )
@@ -66,6 +68,7 @@ __all__ = [
     "GlareCatalog",
     "GlareMuranoError",
     "InvalidArchive",
+    "InvalidCloud",
     "InvalidName",
     "InvalidPackage",
     "InvalidPins",
@@ -78,6 +81,7 @@ __all__ = [
     "NoSuchClass",
     "NoSuchPackage",
     "NotFound",
+    "NotRequired",
     "OfflineIndex",
     "Package",
     "PackageLoader",

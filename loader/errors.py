@@ -7,11 +7,11 @@ Errors in a package itself are in ``glare_murano.package.errors``.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from glare_murano.package import GlareMuranoError, Version, VersionSpec
 from glare_murano.package.errors import quoted
-from glare_murano.resolver import Demand
+from glare_murano.resolver import Demand, PackageVersion
 
 # A message has limits, since other people write the names and requirements in it.
 MAX_CHAINS = 10
@@ -51,7 +51,7 @@ class NoSuchPackage(NotFound):
     """No catalogue has the package in the range.
 
     >>> try:
-    ...     packages.load_package("org.db", ">=3")
+    ...     packages.load("org.db", ">=3")
     ... except NoSuchPackage as error:
     ...     print(error)
     package org.db in the range >=3 was not found in the directory ...packages (available:
@@ -74,7 +74,7 @@ class NoSuchPackage(NotFound):
         unusable: Mapping[str, Sequence[Version]],
         catalogs: str,
         remedy: str,
-        required_by: str | None,
+        requirer: PackageVersion | None,
         pinned: Version | None,
         chains: RequirementChains,
         excluded: Sequence[str] = (),
@@ -84,7 +84,7 @@ class NoSuchPackage(NotFound):
         :param unusable: why versions cannot be used -> these versions, the newest first.
         :param catalogs: the names of the catalogues that were searched.
         :param remedy: how to add the version.
-        :param required_by: the requiring package, as ``FQN version``.
+        :param requirer: the requiring package; None for a root.
         :param excluded: a sentence for each visible release that must not be chosen.
         """
         self.fqn = fqn
@@ -93,9 +93,9 @@ class NoSuchPackage(NotFound):
         self.pinned = pinned
         self.chains = chains
         self.others: tuple[NoSuchPackage, ...] = ()
-        details = [f"package {fqn} in the range {spec}"]
-        if required_by:
-            details.append(f"required by {required_by}")
+        details = [f"package {fqn} in the range {_brief(str(spec))}"]
+        if requirer is not None:
+            details.append(f"required by {requirer}")
         self._subject = ", ".join(details)
         alternative = "change the range"
         if pinned is not None:
@@ -151,6 +151,29 @@ class NoSuchClass(NotFound):
         )
 
 
+class NotRequired(LoaderError, LookupError):
+    """A package does not require the package that is to be loaded for it.
+
+    >>> try:
+    ...     packages.load_requirement(packages.load("org.wiki"), "org.bd")
+    ... except NotRequired as error:
+    ...     print(error)
+    org.wiki 1.1.0 does not require org.bd, but io.murano, org.db, org.wiki; check the name
+
+    :ivar fqn: the name that is not required.
+    """
+
+    def __init__(self, requirer: PackageVersion, fqn: object, required: Collection[str]) -> None:
+        """Make the error.
+
+        :param required: the names that the package requires.
+        """
+        self.fqn = fqn
+        name = listed([str(fqn)])
+        others = listed(sorted(required))
+        super().__init__(f"{requirer} does not require {name}, but {others}; check the name")
+
+
 class NameOfPlugin(LoaderError):
     """A package, or a class in it, has a name that belongs to an extension plug-in of the engine.
 
@@ -162,6 +185,10 @@ class NameOfPlugin(LoaderError):
             f"{reason}, which is code of the operator; publish the package under other names and "
             f"remove this release, or have the operator remove the plug-in from the engine"
         )
+
+
+class InvalidCloud(LoaderError, ValueError):
+    """A cloud is missing in ``clouds.yaml``, or has wrong values there."""
 
 
 class CatalogError(LoaderError):

@@ -32,7 +32,7 @@ class Fetcher:
     >>> cache = Cache("cache")
     >>> fetcher = Fetcher(cache, report=lambda p: print(p.name))
     >>> with PackageLoader(DirectoryCatalog("packages"), cache, fetcher=fetcher) as packages:
-    ...     _ = packages.load_package("io.murano")
+    ...     _ = packages.load("io.murano")
     io.murano 0.1.0
     """
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from glare_murano import resolver
 from glare_murano.eligibility import Eligibility
-from glare_murano.package import InvalidPackage, InvalidRange, Unplannable, Version, VersionSpec
+from glare_murano.package import InvalidPackage, Unplannable, Version, VersionSpec
 from glare_murano.package.errors import shown
 from glare_murano.package.manifest import (
     CORE_LIBRARY,
@@ -50,14 +50,22 @@ LOG = logging.getLogger(__name__)
 class PackageLoader:
     """Loads packages for one deployment.
 
-    A range is a string or a ``VersionSpec``; the default range allows any version.
+    Every program uses three methods: ``load`` loads a package by its name, ``load_requirement``
+    loads a package that a loaded one requires, and ``load_all`` loads a package with the whole
+    closure of its requirements. Three further methods are for engines, which read the headers of
+    objects: ``plan_objects`` plans the packages of all objects together, and
+    ``load_object_package`` and ``load_class_package`` load the package for one header.
+
+    A range is a string or a ``VersionSpec``. If it is left out, any version is allowed. An empty
+    range and None mean ``0``, as in ``Require``. For the header of an object, they mean any
+    version.
 
     Several threads may load, plan and list packages at the same time: each gets the same object
     for a version. ``provide`` comes before, ``close`` after that, and the pins are set before as
     well. A loaded package may be read by several threads.
 
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache") as packages:
-    ...     packages.load_package("org.db", ">=1,<2")
+    ...     packages.load("org.db", ">=1,<2")
     <MuranoPLPackage org.db 1.2.0>
 
     :ivar pins: the versions that earlier deployments of the environment have used. Set it
@@ -127,8 +135,52 @@ class PackageLoader:
         self._provided: dict[str, set[Version]] = {}
         # Name of a class -> the plug-in that defines it.
         self._provided_classes: dict[str, resolver.PackageVersion] = {}
+        # Of the loaded packages and the plug-ins, implicit ones included.
+        self._requirements: dict[resolver.PackageVersion, resolver.Requirements] = {}
         # Of the planned and the loaded packages, and the pins.
         self._changes = threading.Lock()
+        self._opened = contextlib.ExitStack()
+        self._opened.callback(cache.close)
+
+    @classmethod
+    def from_cloud(
+        cls,
+        name: str | None = None,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        pins: Pins | Mapping[str, Iterable[str]] | None = None,
+    ) -> Self:
+        """Make a loader for the packages in a cloud; the caller has to close it.
+
+        The service is found as the command ``openstack murano`` finds it. ``OS_MURANO_CATALOG``
+        or the key ``murano_catalog`` of the cloud names it. By default, it is Glare or Glance,
+        whichever is set up for packages. Region, interface and endpoints are those in
+        ``clouds.yaml``.
+
+        >>> with PackageLoader.from_cloud("prod") as packages:
+        ...     packages.source
+        'Glare at http://127.0.0.1:9'
+
+        :param name: the name of the cloud in ``clouds.yaml``; by default, the one in ``OS_CLOUD``.
+        :param cache: as in the constructor.
+        :param pins: as in the constructor.
+        :raises LoaderError: if openstacksdk is missing, which the extra ``cli`` installs, or if
+            both services have packages and none is named.
+        :raises InvalidCloud: if the cloud is missing, or its values are wrong.
+        :raises CatalogError: if Keystone does not answer.
+        :raises CacheError: if the directory of the cache cannot be used.
+        """
+        # Imported here, since a program that passes its own catalogues needs no HTTP.
+        from loader import clouds
+        from loader.catalogs import package_service
+        from loader.transport import limited_sessions
+
+        with contextlib.ExitStack() as opened:
+            cloud = clouds.find(name)
+            opened.callback(limited_sessions.close, cloud.get_session())
+            service = package_service.of_cloud(cloud, os.environ.get("OS_MURANO_CATALOG"))
+            made = cls(service.catalog(cloud), cache, pins)
+            made._opened.push(opened.pop_all())
+        return made
 
     def __repr__(self) -> str:
         loaded = sorted(f"{fqn} {v}" for fqn, versions in self._loaded.items() for v in versions)
@@ -136,7 +188,7 @@ class PackageLoader:
         return f"<PackageLoader from {self.source}: {state}>"
 
     def close(self) -> None:
-        """Close the loader and its cache.
+        """Close the loader, its cache, and the connections that ``from_cloud`` has opened.
 
         Later calls raise ``LoaderError``, as does reading files of packages in the
         cache. Counters and pins stay readable.
@@ -146,7 +198,7 @@ class PackageLoader:
         <PackageLoader from the directory ...packages: closed>
         """
         self._is_closed = True
-        self._cache.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         self._check_open()
@@ -155,75 +207,94 @@ class PackageLoader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def provide(self, fqn: str, version: Version, classes: Iterable[str] = ()) -> None:
+    def provide(
+        self,
+        fqn: str,
+        version: Version,
+        classes: Iterable[str] = (),
+        requirements: Mapping[str, str | VersionSpec | None] | None = None,
+    ) -> resolver.PackageVersion:
         """Let a package that the engine provides satisfy requirements.
 
         After that, the loader neither plans nor loads a package with this name from a catalogue,
         and does not load a package that defines one of the classes.
 
-        >>> packages.provide("org-example-mail", Version("1.4.0"), ["org.example.mail.Mail"])
+        >>> plugin = packages.provide("org-example-mail", Version("1.4.0"), ["org.example.Mail"])
 
         :param fqn: the name of the distribution with the extension plug-in.
         :param classes: the names of its classes.
+        :param requirements: the packages that it requires, and the ranges of their versions.
+        :returns: the plug-in, for ``load_requirement``.
         """
         self._provided.setdefault(fqn, set()).add(version)
         plugin = resolver.PackageVersion(fqn, version)
         self._provided_classes.update(dict.fromkeys(classes, plugin))
+        self._requirements[plugin] = {
+            name: VersionSpec.of(range) for name, range in (requirements or {}).items()
+        }
+        return plugin
 
-    def load_package(
-        self, fqn: str, range: str | VersionSpec = "*", required_by: str | None = None
-    ) -> Package:
+    def load(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load a package: the planned version, else the pinned, a loaded, or the newest one.
 
         The closure of its requirements is planned and fetched as well, but not loaded.
 
-        >>> packages.load_package("org.db", "<1.2")
+        >>> packages.load("org.db", "<1.2")
         <MuranoPLPackage org.db 1.0.0>
 
         :param fqn: the fully qualified name of the package.
         :param range: the range of its versions.
-        :param required_by: the requiring package for messages, as ``FQN version``.
         :raises InvalidName: if the name is not valid.
         :raises InvalidRange: if the range is not valid.
         :raises NoSuchPackage: if no version is in the range.
         :raises LoaderError: if the package cannot be found or fetched.
         :raises InvalidPackage: if the package breaks a rule.
         """
-        spec = self._parse_range(range)
-        check_required_name(fqn)
-        pinned = self._select(fqn, spec, self.pins.table.get(fqn, ()))
-        wanted = spec if pinned is None else VersionSpec.exactly(pinned)
-        found: Choice | resolver.Unsatisfied | resolver.External | None
-        found = self._planned.assigned(fqn, spec, required_by)
-        if found is None:
-            loaded = self._select(fqn, wanted, self._loaded.get(fqn, ()))
-            if loaded is not None:
-                return self._loaded[fqn][loaded]
-            found = self._planned.find(fqn, wanted) or self._planned.find_missing(fqn, spec, wanted)
-        reason = "as planned"
-        if found is None:
-            reason = "the newest"
-            planned = self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
-            found = planned.find(fqn, wanted) or planned.find_missing(fqn, wanted)
-        if isinstance(found, Choice):
-            requirer = f" of {required_by}" if required_by else ""
-            reason = "as pinned" if found.release.version == pinned else reason
-            return self._load(found, f"the range {spec}{requirer}", reason)
-        if found is None:
-            raise self._unanswered(f"package {fqn} in the range {wanted}")
-        raise self._planned.error(found, self._catalogs, spec, pinned, required_by)
+        return self._load_demand(resolver.Demand(fqn, self._parse_range(range), None))
+
+    def load_requirement(self, package: Package | resolver.PackageVersion, fqn: str) -> Package:
+        """Load a package that another one requires, in the version that was planned for it.
+
+        >>> wiki = packages.load("org.wiki", "1")
+        >>> for requirement in wiki.requirements:
+        ...     packages.load_requirement(wiki, requirement)
+        <MuranoPLPackage org.db 1.2.0>
+
+        :param package: a package that this loader has loaded, or a plug-in that was provided.
+        :param fqn: the name of the required package. ``io.murano`` and the package itself are
+            required implicitly.
+        :raises TypeError: if the package is a string, for example.
+        :raises NotRequired: if the package does not require this name.
+        :raises LoaderError: as in ``load``, and if this loader has not loaded the package.
+        """
+        self._check_open()
+        requirer = _identity(package)
+        if requirer not in self._requirements:
+            raise errors.LoaderError(
+                f"{requirer} was not loaded by this package loader, so nothing is planned for it; "
+                f"load it before its requirements"
+            )
+        requirements = self._requirements[requirer]
+        if fqn not in requirements:
+            raise errors.NotRequired(requirer, fqn, requirements)
+        demand = resolver.Demand(fqn, requirements[fqn], requirer)
+        own = self._loaded.get(fqn, {}).get(requirer.version) if fqn == requirer.fqn else None
+        if own is not None and demand not in resolver.demands_of(requirer, requirements):
+            # The package satisfies its requirement on itself.
+            return own
+        return self._load_demand(demand)
 
     def release(self, package: Package) -> Release:
         """Return the release from which a package was loaded.
 
-        >>> print(packages.release(packages.load_package("org.db", "1")))
+        >>> print(packages.release(packages.load("org.db", "1")))
         org.db 1.2.0
 
         :raises KeyError: if the package was not loaded by this loader.
         """
         return self._releases[resolver.PackageVersion(package.full_name, package.version)]
 
-    def load_all(self, fqn: str, range: str | VersionSpec = "*") -> list[Package]:
+    def load_all(self, fqn: str, range: str | VersionSpec | None = "*") -> list[Package]:
         """Load a package with the whole closure of its requirements.
 
         The closure takes one dependency query, and its archives are fetched together.
@@ -238,16 +309,15 @@ class PackageLoader:
             ``io.murano``. Each version appears once. Packages that the engine provides are left
             out.
         :raises NoSuchPackage: if packages are missing; the message names all of them.
-        :raises LoaderError: as in ``load_package``.
+        :raises LoaderError: as in ``load``.
         """
         found: dict[resolver.PackageVersion, Package] = {}
         missing: dict[tuple[str, VersionSpec], errors.NoSuchPackage] = {}
         queue = collections.deque([resolver.Demand(fqn, self._parse_range(range), None)])
         while queue:
             demand = queue.popleft()
-            required_by = str(demand.requirer) if demand.requirer is not None else None
             try:
-                package = self.load_package(demand.fqn, demand.spec, required_by)
+                package = self._load_demand(demand)
             except errors.NoSuchPackage as error:
                 external = {external.demand for external in self._planned.external}
                 if demand.requirer is None or demand not in external:
@@ -261,7 +331,7 @@ class PackageLoader:
             raise errors.NoSuchPackage.combine(list(missing.values()))
         return list(found.values())
 
-    def plan_objects(self, headers: Iterable[tuple[str, str | VersionSpec]]) -> Resolution:
+    def plan_objects(self, headers: Iterable[tuple[str, str | VersionSpec | None]]) -> Resolution:
         """Plan the packages of several objects together, before the first is loaded.
 
         The fewest versions are chosen for all of them, in any order, by one dependency
@@ -276,7 +346,7 @@ class PackageLoader:
         :returns: everything that was planned so far.
         :raises LoaderError: if the catalogues cannot be queried.
         """
-        parsed = [(check_full_name(name), self._parse_range(text)) for name, text in headers]
+        parsed = [(check_full_name(name), self._parse_range(text or "*")) for name, text in headers]
         new = tuple(dict.fromkeys(h for h in parsed if h not in self._of_headers))
         if new:
             self._plan_classes(f"the packages of {len(new)} classes", new)
@@ -304,7 +374,7 @@ class PackageLoader:
             if (fqn := missing.demand.fqn, spec := missing.demand.spec) in pinned
         }
 
-    def load_object_package(self, fqn: str, range: str | VersionSpec = "*") -> Package:
+    def load_object_package(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load the package that the header of an object names.
 
         If the header names a single version, and this version is missing, the newest one with the
@@ -315,19 +385,19 @@ class PackageLoader:
         <MuranoPLPackage org.db 1.2.0>
 
         :raises NoSuchPackage: if there is no version to load instead.
-        :raises LoaderError: as in ``load_package``.
+        :raises LoaderError: as in ``load``.
         """
-        spec = self._parse_range(range)
+        spec = self._parse_range(range or "*")
         try:
-            return self.load_package(fqn, spec)
+            return self.load(fqn, spec)
         except errors.NoSuchPackage as error:
             substitute = self._substitute(fqn, spec, error.available)
             if substitute is None:
                 raise
         _log_substitute(spec, resolver.PackageVersion(fqn, substitute))
-        return self.load_package(fqn, VersionSpec.exactly(substitute))
+        return self.load(fqn, VersionSpec.exactly(substitute))
 
-    def load_class_package(self, class_name: str, range: str | VersionSpec = "*") -> Package:
+    def load_class_package(self, class_name: str, range: str | VersionSpec | None = "*") -> Package:
         """Load a package for a class that the header of an object names.
 
         Several packages or versions may define the class. A package that ``plan_objects`` has
@@ -340,9 +410,9 @@ class PackageLoader:
         :param range: the range of the package's version.
         :raises InvalidName: if the name of the class is not valid.
         :raises NoSuchClass: if no package in the range defines the class.
-        :raises LoaderError: as in ``load_package``.
+        :raises LoaderError: as in ``load``.
         """
-        spec = self._parse_range(range)
+        spec = self._parse_range(range or "*")
         check_full_name(class_name)
         if (class_name, spec) not in self._of_headers:
             packages = (p for versions in self._loaded.values() for p in versions.values())
@@ -359,7 +429,7 @@ class PackageLoader:
         return self._load(choice, f"class {class_name} in the range {spec}", "the newest")
 
     def subclasses(
-        self, class_name: str, range: str | VersionSpec = "*", package: str | None = None
+        self, class_name: str, range: str | VersionSpec | None = "*", package: str | None = None
     ) -> Subclasses:
         """List the direct and indirect subclasses of a class, without loading a package.
 
@@ -400,7 +470,7 @@ class PackageLoader:
         It can be trusted if it is public, if it comes from the operator, or if its project owns
         the reserved name.
 
-        >>> packages.is_core_library(packages.load_package("io.murano"))
+        >>> packages.is_core_library(packages.load("io.murano"))
         True
         """
         is_loaded = self._loaded.get(CORE_LIBRARY, {}).get(package.version) is package
@@ -435,11 +505,34 @@ class PackageLoader:
                 "the package loader is closed; load packages before close(), or make another loader"
             )
 
-    def _parse_range(self, range: str | VersionSpec) -> VersionSpec:
+    def _parse_range(self, range: str | VersionSpec | None) -> VersionSpec:
         self._check_open()
-        if range is None:
-            raise InvalidRange("None is not a valid range: leave it out for any version")
         return VersionSpec.of(range)
+
+    def _load_demand(self, demand: resolver.Demand) -> Package:
+        """Load a package for a demand: the planned version, else a pinned or loaded one."""
+        fqn, spec = check_required_name(demand.fqn), demand.spec
+        pinned = self._select(fqn, spec, self.pins.table.get(fqn, ()))
+        wanted = spec if pinned is None else VersionSpec.exactly(pinned)
+        found: Choice | resolver.Unsatisfied | resolver.External | None
+        found = self._planned.assigned(fqn, spec, demand.requirer)
+        if found is None:
+            loaded = self._select(fqn, wanted, self._loaded.get(fqn, ()))
+            if loaded is not None:
+                return self._loaded[fqn][loaded]
+            found = self._planned.find(fqn, wanted) or self._planned.find_missing(fqn, spec, wanted)
+        reason = "as planned"
+        if found is None:
+            reason = "the newest"
+            planned = self._plan(f"package {fqn} in the range {spec}", Query(((fqn, wanted),)))
+            found = planned.find(fqn, wanted) or planned.find_missing(fqn, wanted)
+        if isinstance(found, Choice):
+            requirer = f" of {demand.requirer}" if demand.requirer is not None else ""
+            reason = "as pinned" if found.release.version == pinned else reason
+            return self._load(found, f"the range {shown(str(spec))}{requirer}", reason)
+        if found is None:
+            raise self._unanswered(f"package {fqn} in the range {wanted}")
+        raise self._planned.error(found, self._catalogs, spec, pinned, demand.requirer)
 
     def _plan(self, subject: str, query: Query) -> Resolution:
         """Choose the closure of a query, and fetch its archives."""
@@ -547,7 +640,13 @@ class PackageLoader:
             found = resolver.PackageVersion(package.full_name, package.version)
             if found != release.key:
                 raise errors.CatalogError(f"its archive contains {found}")
-            choice.catalog.check(release, lambda: _as_loaded(release, package))
+            requirements = _requirements(package)
+            choice.catalog.check(
+                release,
+                lambda: dataclasses.replace(
+                    release, requirements=requirements, classes=frozenset(package.classes)
+                ),
+            )
             self._check_no_plugin(package)
             self._check_owner(release, package)
         LOG.info("Package %s was chosen for %s, %s", title, requirement, reason)
@@ -556,6 +655,7 @@ class PackageLoader:
         with self._changes:
             # All threads get the same object, even if another has loaded the version meanwhile.
             self._releases.setdefault(release.key, release)
+            self._requirements.setdefault(release.key, requirements)
             versions = {release.version: package, **self._loaded.get(release.fqn, {})}
             self._loaded = {**self._loaded, release.fqn: versions}
             self.pins.use(release.fqn, release.version, bool(release.yanked))
@@ -637,23 +737,35 @@ def _default_catalog(session: "Session | None", project_id: str | None) -> Catal
     from loader.catalogs.glare import GlareCatalog
 
     if session is None:
-        raise ValueError("a package loader needs catalogues, or a session for Glare")
+        raise ValueError(
+            "a package loader needs catalogues, or a session for Glare; from_cloud() makes one for "
+            "a cloud of clouds.yaml"
+        )
     if not isinstance(session, Session):
         raise TypeError(f"{session!r} is not a keystoneauth session")
     return GlareCatalog(session, project_id=project_id)
 
 
-def _as_loaded(release: Release, package: Package) -> Release:
-    """Return a release with the requirements and classes that its loaded package has."""
-    requirements = {
-        fqn: VersionSpec.of(None if written is None else str(written))
-        for fqn, written in package.requirements.items()
+def _identity(package: Package | resolver.PackageVersion) -> resolver.PackageVersion:
+    """Return the name and the version of a package.
+
+    :raises TypeError: if it is not a package.
+    """
+    if isinstance(package, resolver.PackageVersion):
+        return package
+    try:
+        return resolver.PackageVersion(package.full_name, package.version)
+    except AttributeError as error:
+        raise TypeError(f"{package!r} is not a package; pass what load() has returned") from error
+
+
+def _requirements(package: Package) -> resolver.Requirements:
+    """Return the requirements of a package, with the implicit ones."""
+    written = {
+        fqn: VersionSpec.of(None if range is None else str(range))
+        for fqn, range in package.requirements.items()
     }
-    return dataclasses.replace(
-        release,
-        requirements=add_implicit(requirements, release.fqn, release.version),
-        classes=frozenset(package.classes),
-    )
+    return add_implicit(written, package.full_name, package.version)
 
 
 def _log_substitute(spec: VersionSpec, release: Release | resolver.PackageVersion) -> None:

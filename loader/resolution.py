@@ -111,12 +111,14 @@ class Resolution:
                 return found
         return None
 
-    def assigned(self, fqn: str, spec: VersionSpec, required_by: str | None) -> Choice | None:
+    def assigned(
+        self, fqn: str, spec: VersionSpec, requirer: resolver.PackageVersion | None
+    ) -> Choice | None:
         """Return the choice that was made for this demand; None if there was no such demand.
 
-        :param required_by: the requiring package, as ``FQN version``; None for a root.
+        :param requirer: the requiring package; None for a root.
         """
-        return self._assigned.get((fqn, spec, required_by or ""))
+        return self._assigned.get(resolver.Demand(fqn, spec, requirer))
 
     def find_missing(
         self, fqn: str, *specs: VersionSpec
@@ -132,17 +134,16 @@ class Resolution:
         catalogs: Iterable[Catalog],
         spec: VersionSpec | None = None,
         pinned: Version | None = None,
-        required_by: str | None = None,
+        requirer: resolver.PackageVersion | None = None,
     ) -> errors.NoSuchPackage:
         """Return the error for a demand without a version.
 
         :param spec: the range in the message; by default, the range of the demand.
-        :param required_by: the requirer in the message; by default, the requirer of the demand.
+        :param requirer: the requirer in the message; by default, the requirer of the demand.
         """
         demand = missing.demand
-        if required_by is None and demand.requirer is not None:
-            required_by = str(demand.requirer)
-        chains = self.chains(self._demands_on(demand, required_by))
+        requirer = requirer or demand.requirer
+        chains = self.chains(self._demands_on(demand, requirer))
         where, spec = names(catalogs), spec or demand.spec
         how = remedy(catalogs, "a version in the range" if pinned is None else f"version {pinned}")
         if isinstance(missing, resolver.Unsatisfied) and missing.provided:
@@ -160,7 +161,7 @@ class Resolution:
             {"yanked": missing.withdrawn, "provided by engines": missing.provided},
             where,
             how,
-            required_by,
+            requirer,
             pinned,
             chains,
             [str(each) for each in self.excluded if each.key.fqn == demand.fqn],
@@ -182,7 +183,7 @@ class Resolution:
         for choice in later.chosen:
             known = choices.setdefault(choice.release.fqn, {})
             before = known.get(choice.release.version)
-            new = (demand for demand in choice.demands if _key(demand) not in self._assigned)
+            new = (demand for demand in choice.demands if demand not in self._assigned)
             demands = (*(before.demands if before else ()), *new)
             why = before.why if before else choice.why
             known[choice.release.version] = dataclasses.replace(choice, demands=demands, why=why)
@@ -199,13 +200,15 @@ class Resolution:
         )
 
     @functools.cached_property
-    def _assigned(self) -> Mapping[tuple[str, VersionSpec, str], Choice]:
+    def _assigned(self) -> Mapping[resolver.Demand, Choice]:
         # Objects of several classes may require the same range, and get different versions. The
         # newest wins, since it comes last.
         oldest_first = sorted(self.chosen, key=lambda choice: choice.release.version)
-        return {_key(demand): choice for choice in oldest_first for demand in choice.demands}
+        return {demand: choice for choice in oldest_first for demand in choice.demands}
 
-    def _demands_on(self, demand: resolver.Demand, requirer: str | None) -> list[resolver.Demand]:
+    def _demands_on(
+        self, demand: resolver.Demand, requirer: resolver.PackageVersion | None
+    ) -> list[resolver.Demand]:
         """Return all demands for a package; those with the range of this demand come first.
 
         Unsatisfied demands precede the others, then demands for newer versions precede those for
@@ -215,15 +218,14 @@ class Resolution:
         choices = self.choices.get(demand.fqn, {})
         for version in resolver.newest_first(choices):
             demands += choices[version].demands
-        return sorted(demands, key=lambda d: (d.spec != demand.spec, str(d.requirer) != requirer))
+        return sorted(
+            demands,
+            key=lambda d: (d.spec != demand.spec, requirer is None or d.requirer != requirer),
+        )
 
     def _reached_by(self, release: resolver.PackageVersion) -> resolver.Demand | None:
         choice = self.choices.get(release.fqn, {}).get(release.version)
         return choice.demands[0] if choice is not None and choice.demands else None
-
-
-def _key(demand: resolver.Demand) -> tuple[str, VersionSpec, str]:
-    return demand.fqn, demand.spec, str(demand.requirer or "")
 
 
 def explain(choice: Choice) -> str:

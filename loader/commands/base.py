@@ -34,7 +34,7 @@ from glare_murano.package import (
 )
 from glare_murano.package.archive import Source
 from glare_murano.package.errors import escaped
-from loader import errors
+from loader import clouds, errors
 from loader.catalogs import package_service
 from loader.catalogs.base import Catalog
 from loader.catalogs.directory import DirectoryCatalog
@@ -64,17 +64,13 @@ class NotConfirmed(errors.LoaderError):
     """A user did not confirm a change."""
 
 
-class InvalidCloud(errors.LoaderError, ValueError):
-    """An entry of ``clouds.yaml`` has wrong values."""
-
-
 # The first class of an error counts.
 _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,
     AmbiguousReference: MISUSED,
     UnknownService: MISUSED,
-    InvalidCloud: MISUSED,
+    errors.InvalidCloud: MISUSED,
     InvalidName: MISUSED,
     InvalidRange: MISUSED,
     # Of the chosen cloud.
@@ -180,7 +176,7 @@ class Command(command.Command):
             yield None
             return
         with tempfile.TemporaryDirectory() as cache, PackageLoader(catalogs, cache) as packages:
-            yield lambda fqn, spec: packages.load_package(fqn, spec).source_directory
+            yield lambda fqn, spec: packages.load(fqn, spec).source_directory
 
     def confirm(self, question: str) -> None:
         """Ask a user on a terminal whether to go on.
@@ -227,13 +223,7 @@ class Command(command.Command):
 
         :raises InvalidCloud: if a value has a wrong type, or is missing.
         """
-        try:
-            found = self.app.cloud_config.get_one(cloud=name, **arguments)
-            # No request is sent, and the session is kept.
-            found.get_session()
-        except (AttributeError, TypeError, ValueError) as error:
-            raise InvalidCloud(f"the cloud {name} cannot be used as configured: {error}") from error
-        return found
+        return clouds.checked(self.app.cloud_config.get_one, name, **arguments)
 
     def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
         """Return the chosen cloud with the same credentials, for another project.

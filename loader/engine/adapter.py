@@ -15,6 +15,7 @@ from murano.engine import murano_package
 from murano.engine.system import system_objects
 
 from glare_murano.package import Version, VersionSpec
+from glare_murano.resolver import PackageVersion
 from glare_murano.wire import Release
 from loader import config, errors
 from loader.counters import Counters
@@ -40,10 +41,11 @@ class MuranoPackage(Protocol):
     name: str
     version: Version
     classes: Collection[str]
+    requirements: Mapping[str, object]
 
 
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
-    """Load packages for the engine.
+    """Load packages for the engine, by the interface of Murano's loaders.
 
     The engine parses ranges, and passes them as ``semantic_version.Spec``.
 
@@ -71,27 +73,26 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         )
         return cls(config.package_loader(CONF, scope, CONF.murano.enabled_plugins))
 
-    def load_package(
-        self, package_name: str, version_spec: object, required_by: str | None = None
-    ) -> MuranoPackage:
-        """Load a package by its name.
+    def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
+        """Load the package that the header of an object names; a near version is allowed.
 
-        :param required_by: the requiring package, as ``FQN version``; None for an object
-            header, in which a near version replaces a missing one.
         :raises NoPackageFound: if no version is in the range.
         """
         spec = canonical_range(version_spec)
-        registered = self._select_registered(spec, lambda package: package.name == package_name)
-        if registered is not None:
-            return registered
-        try:
-            if required_by is None:
-                package = self._loader.load_object_package(package_name, spec)
-            else:
-                package = self._loader.load_package(package_name, spec, required_by)
-            return self._engine_package(package)
-        except errors.NoSuchPackage as error:
-            raise _engine_error(exceptions.NoPackageFound, error, _how_to_move(error)) from error
+        load = functools.partial(self._loader.load_object_package, package_name, spec)
+        return self._select_or_load(package_name, spec, load)
+
+    def load_requirement(
+        self, requirer: PackageVersion, package_name: str, version_spec: object
+    ) -> MuranoPackage:
+        """Load a package that a loaded package, or a plug-in, requires.
+
+        :param version_spec: the required range.
+        :raises NoPackageFound: if no version is in the range.
+        """
+        spec = canonical_range(version_spec)
+        load = functools.partial(self._loader.load_requirement, requirer, package_name)
+        return self._select_or_load(package_name, spec, load)
 
     def load_class_package(self, class_name: str, version_spec: object) -> MuranoPackage:
         """Load a package by one of its classes.
@@ -160,7 +161,8 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     def register_package(self, package: MuranoPackage) -> None:
         """Add a package of extension classes; it is preferred to packages of the catalogues."""
         self._registered.append(package)
-        self._loader.provide(package.name, package.version, package.classes)
+        requirements = {fqn: canonical_range(spec) for fqn, spec in package.requirements.items()}
+        self._loader.provide(package.name, package.version, package.classes, requirements)
 
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
         """Replace the pins, given as FQN -> versions."""
@@ -195,6 +197,18 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
 
     def __exit__(self, *_: object) -> None:
         self.cleanup()
+
+    def _select_or_load(
+        self, fqn: str, spec: VersionSpec, load: Callable[[], Package]
+    ) -> MuranoPackage:
+        """Return the package of a plug-in if one is in the range, else load a package."""
+        registered = self._select_registered(spec, lambda package: package.name == fqn)
+        if registered is not None:
+            return registered
+        try:
+            return self._engine_package(load())
+        except errors.NoSuchPackage as error:
+            raise _engine_error(exceptions.NoPackageFound, error, _how_to_move(error)) from error
 
     def _select_registered(
         self, spec: VersionSpec, matches: Callable[[MuranoPackage], bool]
@@ -246,8 +260,8 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         """Make a package; its classes are parsed when the engine needs them."""
         self._release = release
         # This reference keeps the loader alive: the base class has only a weak one.
-        required_by = f"{package.full_name} {package.version}"
-        self._requirement_loader = _RequirementLoader(loader, required_by)
+        requirer = PackageVersion(package.full_name, package.version)
+        self._requirement_loader = _RequirementLoader(loader, requirer)
         self.application_package = package
         # The constructor of the base class needs ``meta``, which the package interface lacks.
         dsl_package.MuranoPackage.__init__(
@@ -296,8 +310,8 @@ class EngineExtension(dsl_package.MuranoPackage):  # type: ignore[misc]
     def __init__(self, loader: Any, package: ExtensionPackage) -> None:
         if isinstance(loader, EnginePackageLoader):
             # This reference keeps the loader alive: the base class has only a weak one.
-            required_by = f"{package.name} {package.version}"
-            loader = self._requirement_loader = _RequirementLoader(loader, required_by)
+            requirer = PackageVersion(package.name, package.version)
+            loader = self._requirement_loader = _RequirementLoader(loader, requirer)
         requirements = {fqn: spec.canonical for fqn, spec in package.requirements.items()}
         super().__init__(loader, package.name, package.version, "1.0.0", requirements)
         for name, python_class in package.classes.items():
@@ -319,14 +333,14 @@ class PluginLoader:
 
 
 class _RequirementLoader:
-    """Loads the requirements of one package, and names this package in errors."""
+    """Loads the requirements of one package by the interface of Murano's loaders."""
 
-    def __init__(self, loader: EnginePackageLoader, required_by: str) -> None:
+    def __init__(self, loader: EnginePackageLoader, requirer: PackageVersion) -> None:
         self._loader = loader
-        self._required_by = required_by
+        self._requirer = requirer
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
-        return self._loader.load_package(package_name, version_spec, self._required_by)
+        return self._loader.load_requirement(self._requirer, package_name, version_spec)
 
 
 def _parse_class(package: Package, name: str) -> Any:

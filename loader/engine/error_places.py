@@ -9,7 +9,6 @@ errors. Valid packages stay valid, with one exception: a string in a contract th
 
 import contextlib
 import functools
-import os
 import pathlib
 import sys
 import traceback
@@ -24,7 +23,7 @@ from yaql.language import exceptions as yaql_exceptions
 from glare_murano.package import GlareMuranoError
 from loader.engine import class_faults
 from loader.engine.yaql_quota import LimitExceeded
-from loader.formats.base import Package
+from loader.formats.base import Package, path_in_package
 
 # Errors in a contract itself, which do not depend on the value.
 _CONTRACT_ERRORS = (
@@ -60,15 +59,13 @@ class ClassFile(str):
     @classmethod
     def of(cls, package: Package, path: str) -> Self:
         """Return the name for a file; its path may be absolute, or relative to the package."""
-        if pathlib.PurePath(path).is_absolute():
-            path = os.path.relpath(path, package.source_directory)
-        return cls(f"{package.full_name} {package.version}: {path}")
+        file = path_in_package(package, path)
+        return cls(f"{package.full_name} {package.version}: {file}")
 
 
-def read_class(package: Package, name: str) -> tuple[str | bytes, ClassFile]:
+def read_class(package: Package, name: str) -> tuple[bytes, ClassFile]:
     """Return the code of a class, and the name of its file."""
-    found = package.get_class(name)
-    code, path = found if isinstance(found, tuple) else (found, name)
+    code, path = package.read_class(name)
     return code, ClassFile.of(package, path)
 
 

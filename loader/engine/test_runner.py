@@ -223,7 +223,6 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
     """
     import oslo_messaging
     from keystoneauth1.exceptions import ClientException
-    from openstack.exceptions import SDKException
     from oslo_config.cfg import Error
 
     from loader import config
@@ -247,7 +246,7 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
         if scope.session is not None:
             session.token = scope.session.get_token()
             session.project_id = scope.session.get_project_id()
-    except (ClientException, Error, SDKException) as error:
+    except (ClientException, Error) as error:
         raise CatalogError(str(error)) from error
     return EnginePackageLoader(config.package_loader(conf, scope, conf.murano.enabled_plugins))
 
@@ -255,14 +254,14 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 def _cloud(conf: Any, name: str) -> "Scope":
     """Return the scope of a cloud, and make its Glare or Glance a catalogue.
 
-    :raises LoaderError: if both services of the cloud have packages, and the cloud selects none.
+    :raises LoaderError: if the cloud is missing, or if both of its services have packages, and it
+        selects none.
     """
-    from openstack.config import OpenStackConfig
-
+    from loader import clouds
     from loader.catalogs import package_service
     from loader.transport import sessions
 
-    cloud = OpenStackConfig().get_one(cloud=name)
+    cloud = clouds.find(name)
     session = cloud.get_session()
     sessions.set_timeout(session)
     service = package_service.of_cloud(cloud)

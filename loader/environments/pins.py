@@ -22,7 +22,7 @@ class Pins:
 
     >>> pins = Pins({"org.db": ["1.0.0"]})
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache", pins) as packages:
-    ...     packages.load_package("org.db")
+    ...     packages.load("org.db")
     <MuranoPLPackage org.db 1.0.0>
     """
 

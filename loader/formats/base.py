@@ -134,15 +134,43 @@ class Package(abc.ABC):
     def get_class(self, name: str) -> str | bytes | tuple[str | bytes, str]:
         """Return the MuranoPL code of a class: YAML, or a pair of the YAML and a path.
 
-        The path is that of the file in the package, for error messages.
+        This is what a package type implements. Callers use ``read_class``. The path is that of
+        the file in the package, for error messages.
 
         :param name: the fully qualified name of the class.
         :raises KeyError: if the package does not define the class.
         """
 
+    def read_class(self, name: str) -> tuple[bytes, str]:
+        """Return the MuranoPL code of a class as YAML, and its path, for any package type.
+
+        >>> code, path = packages.load("org.db", "1").read_class("org.db.Database")
+        >>> path
+        'Classes/Database.yaml'
+
+        :param name: the fully qualified name of the class.
+        :returns: the code, and the path of its file in the package. If the package type generates
+            the class, the name of the class takes the place of the path.
+        :raises KeyError: if the package does not define the class.
+        :raises FileNotFoundError: if the package lacks the file.
+        """
+        if name not in self.classes:
+            raise KeyError(f"{self.full_name} {self.version} does not define the class {name}")
+        found = self.get_class(name)
+        code, path = found if isinstance(found, tuple) else (found, name)
+        code = code.encode(errors="surrogatepass") if isinstance(code, str) else code
+        return code, path_in_package(self, path)
+
     @abc.abstractmethod
     def get_resource(self, name: str) -> str:
         """Return the path of a resource file."""
+
+
+def path_in_package(package: Package, path: str) -> str:
+    """Return the path of a file in a package; the path may be absolute."""
+    if pathlib.PurePath(path).is_absolute():
+        return os.path.relpath(path, package.source_directory)
+    return path
 
 
 class PackageBase(Package):

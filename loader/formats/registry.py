@@ -6,6 +6,7 @@ import copy
 import logging
 import os
 from collections.abc import Callable, Collection
+from typing import Any, cast
 
 from glare_murano.package import InvalidManifest
 from glare_murano.package.manifest import PLUGIN_NAMESPACE, registered_formats
@@ -17,6 +18,33 @@ from loader.formats.source import PackageSource
 LOG = logging.getLogger(__name__)
 
 _DISTRIBUTION = "glare-murano"
+
+
+class PluginPackage:
+    """A package of a plug-in that derives from Murano's classes, with what these classes lack.
+
+    All other attributes are those of the plug-in's package.
+    """
+
+    __repr__ = Package.__repr__
+    read_class = Package.read_class
+
+    def __init__(self, package: Any, source: str | PackageSource) -> None:
+        """Make a package.
+
+        :param package: the package that the plug-in has made.
+        :param source: the path of its files, or their source.
+        """
+        self._package = package
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._package, name)
+
+    @property
+    def source_directory(self) -> str:
+        """The path of the package's files."""
+        return os.fspath(self._source)
 
 
 class PackageTypes:
@@ -33,7 +61,7 @@ class PackageTypes:
             str(found): entry_point.name
             for found, entry_point in registered_formats(PLUGIN_NAMESPACE).items()
         }
-        self._types: dict[str, Callable[..., Package]] = {}
+        self._types: dict[str, Callable[..., Any]] = {}
 
     def load(self, source: PackageSource) -> Package:
         """Return the package with the files of a source.
@@ -58,15 +86,18 @@ class PackageTypes:
             self._types[name] = self._import(name, f"{package} has the format {name}")
         package_type = self._types[name]
         takes_source = vars(package_type).get("takes_source", False)
-        return package_type(
+        made = package_type(
             manifest.format.name,
             manifest.format.version,
             source if takes_source else os.fspath(source),
             # All loaders of the process share the manifest, and a plug-in may change its copy.
             copy.deepcopy(dict(manifest.document)),
         )
+        if isinstance(made, Package):
+            return made
+        return cast(Package, PluginPackage(made, source))
 
-    def _import(self, name: str, found: str) -> Callable[..., Package]:
+    def _import(self, name: str, found: str) -> Callable[..., Any]:
         """Import the package type of a format.
 
         :param found: which package has the format, for messages.
@@ -86,7 +117,7 @@ class PackageTypes:
             raise errors.UnsupportedFormat(f"{found}: its plug-in is not enabled")
         plugin = usable[0].value
         try:
-            package_type: Callable[..., Package] = usable[0].load()
+            package_type: Callable[..., Any] = usable[0].load()
         except Exception as error:
             reason = f"{plugin}: {type(error).__name__}: {error}"
             raise errors.UnsupportedFormat(f"{found}: {reason}") from error

@@ -242,7 +242,7 @@ class LockedCatalog(Catalog):
 
     >>> locked = LockedCatalog(lock, DirectoryCatalog("packages"))
     >>> with PackageLoader(locked, "cache") as packages:
-    ...     packages.load_package("org.db")
+    ...     packages.load("org.db")
     <MuranoPLPackage org.db 1.2.0>
     """
 

@@ -44,6 +44,15 @@ def copied(session: ksa_session.Session) -> ksa_session.Session:
     return own
 
 
+def close(session: ksa_session.Session) -> None:
+    """Close the connections of a session, and those of its copies."""
+    for each in filter(None, (session.session, _copies.get(session.session))):
+        for adapter in each.adapters.values():
+            if isinstance(adapter, requests.adapters.HTTPAdapter):
+                _close_pools(adapter)
+        each.close()
+
+
 def read(response: requests.Response) -> bytes:
     """Return the whole content of an answer.
 
@@ -55,6 +64,17 @@ def read(response: requests.Response) -> bytes:
         if len(body) > _MAX_DOCUMENT:
             raise failures.UnusableAnswer(response, f"more than {_MAX_DOCUMENT} bytes")
     return bytes(body)
+
+
+def _close_pools(adapter: requests.adapters.HTTPAdapter) -> None:
+    """Close the idle connections of an adapter.
+
+    The adapter's own ``close`` only drops its pools. urllib3 closes a pool when nothing refers to
+    it any more, but an error may refer to an answer, and the answer to its pool.
+    """
+    for manager in (adapter.poolmanager, *adapter.proxy_manager.values()):
+        for key in manager.pools.keys():  # noqa: SIM118 - it cannot be iterated over
+            manager.pools[key].close()
 
 
 def _copied(session: requests.Session) -> requests.Session:

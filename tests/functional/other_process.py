@@ -13,13 +13,13 @@ import loader
 def load(url: str, token: str, folder: str, name: str) -> tuple[int, int]:
     """Load a package; return the numbers of downloads and of hits in the cache."""
     package_loader = _package_loader(url, token, folder)
-    package_loader.load_package(name, "1")
+    package_loader.load(name, "1")
     return package_loader.counters.downloads, package_loader.counters.hits
 
 
 def unpack(url: str, token: str, folder: str, name: str) -> tuple[str, int]:
     """Unpack a package; return the content and the inode of one of its files."""
-    package = _package_loader(url, token, folder).load_package(name, "1")
+    package = _package_loader(url, token, folder).load(name, "1")
     script = pathlib.Path(package.get_resource("script.sh"))
     return script.read_text(), script.stat().st_ino
 

@@ -476,7 +476,7 @@ def test_a_closure_takes_two_requests(glare: Client, name: str, tmp_path: pathli
         packages_ = loader.PackageLoader([_catalog(glare)], cache, fetcher=fetcher)
 
         for number in range(10):
-            assert packages_.load_package(f"{name}{number}", VersionSpec.of("1"))
+            assert packages_.load(f"{name}{number}", VersionSpec.of("1"))
 
         assert packages_.counters.requests == 2
         assert packages_.counters.downloads == 11
@@ -497,7 +497,7 @@ def test_a_large_archive_travels_by_itself(
 
     with loader.Cache(tmp_path) as cache:
         packages_ = loader.PackageLoader([_catalog(glare)], cache)
-        packages_.load_package(name, VersionSpec.of("1"))
+        packages_.load(name, VersionSpec.of("1"))
 
         # A query, a batch, and a download.
         assert packages_.counters.requests == 3
@@ -519,9 +519,9 @@ def test_a_batch_that_breaks_off_leaves_the_rest_to_be_fetched(
     with loader.Cache(tmp_path) as cache:
         packages_ = loader.PackageLoader([_catalog(glare)], cache)
         for number in range(9):
-            assert packages_.load_package(f"{name}{number}", VersionSpec.of("1"))
+            assert packages_.load(f"{name}{number}", VersionSpec.of("1"))
         with pytest.raises(loader.LoaderError, match=damaged):
-            packages_.load_package(damaged, VersionSpec.of("1"))
+            packages_.load(damaged, VersionSpec.of("1"))
         assert packages_.counters.downloads == 10
 
 
@@ -535,7 +535,7 @@ def test_without_the_filter_archives_are_fetched_one_by_one(
         catalog = _catalog(glare)
         packages_ = loader.PackageLoader([catalog], cache)
         for number in range(3):
-            assert packages_.load_package(f"{name}{number}", VersionSpec.of("1"))
+            assert packages_.load(f"{name}{number}", VersionSpec.of("1"))
 
         # A query, the batch that is refused, and four downloads.
         assert packages_.counters.requests == 6

@@ -66,7 +66,7 @@ def test_a_configuration_makes_a_loader(
     name = publish("db")
 
     with config.package_loader(configured()) as package_loader:
-        package = package_loader.load_package(name, VersionSpec.of("1"))
+        package = package_loader.load(name, VersionSpec.of("1"))
 
     assert str(package.version) == "1.2.0"
     assert any((tmp_path / "cache" / "archives").iterdir())
@@ -84,7 +84,7 @@ def test_catalogues_come_in_the_operators_order(
     def loaded(catalogs: str, text: str) -> str:
         conf = configured(engine=engine, package_loader={"catalogs": catalogs})
         with config.package_loader(conf) as package_loader:
-            return str(package_loader.load_package(name, VersionSpec.of(text)).version)
+            return str(package_loader.load(name, VersionSpec.of(text)).version)
 
     assert loaded("directory,glare", "1") == "1.1.0"
     assert loaded("glare,directory", "1") == "1.2.0"
@@ -99,7 +99,7 @@ def test_without_a_cache_nothing_is_kept(
 
     conf = configured(engine={"enable_packages_cache": False})
     with config.package_loader(conf) as package_loader:
-        package = package_loader.load_package(name, VersionSpec.of("1"))
+        package = package_loader.load(name, VersionSpec.of("1"))
         assert list((tmp_path / "cache").rglob("archives/*"))
         assert pathlib.Path(package.get_resource("large")).is_file()
         assert list((tmp_path / "cache").rglob("manifest.yaml"))
@@ -121,12 +121,12 @@ def test_the_cache_keeps_to_its_size(
     # Three archives, but not a fourth.
     for name in names:
         with config.package_loader(conf) as package_loader:
-            package_loader.load_package(name, VersionSpec.of("1"))
+            package_loader.load(name, VersionSpec.of("1"))
     assert 900_000 < size() <= 1024**2
 
     # For the files of one, the two others give way.
     with config.package_loader(conf) as package_loader:
-        package = package_loader.load_package(names[-1], VersionSpec.of("1"))
+        package = package_loader.load(names[-1], VersionSpec.of("1"))
         assert pathlib.Path(package.get_resource("small")).parent.is_dir()
         assert 900_000 < size() <= 1024**2
 
@@ -141,7 +141,7 @@ def test_offline_loading_is_the_operators_choice(
 
     def load(**options: Any) -> str:
         with config.package_loader(configured(**options)) as package_loader:
-            return str(package_loader.load_package(name, VersionSpec.of("1")).version)
+            return str(package_loader.load(name, VersionSpec.of("1")).version)
 
     assert load(package_loader=chosen) == "1.2.0"
 
@@ -175,7 +175,7 @@ def test_offline_credentials_are_kept_apart_as_projects_are(
             package_loader={"use_cache_when_offline": True, "catalogs": "glare"},
         )
         with config.package_loader(conf) as package_loader:
-            return package_loader.load_package("org.faulty", VersionSpec.of("1")).full_name
+            return package_loader.load("org.faulty", VersionSpec.of("1")).full_name
 
     with faulty.serving(packages.package("org.faulty")) as server:
         assert load(server, "one") == "org.faulty"
@@ -209,9 +209,9 @@ def test_a_program_needs_only_a_session(
     # A bare token does not tell its project.
     nobody = loader.PackageLoader(session=glare.session())
     with nobody, pytest.raises(loader.NoSuchPackage):
-        nobody.load_package("org.db", VersionSpec.of("1"))
+        nobody.load("org.db", VersionSpec.of("1"))
     with loader.PackageLoader(session=glare.session(), project_id=project) as package_loader:
-        assert package_loader.load_package("org.db", VersionSpec.of("1")).full_name == "org.db"
+        assert package_loader.load("org.db", VersionSpec.of("1")).full_name == "org.db"
     assert (tmp_path / "glare-murano" / "archives").is_dir()
 
 
@@ -263,4 +263,4 @@ def test_a_scope_of_ones_own_is_used(
 
     package_loader = config.package_loader(configured(), scope)
     with package_loader, pytest.raises(loader.NoSuchPackage):
-        package_loader.load_package("org.db", VersionSpec.of("1"))
+        package_loader.load("org.db", VersionSpec.of("1"))

@@ -7,6 +7,7 @@ import re
 import textwrap
 
 import pytest
+import yaml
 
 from tests import packages
 from tests.functional.client import Client
@@ -45,6 +46,15 @@ def test_the_python_examples_run(
     # The loader's default cache is in the user's directory for caches.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.chdir(tmp_path)
+    cloud = {
+        "auth_type": "admin_token",
+        "auth": {"endpoint": admin.url, "token": admin.token},
+        "artifact_endpoint_override": admin.url,
+        "artifact_project_id": "admin",
+    }
+    clouds = {"clouds": {"glare-murano": cloud, "prod": cloud}}
+    pathlib.Path("clouds.yaml").write_text(yaml.safe_dump(clouds))
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", "clouds.yaml")
     pathlib.Path("my-packages").mkdir()
 
     def adapted(text: str) -> str:
@@ -64,4 +74,5 @@ def test_the_python_examples_run(
     assert f"{db} 1.2.0" in printed
     if len(documents) > 1:
         assert f"{wiki} 1.1.0" in printed
+        assert f"<MuranoPLPackage {db} 1.2.0>\nClasses/Thing.yaml " in printed
         assert pathlib.Path("packages.lock").is_file()

@@ -56,7 +56,7 @@ def _catalog(client: Client, project: str | None = None) -> GlareCatalog:
 
 def _load(client: Client, project: str, cache: loader.Cache, name: str, text: str) -> str:
     catalog = _catalog(client, project)
-    package = loader.PackageLoader([catalog], cache).load_package(name, VersionSpec.of(text))
+    package = loader.PackageLoader([catalog], cache).load(name, VersionSpec.of(text))
     return str(package.version)
 
 
@@ -156,7 +156,7 @@ def test_the_error_for_a_private_package_says_what_the_caller_may_see(
     with loader.PackageLoader(catalog, tmp_path) as package_loader:
         for fqn in (name, f"{name}.missing"):
             with pytest.raises(loader.NoSuchPackage) as refused:
-                package_loader.load_package(fqn, "1")
+                package_loader.load(fqn, "1")
             messages.append(str(refused.value).replace(fqn, "NAME"))
 
     assert messages[0] == messages[1]
@@ -266,7 +266,7 @@ def test_a_shared_cache_gives_no_private_package_to_another_project(
     stranger = _catalog(as_user(f"other-{project}"), f"other-{project}")
     package_loader = loader.PackageLoader([stranger], loader.Cache(cache.folder))
     with pytest.raises(loader.NoSuchPackage) as no_package:
-        package_loader.load_package(name, VersionSpec.of("*"))
+        package_loader.load(name, VersionSpec.of("*"))
     with pytest.raises(loader.NoSuchClass) as no_class:
         package_loader.load_class_package(f"org.{project}.Secret", VersionSpec.of("*"))
 
@@ -278,17 +278,26 @@ def test_a_shared_cache_gives_no_private_package_to_another_project(
 
 
 def test_a_missing_package_is_reported_with_the_available_versions(
-    glare: Client, project: str, name: str, publish: Publish, cache: loader.Cache
+    glare: Client,
+    project: str,
+    name: str,
+    publish: Publish,
+    cache: loader.Cache,
+    tmp_path: pathlib.Path,
 ) -> None:
     publish("1.0.0", "1.2.0", "1.3.0", "2.0.0")
-    package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
+    content = packages.files(packages.manifest("org.app", Require={name: ">=3"}))
+    packages.write(tmp_path / "directory" / "app", content)
+    directory = loader.DirectoryCatalog(tmp_path / "directory")
+    package_loader = loader.PackageLoader([directory, _catalog(glare, project)], cache)
+    app = package_loader.load("org.app")
 
     with pytest.raises(loader.NoSuchPackage) as no_package:
-        package_loader.load_package(name, VersionSpec.of(">=3"), required_by="org.app 1.0.0")
+        package_loader.load_requirement(app, name)
     with pytest.raises(loader.NoSuchClass) as no_class:
         package_loader.load_class_package(f"{name}.Thing", VersionSpec.of("4"))
     with pytest.raises(loader.NoSuchPackage) as nothing:
-        package_loader.load_package(f"{name}.nothing", VersionSpec.of(None))
+        package_loader.load(f"{name}.nothing", VersionSpec.of(None))
 
     for word in (name, ">=3", "org.app 1.0.0", "2.0.0, 1.3.0, 1.2.0, 1.0.0", glare.url):
         assert word in str(no_package.value)
@@ -315,10 +324,10 @@ def test_a_loaded_version_in_the_range_is_used_again(
 ) -> None:
     publish("1.0.0", "1.1.0")
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
-    package_loader.load_package(name, VersionSpec.of("1.0"))
+    package_loader.load(name, VersionSpec.of("1.0"))
     requests = package_loader.counters.requests
 
-    assert str(package_loader.load_package(name, VersionSpec.of("1")).version) == "1.0.0"
+    assert str(package_loader.load(name, VersionSpec.of("1")).version) == "1.0.0"
     assert package_loader.counters.requests == requests
 
 
@@ -330,8 +339,8 @@ def test_a_pinned_version_is_used_although_there_is_a_newer_one(
     pins.load({name: ["1.0.0"]})
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache, pins)
 
-    assert str(package_loader.load_package(name, VersionSpec.of("1")).version) == "1.0.0"
-    assert str(package_loader.load_package(name, VersionSpec.of("2")).version) == "2.0.0"
+    assert str(package_loader.load(name, VersionSpec.of("1")).version) == "1.0.0"
+    assert str(package_loader.load(name, VersionSpec.of("2")).version) == "2.0.0"
     assert pins.dump() == {name: ["1.0.0", "2.0.0"]}
 
 
@@ -384,7 +393,7 @@ def test_nothing_is_unpacked_before_files_are_needed(
     glare: Client, project: str, rich: str, cache: loader.Cache
 ) -> None:
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
-    package = package_loader.load_package(rich, VersionSpec.of("1"))
+    package = package_loader.load(rich, VersionSpec.of("1"))
     needed = package_loader.load_class_package(f"{rich}.needed.Thing", VersionSpec.of("1"))
 
     for one in (package, needed):
@@ -425,7 +434,7 @@ def test_a_template_is_given_as_files(
     glare.publish(name, "1.0.0", packages.zipped(files))
 
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
-    package = package_loader.load_package(name, VersionSpec.of("1"))
+    package = package_loader.load(name, VersionSpec.of("1"))
 
     assert f'"Name": "{name}"' in package.get_class(name)
     (folder,) = _unpacked(cache)
@@ -436,7 +445,7 @@ def test_a_damaged_archive_is_downloaded_again_on_use(
     glare: Client, project: str, rich: str, cache: loader.Cache
 ) -> None:
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
-    package = package_loader.load_package(rich, VersionSpec.of("1"))
+    package = package_loader.load(rich, VersionSpec.of("1"))
     downloads = package_loader.counters.downloads
     for archive in (cache.folder / "archives").iterdir():
         archive.write_bytes(archive.read_bytes()[:-1] + b"x")
@@ -484,7 +493,7 @@ def test_a_name_is_a_name_and_never_a_filter(
     package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
 
     with pytest.raises(InvalidName):
-        package_loader.load_package(odd, VersionSpec.of("*"))
+        package_loader.load(odd, VersionSpec.of("*"))
     with pytest.raises(InvalidName):
         package_loader.load_class_package(odd, VersionSpec.of("*"))
     assert list(_catalog(glare, project).releases("neq:zzz")) == []
@@ -573,7 +582,7 @@ def test_an_objects_missing_version_is_replaced_by_a_near_one(
     assert str(fresh().load_class_package(f"{name}.Thing", spec).version) == used
     if header != used and header != "1":
         with pytest.raises(loader.NoSuchPackage):
-            fresh().load_package(name, spec)
+            fresh().load(name, spec)
 
 
 def test_answers_are_read_where_keystoneauth_logs_them(
@@ -610,7 +619,7 @@ def test_a_missing_pinned_version_is_replaced_only_for_an_object(
 
     # A pinned version is preferred to a planned one.
     mixed = fresh("1.2.5")
-    assert str(mixed.load_package(name, VersionSpec.of("==1.2.6")).version) == "1.2.6"
+    assert str(mixed.load(name, VersionSpec.of("==1.2.6")).version) == "1.2.6"
     mixed.pins.load({name: ["1.2.5"]})
     assert str(mixed.load_object_package(name, VersionSpec.of("1.2.1")).version) == "1.2.5"
 
@@ -619,7 +628,7 @@ def test_a_missing_pinned_version_is_replaced_only_for_an_object(
     assert str(fresh("1.2.0", "1.2.5").load_object_package(name, gone).version) == "1.2.5"
     assert str(fresh("1.2.0").load_class_package(f"{name}.Thing", gone).version) == "1.2.6"
     with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.2\.0"):
-        fresh("1.2.0").load_package(name, VersionSpec.of("1"))
+        fresh("1.2.0").load(name, VersionSpec.of("1"))
     with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.2\.0"):
         fresh("1.2.0").load_object_package(name, VersionSpec.of("1"))
 
@@ -651,7 +660,7 @@ def test_a_closure_from_a_full_cache_is_one_request_and_no_download(
     def load(cache: loader.Cache) -> loader.Counters:
         package_loader = loader.PackageLoader([_catalog(glare, project)], cache)
         for number in range(last + 1):
-            package_loader.load_package(f"{name}.p{number}", VersionSpec.of("1"))
+            package_loader.load(f"{name}.p{number}", VersionSpec.of("1"))
         return package_loader.counters
 
     cold = load(cache)

@@ -64,7 +64,7 @@ def test_a_lock_reproduces_a_closure_without_network(
     cache = loader.Cache(tmp_path / "cache")
     lock = loader.Lock.create([catalog], _ranges(wiki="1"))
     lock.save(tmp_path / "packages.lock")
-    loader.PackageLoader([catalog], cache).load_package("org.wiki", VersionSpec.of("1"))
+    loader.PackageLoader([catalog], cache).load("org.wiki", VersionSpec.of("1"))
     publish("org.db", "1.3.0")
     publish("org.wiki", "1.1.0")
 
@@ -73,9 +73,9 @@ def test_a_lock_reproduces_a_closure_without_network(
     package_loader = loader.PackageLoader([locked], cache)
 
     assert read == lock
-    assert str(package_loader.load_package("org.wiki", VersionSpec.of("*")).version) == "1.0.0"
-    assert str(package_loader.load_package("org.db", VersionSpec.of("1")).version) == "1.2.0"
-    assert str(package_loader.load_package("org.db", VersionSpec.of("2")).version) == "2.0.0"
+    assert str(package_loader.load("org.wiki", VersionSpec.of("*")).version) == "1.0.0"
+    assert str(package_loader.load("org.db", VersionSpec.of("1")).version) == "1.2.0"
+    assert str(package_loader.load("org.db", VersionSpec.of("2")).version) == "2.0.0"
     assert package_loader.load_class_package("org.shop.Thing", VersionSpec.of("1")).full_name
     assert package_loader.counters.requests == 0
 
@@ -88,10 +88,10 @@ def test_a_locked_archive_is_fetched_by_its_digest(
     cache = loader.Cache(tmp_path)
 
     with pytest.raises(loader.CatalogError, match="did not answer"):
-        loader.PackageLoader([loader.LockedCatalog(lock, [nowhere])], cache).load_package(
+        loader.PackageLoader([loader.LockedCatalog(lock, [nowhere])], cache).load(
             "org.db", VersionSpec.of("1")
         )
-    package = loader.PackageLoader([loader.LockedCatalog(lock, [catalog])], cache).load_package(
+    package = loader.PackageLoader([loader.LockedCatalog(lock, [catalog])], cache).load(
         "org.db", VersionSpec.of("1")
     )
 
@@ -112,7 +112,7 @@ def test_another_archive_in_the_place_of_a_locked_one_is_refused(
         [loader.LockedCatalog(lock, [catalog])], loader.Cache(tmp_path)
     )
     with pytest.raises(loader.CatalogError) as refusal:
-        package_loader.load_package("org.db", VersionSpec.of("1"))
+        package_loader.load("org.db", VersionSpec.of("1"))
 
     for word in ("org.db 1.2.0", old["archive"]["sha256"], new["archive"]["sha256"]):
         assert word in str(refusal.value)
@@ -154,8 +154,8 @@ def test_a_package_that_is_not_as_locked_is_refused(
 
     with loader.PackageLoader(locked, tmp_path / "cache") as package_loader:
         with pytest.raises(loader.LockError) as refusal:
-            package_loader.load_package("org.wiki")
-        assert package_loader.load_package("org.db", "1").full_name == "org.db"
+            package_loader.load("org.wiki")
+        assert package_loader.load("org.db", "1").full_name == "org.db"
         assert package_loader.counters.requests > 0
 
     assert str(refusal.value) == (
@@ -202,7 +202,7 @@ def test_an_update_has_no_unused_releases(
     locked = loader.LockedCatalog(updated, [catalog])
     package_loader = loader.PackageLoader([locked], loader.Cache(tmp_path))
     for release in updated.releases:
-        assert package_loader.load_package(release.fqn, VersionSpec.of("*"))
+        assert package_loader.load(release.fqn, VersionSpec.of("*"))
     loaded = package_loader.pins.dump()
     assert loaded == {r.fqn: [str(r.version)] for r in updated.releases}
 

@@ -86,7 +86,7 @@ def test_version_and_requirements_are_those_of_the_archive(
 
     (release,) = catalog.releases(name)
     package_loader = loader.PackageLoader([catalog], loader.Cache(tmp_path))
-    package = package_loader.load_package(name, VersionSpec.of("1"))
+    package = package_loader.load(name, VersionSpec.of("1"))
 
     assert (str(release), release.id) == (f"{name} 1.10.0", reference)
     assert (release.owner, release.visibility) == (project, "private")
@@ -168,9 +168,9 @@ def test_an_archive_is_downloaded_once_on_a_host(
     upload("1.0.0")
     first = _catalog(url, project, metadata=MetadataCache(tmp_path / "metadata"))
     cache = loader.Cache(tmp_path / "cache")
-    loader.PackageLoader([first], cache).load_package(name, ANY)
+    loader.PackageLoader([first], cache).load(name, ANY)
     later = _catalog(url, project, metadata=MetadataCache(tmp_path / "metadata"))
-    loader.PackageLoader([later], cache).load_package(name, ANY)
+    loader.PackageLoader([later], cache).load(name, ANY)
 
     # A list for the package, one for the core library, which it requires and
     # which is not there, and at first the archive.
@@ -178,7 +178,7 @@ def test_an_archive_is_downloaded_once_on_a_host(
     assert (later.counters.requests, later.counters.bytes) == (2, 0)
 
     # Where the cache has lost it.
-    loader.PackageLoader([later], loader.Cache(tmp_path / "new")).load_package(name, ANY)
+    loader.PackageLoader([later], loader.Cache(tmp_path / "new")).load(name, ANY)
     assert (later.counters.requests, later.counters.bytes) == (5, first.counters.bytes)
 
 

@@ -60,15 +60,15 @@ def project_loaders(glare: Client, project: str, cache: loader.Cache) -> _Switch
 def test_recorded_releases_are_loaded_with_a_warning(
     project_loaders: _Switched, caplog: pytest.LogCaptureFixture
 ) -> None:
-    project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))
+    project_loaders.loader().load("org.wiki", VersionSpec.of("1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1.0"))
     project_loaders.go_down()
 
     package_loader = project_loaders.loader()
-    package = package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    package = package_loader.load("org.wiki", VersionSpec.of("1"))
 
     assert str(package.version) == "1.0.0"
-    assert str(package_loader.load_package("org.db", VersionSpec.of("1.0")).version) == "1.0.0"
+    assert str(package_loader.load("org.db", VersionSpec.of("1.0")).version) == "1.0.0"
     assert package_loader.load_class_package("org.wiki.Thing", VersionSpec.of("1")) is package
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert any("taken from the offline index" in text for text in warnings)
@@ -80,7 +80,7 @@ def test_an_unreachable_catalogue_is_queried_again_only_for_missing_records(
 ) -> None:
     glare.publish("org.log", "1.0.0", packages.package("org.log"))
     for fqn, text in (("org.db", "1.0"), ("org.db", "1.1"), ("org.log", "1")):
-        project_loaders.loader().load_package(fqn, VersionSpec.of(text))
+        project_loaders.loader().load(fqn, VersionSpec.of(text))
     glare.publish("org.log", "1.1.0", packages.package("org.log", "1.1.0"))
     catalog = GlareCatalog(glare.session(), project_id=project, endpoint=glare.url, attempts=2)
     catalog.name = "Glare"
@@ -89,7 +89,7 @@ def test_an_unreachable_catalogue_is_queried_again_only_for_missing_records(
     requests = []
 
     def load(fqn: str, text: str) -> str:
-        version = package_loader.load_package(fqn, VersionSpec.of(text)).version
+        version = package_loader.load(fqn, VersionSpec.of(text)).version
         requests.append(catalog.counters.requests)
         return str(version)
 
@@ -111,7 +111,7 @@ def test_each_record_is_read_once(
     project_loaders: _Switched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project_loaders.loader().load_all("org.wiki")
-    project_loaders.loader().load_package("org.db", "1.1")
+    project_loaders.loader().load("org.db", "1.1")
     project_loaders.go_down()
     read = []
     from_json = wire.release_from_json
@@ -119,7 +119,7 @@ def test_each_record_is_read_once(
     package_loader = project_loaders.loader()
 
     package_loader.load_all("org.wiki")
-    package_loader.load_package("org.db", "1.1")
+    package_loader.load("org.db", "1.1")
 
     assert sorted(f"{content['name']} {content['version']}" for content in read) == [
         "io.murano 0.0.1",
@@ -132,7 +132,7 @@ def test_each_record_is_read_once(
 def test_a_requirement_without_a_record_is_queried(
     project_loaders: _Switched, glare: Client, project: str, cache: loader.Cache
 ) -> None:
-    project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
+    project_loaders.loader().load("org.wiki", VersionSpec.of("1"))
     (database,) = (
         path for path in (cache.folder / "archives").iterdir() if _name(path) == "org.db"
     )
@@ -144,12 +144,12 @@ def test_a_requirement_without_a_record_is_queried(
     index = loader.OfflineIndex([catalog], another, project)
     package_loader = loader.PackageLoader([catalog], another, offline_index=index)
 
-    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    package_loader.load("org.wiki", VersionSpec.of("1"))
     with pytest.raises(loader.CatalogUnavailable, match=r"org\.db .*did not answer"):
-        package_loader.load_package("org.db", VersionSpec.of("1.0"))
+        package_loader.load("org.db", VersionSpec.of("1.0"))
     catalog._client.endpoint_override = glare.url
 
-    assert package_loader.load_package("org.db", VersionSpec.of("1.0"))
+    assert package_loader.load("org.db", VersionSpec.of("1.0"))
 
 
 def _name(package: pathlib.Path) -> str:
@@ -158,30 +158,30 @@ def _name(package: pathlib.Path) -> str:
 
 
 def test_without_the_index_nothing_is_loaded_offline(project_loaders: _Switched) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1"))
     project_loaders.go_down()
 
     with pytest.raises(loader.CatalogError, match="did not answer"):
-        project_loaders.loader(opted_in=False).load_package("org.db", VersionSpec.of("1"))
+        project_loaders.loader(opted_in=False).load("org.db", VersionSpec.of("1"))
 
 
 def test_a_package_without_a_record_is_an_error(project_loaders: _Switched) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1"))
     project_loaders.go_down()
 
     with pytest.raises(loader.CatalogError, match="did not answer"):
-        project_loaders.loader().load_package("org.wiki", VersionSpec.of("1"))
+        project_loaders.loader().load("org.wiki", VersionSpec.of("1"))
 
 
 def test_records_are_separate_for_each_project(
     project_loaders: _Switched, glare: Client, cache: loader.Cache
 ) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1"))
     other = _Switched(glare, "other", cache)
     other.go_down()
 
     with pytest.raises(loader.CatalogError) as refusal:
-        other.loader().load_package("org.db", VersionSpec.of("1"))
+        other.loader().load("org.db", VersionSpec.of("1"))
 
     assert "1.1.0" not in str(refusal.value)
 
@@ -196,7 +196,7 @@ def test_records_are_separate_for_each_region(
         catalog = GlareCatalog(session, project_id=project, region_name=region, attempts=1)
         index = loader.OfflineIndex([catalog], cache, project)
         package_loader = loader.PackageLoader([catalog], cache, offline_index=index)
-        return str(package_loader.load_package("org.db", VersionSpec.of("1")).version)
+        return str(package_loader.load("org.db", VersionSpec.of("1")).version)
 
     load(glare.url, "north")
 
@@ -228,7 +228,7 @@ def test_directories_are_queried_as_usual(
         catalogs = [folder, glare_catalog]
         package_loader = loader.PackageLoader(catalogs, cache, pins, offline_index=index)
         names = ("org.wiki", "org.local")
-        return [package_loader.load_package(n, VersionSpec.of("1")).full_name for n in names]
+        return [package_loader.load(n, VersionSpec.of("1")).full_name for n in names]
 
     found = load(glare.url, loader.Pins())
 
@@ -237,18 +237,18 @@ def test_directories_are_queried_as_usual(
 
 
 def test_a_refusal_is_not_replaced(project_loaders: _Switched, glare: Client) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1"))
     # Whoever has lost their rights gets nothing from before.
     project_loaders._client = Client(glare.url, "no token")
 
     with pytest.raises(loader.CatalogError, match="401") as refusal:
-        project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+        project_loaders.loader().load("org.db", VersionSpec.of("1"))
 
     assert not isinstance(refusal.value, loader.CatalogUnavailable)
 
 
 def test_no_pin_changes(project_loaders: _Switched) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1"))
     project_loaders.pins = loader.Pins()
     project_loaders.pins.load({"org.db": ["1.0.0"], "org.unused": ["7.0.0"]})
     before = project_loaders.pins.dump()
@@ -256,8 +256,8 @@ def test_no_pin_changes(project_loaders: _Switched) -> None:
 
     # The pinned version was never loaded, so that it cannot be had.
     with pytest.raises(loader.CatalogError):
-        project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))
-    package = project_loaders.loader().load_package("org.db", VersionSpec.of("1.1"))
+        project_loaders.loader().load("org.db", VersionSpec.of("1.0"))
+    package = project_loaders.loader().load("org.db", VersionSpec.of("1.1"))
     project_loaders.pins.compact()
 
     assert str(package.version) == "1.1.0"
@@ -267,7 +267,7 @@ def test_no_pin_changes(project_loaders: _Switched) -> None:
 def test_a_record_without_an_archive_is_not_used(
     project_loaders: _Switched, tmp_path: pathlib.Path
 ) -> None:
-    package = project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    package = project_loaders.loader().load("org.db", VersionSpec.of("1"))
     # Without its archive, what was unpacked counts for nothing.
     assert pathlib.Path(package.get_resource("text")).parent.parent.is_dir()
     for archive in (tmp_path / "archives").iterdir():
@@ -275,24 +275,24 @@ def test_a_record_without_an_archive_is_not_used(
     project_loaders.go_down()
 
     with pytest.raises(loader.CatalogError, match="did not answer"):
-        project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+        project_loaders.loader().load("org.db", VersionSpec.of("1"))
 
 
 def test_a_damaged_record_is_ignored(
     project_loaders: _Switched, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1.0"))
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1.1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1.0"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1.1"))
     damaged = next(p for p in (tmp_path / "resolved").rglob("*.json") if "1.1.0" in p.read_text())
     damaged.write_text("{")
     project_loaders.go_down()
     project_loaders.pins = loader.Pins()
 
-    package = project_loaders.loader().load_package("org.db", VersionSpec.of("1"))
+    package = project_loaders.loader().load("org.db", VersionSpec.of("1"))
 
     assert str(package.version) == "1.0.0"
     assert str(damaged) in caplog.text
     # It is remembered anew when it is loaded the next time.
     project_loaders.endpoint = project_loaders._client.url
-    project_loaders.loader().load_package("org.db", VersionSpec.of("1.1"))
+    project_loaders.loader().load("org.db", VersionSpec.of("1.1"))
     assert "1.1.0" in damaged.read_text()

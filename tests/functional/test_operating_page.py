@@ -11,7 +11,7 @@ import pytest
 from oslo_config import cfg
 
 import loader
-from glare_murano.package import GlareMuranoError, VersionSpec
+from glare_murano.package import GlareMuranoError, Version, VersionSpec
 from loader import config
 from loader.cache import store
 from loader.catalogs import options
@@ -38,7 +38,9 @@ def _loader(glare: Client, folder: pathlib.Path, url: str | None = None) -> load
 
 
 def _missing(glare: Client, name: str, folder: pathlib.Path) -> None:
-    _loader(glare, folder).load_package(name, RANGE, "org.test.wiki 1.0.0")
+    packages_ = _loader(glare, folder)
+    wiki = packages_.provide("org.test.wiki", Version("1.0.0"), requirements={name: RANGE})
+    packages_.load_requirement(wiki, name)
 
 
 def _missing_class(glare: Client, name: str, folder: pathlib.Path) -> None:
@@ -48,16 +50,16 @@ def _missing_class(glare: Client, name: str, folder: pathlib.Path) -> None:
 def _missing_pin(glare: Client, name: str, folder: pathlib.Path) -> None:
     pinned = _loader(glare, folder)
     pinned.pins.load({name: ["2.0.0"]})
-    pinned.load_package(name, RANGE)
+    pinned.load(name, RANGE)
 
 
 def _unreachable(glare: Client, name: str, folder: pathlib.Path) -> None:
     url = f"http://127.0.0.1:{processes.free_port()}"
-    _loader(glare, folder, url).load_package(name, RANGE)
+    _loader(glare, folder, url).load(name, RANGE)
 
 
 def _refused_token(glare: Client, name: str, folder: pathlib.Path) -> None:
-    _loader(Client(glare.url, "x"), folder).load_package(name, RANGE)
+    _loader(Client(glare.url, "x"), folder).load(name, RANGE)
 
 
 def _open(directory: pathlib.Path) -> None:

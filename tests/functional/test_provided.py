@@ -95,14 +95,14 @@ def test_a_closure_is_loaded_without_the_provided_package(
         set_option("provided_packages", [])
         packages_.provide(PLUGIN, Version("1.4.0"))
 
-    loaded = [package.full_name for package in packages_.load_all(wiki)]
+    loaded = packages_.load_all(wiki)
 
-    assert loaded == [wiki, "io.murano"]
+    assert [package.full_name for package in loaded] == [wiki, "io.murano"]
     with pytest.raises(
         loader.NoSuchPackage,
         match=f"required by {wiki} 1.0.0, .* install the extension plug-in {PLUGIN} 1.4.0 beside",
     ):
-        packages_.load_package(PLUGIN, ">=1.4,<2", f"{wiki} 1.0.0")
+        packages_.load_requirement(loaded[0], PLUGIN)
 
 
 def test_a_loader_of_directories_knows_what_its_engine_brings_along(tmp_path: pathlib.Path) -> None:
@@ -277,7 +277,7 @@ def test_a_package_with_a_class_of_a_plugin_is_not_loaded(directory: Directory) 
     packages_ = directory.loader(PLUGIN)
 
     for load in (
-        lambda: packages_.load_package("org.app"),
+        lambda: packages_.load("org.app"),
         lambda: packages_.load_class_package(MAIL),
     ):
         with pytest.raises(
@@ -303,7 +303,7 @@ def test_an_answer_with_the_name_of_a_plugin_is_refused(directory: Directory) ->
     with pytest.raises(
         errors.NameOfPlugin, match=r"it has the name of the extension plug-in org\.mail 1\.4\.0"
     ):
-        directory.loader("org.mail", Careless).load_package("org.mail", "2")
+        directory.loader("org.mail", Careless).load("org.mail", "2")
 
 
 @pytest.mark.parametrize("text", ["Mail!", "", "org..Mail"])

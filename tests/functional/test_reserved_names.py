@@ -218,7 +218,7 @@ class TestChoosing:
             PackageLoader(_catalog(admin, "admin"), tmp_path) as packages_of_admin,
             pytest.raises(loader.NoSuchPackage) as missing,
         ):
-            packages_of_admin.load_package(CORE, "0.99.0")
+            packages_of_admin.load(CORE, "0.99.0")
         assert "io.murano 0.99.0 of project admin is not used: of the core library" in str(
             missing.value
         )
@@ -298,7 +298,7 @@ class TestChoosing:
                 catalog, cache, offline_index=index, reserved_names=reserved
             ) as loaded:
                 try:
-                    ends.append(str(loaded.load_package(name).version))
+                    ends.append(str(loaded.load(name).version))
                 except loader.CatalogUnavailable:
                     ends.append("unavailable")
 
@@ -324,7 +324,7 @@ class TestChoosing:
             PackageLoader(_catalog(glare, project), tmp_path, reserved_names=reserved) as loaded,
             pytest.raises(loader.CatalogError, match=f"it defines class {class_name}, whose name"),
         ):
-            loaded.load_package(name)
+            loaded.load(name)
         page = glare.query(SUBCLASSES, {"class": base}).json()
         assert page["subclasses"] == []
 

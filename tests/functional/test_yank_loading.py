@@ -78,10 +78,10 @@ def test_a_range_takes_the_newest_release_that_is_not_yanked(
     ]
 
     # Another range does not take it, although it is loaded by now.
-    assert str(packages_.load_package(name, ">=1").version) == "1.1.0"
+    assert str(packages_.load(name, ">=1").version) == "1.1.0"
     assert str(packages_.load_class_package(f"{name}.Thing", "1").version) == "1.1.0"
     with pytest.raises(loader.NoSuchPackage, match=r"\(available: 1.1.0; yanked: 1.2.0\)"):
-        packages_.load_package(name, ">=1.2")
+        packages_.load(name, ">=1.2")
     assert _warnings(caplog) == []
     # The version of an object's header is missing: a yanked one is no substitute.
     assert str(packages_.load_object_package(name, "1.2.7").version) == "1.1.0"
@@ -120,7 +120,7 @@ def test_a_locked_release_is_used_with_a_warning(
 
     # Locked before it was yanked: the catalogue says so when the archive is fetched.
     before = loader.PackageLoader(loader.LockedCatalog(lock, catalog), tmp_path / "other")
-    assert str(before.load_package(name, ">=1").version) == "1.2.0"
+    assert str(before.load(name, ">=1").version) == "1.2.0"
     assert _warnings(caplog) == [f"{name} 1.2.0 is locked, but was yanked: {_REASON}"]
 
     # Locked afterwards: the lock file has the reason, and each range gets its own version.
@@ -129,7 +129,7 @@ def test_a_locked_release_is_used_with_a_warning(
     assert [str(r.version) for r in read.releases if r.fqn == name] == ["1.1.0", "1.2.0"]
     locked = loader.PackageLoader(loader.LockedCatalog(read, catalog), cache)
     locked.load_all("org.exact")
-    assert str(locked.load_package(name, ">=1").version) == "1.1.0"
+    assert str(locked.load(name, ">=1").version) == "1.1.0"
     assert f"Package {name} 1.2.0 of the lock file is used, but was yanked: {_REASON}" in _warnings(
         caplog
     )
@@ -147,7 +147,7 @@ def test_a_recorded_release_that_was_yanked_is_not_chosen_offline(
         catalog.name = "Glare"
         index = loader.OfflineIndex([catalog], cache, project)
         packages_ = loader.PackageLoader([catalog], cache, offline_index=index)
-        return str(packages_.load_package(name, range_).version)
+        return str(packages_.load(name, range_).version)
 
     nowhere = "http://127.0.0.1:9"
     assert [load(glare.url, range_) for range_ in ("1", "1.1")] == ["1.2.0", "1.1.0"]

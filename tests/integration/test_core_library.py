@@ -221,7 +221,7 @@ def test_another_package_of_that_name_gets_neither(
     ):
         loader = adapter.EnginePackageLoader(one)
         core = loader.load_package("io.murano", "*")
-        package = two.load_package("io.murano")
+        package = two.load("io.murano")
         other = adapter.EnginePackage(loader, package, two.release(package))
 
         assert core.is_core_library
@@ -254,13 +254,13 @@ def test_a_core_library_of_a_project_that_owns_the_name_is_one(
 
     try:
         with PackageLoader(catalogs, tmp_path / "cache", reserved_names=allowed) as loader:
-            found = loader.load_package("io.murano")
+            found = loader.load("io.murano")
             assert str(found.version) == "0.98.0"
             assert loader.is_core_library(found)
         with (
             PackageLoader(catalogs, tmp_path / "cache", reserved_names=others) as loader,
             pytest.raises(NoSuchPackage, match="reserved for project somebody"),
         ):
-            loader.load_package("io.murano")
+            loader.load("io.murano")
     finally:
         glare.delete(f"{publish.ARTIFACTS}/{private['id']}")

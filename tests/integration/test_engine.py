@@ -395,7 +395,7 @@ def test_what_is_not_locked_is_not_loaded(
     with murano_package_loader.CombinedPackageLoader(tasks.session()) as loader:
         loader.import_fixation_table({f"{name}{key}": found for key, found in pins.items()})
         with pytest.raises(dsl_exceptions.NoPackageFound) as missing:
-            loader.load_package(name, helpers.parse_version_spec(requirement), "org.test 1.0.0")
+            loader.load_package(name, helpers.parse_version_spec(requirement))
 
     assert words in str(missing.value)
 

@@ -38,6 +38,7 @@ from glare_murano.wire import Release
 from loader.engine import adapter
 from loader.engine.error_places import InvalidClass
 from loader.formats.hot import HOTPackage
+from loader.formats.registry import PluginPackage
 from tests.integration import publish, tasks
 
 OWN = pathlib.Path(__file__).with_name("hot")
@@ -90,8 +91,9 @@ REFUSALS = (dsl_exceptions.ContractViolationException, yaql_exceptions.YaqlExcep
 
 def _muranos(folder: pathlib.Path) -> Any:
     if (folder / "manifest.yaml").exists():
-        return load_utils.load_from_dir(str(folder))
-    return hot_package.HotPackage("Heat.HOT", Version("1.0.0"), str(folder), MANIFEST)
+        return PluginPackage(load_utils.load_from_dir(str(folder)), str(folder))
+    made = hot_package.HotPackage("Heat.HOT", Version("1.0.0"), str(folder), MANIFEST)
+    return PluginPackage(made, str(folder))
 
 
 def _ours(folder: pathlib.Path) -> Any:

@@ -48,6 +48,12 @@ class PlainPackage(package_base.PackageBase):
         return text + "Methods: {deploy: {Body: [{$.answer: %s}]}}" % answer
 """
 
+# The same, with the path of a file beside the code, as Murano's own class for MuranoPL has it.
+PACKAGE_TYPE_WITH_PATHS = f"""{PACKAGE_TYPE}
+get_class = PlainPackage.get_class
+PlainPackage.get_class = lambda self, name: (get_class(self, name), self.get_resource("answer"))
+"""
+
 # Written against the interface alone, with no member that it does not have.
 BARE_PACKAGE_TYPE = """
 import semantic_version
@@ -168,7 +174,11 @@ def _deploy(*class_names: str) -> Any:
     return environment.model["Objects"]["applications"]
 
 
-@pytest.mark.parametrize("code", [PACKAGE_TYPE, BARE_PACKAGE_TYPE], ids=["murano", "bare"])
+@pytest.mark.parametrize(
+    "code",
+    [PACKAGE_TYPE, PACKAGE_TYPE_WITH_PATHS, BARE_PACKAGE_TYPE],
+    ids=["murano", "paths", "bare"],
+)
 def test_a_package_type_written_for_the_interface_deploys(
     site: Site, folder: pathlib.Path, code: str
 ) -> None:

@@ -59,7 +59,7 @@ def _credentials(server: Faulty) -> dict[str, Any]:
 
 def _loaded(conf: cfg.ConfigOpts) -> str:
     with config.package_loader(conf) as package_loader:
-        return str(package_loader.load_package("org.faulty", VersionSpec.of("1")))
+        return str(package_loader.load("org.faulty", VersionSpec.of("1")))
 
 
 _NONE = {"auth_type": "none", "endpoint": "http://127.0.0.1:9"}

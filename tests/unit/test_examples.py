@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from keystoneauth1 import session, token_endpoint
 
 import loader
@@ -42,6 +43,11 @@ def names(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[d
             classes = {f"{fqn}.Database": "Database.yaml"}
             content = packages.package(fqn, version, Require=required, Classes=classes)
             pathlib.Path("packages", f"{fqn}-{version}.zip").write_bytes(content)
+    url = "http://127.0.0.1:9"
+    credentials = {"endpoint": url, "token": "token"}
+    cloud = {"auth_type": "admin_token", "auth": credentials, "artifact_endpoint_override": url}
+    pathlib.Path("clouds.yaml").write_text(yaml.safe_dump({"clouds": {"prod": cloud}}))
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", "clouds.yaml")
     catalog = loader.DirectoryCatalog("packages")
     lock = loader.Lock.create(catalog, {"org.wiki": "1"})
     lock.save("packages.lock")

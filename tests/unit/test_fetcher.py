@@ -256,7 +256,7 @@ def test_an_archive_of_another_package_is_refused(
 
     with loader.PackageLoader([catalog], loader.Cache(tmp_path)) as package_loader:
         with pytest.raises(loader.CatalogError) as refusal:
-            package_loader.load_package("org.app", VersionSpec.of("1"))
+            package_loader.load("org.app", VersionSpec.of("1"))
 
         assert package_loader.pins.dump() == {}
     assert str(refusal.value) == (

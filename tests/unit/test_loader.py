@@ -48,7 +48,7 @@ def test_a_range_is_a_string_or_a_range_or_any(
         return loader.PackageLoader(directory, tmp_path / "cache")
 
     found = [
-        open_loader().load_package("org.db", *ranges),
+        open_loader().load("org.db", *ranges),
         open_loader().load_object_package("org.db", *ranges),
         open_loader().load_class_package("org.db.Thing", *ranges),
         open_loader().load_all("org.db", *ranges)[0],
@@ -63,7 +63,7 @@ def test_one_catalogue_is_accepted_for_a_list_and_a_path_for_a_cache(
     for cache in (tmp_path / "cache", str(tmp_path / "cache"), loader.Cache(tmp_path / "cache")):
         for catalogs in (directory, [directory], iter([directory])):
             with loader.PackageLoader(catalogs, cache) as package_loader:
-                assert package_loader.load_package("org.log")
+                assert package_loader.load("org.log")
             cache = tmp_path / "cache"
     assert (tmp_path / "cache" / "archives").is_dir()
     lock = loader.Lock.create(directory, {"org.log": "*"})
@@ -96,7 +96,7 @@ def test_load_all_returns_each_version_of_the_closure_once(
         "org.db 2.0.0",
     ]
     assert package_loader.load_all("org.wiki", "1") == found
-    assert package_loader.load_package("org.db", "1") is found[2]
+    assert package_loader.load("org.db", "1") is found[2]
     assert package_loader.pins.dump()["org.db"] == ["1.2.0", "2.0.0"]
 
 
@@ -209,7 +209,7 @@ def test_pins_may_be_given_as_a_table(
 ) -> None:
     pins = {"org.db": ["1.0.0"]}
     with loader.PackageLoader(directory, tmp_path / "cache", pins) as pinned:
-        assert str(pinned.load_package("org.db").version) == "1.0.0"
+        assert str(pinned.load("org.db").version) == "1.0.0"
 
 
 def test_requirements_that_are_no_mapping_are_refused(directory: loader.DirectoryCatalog) -> None:
@@ -223,13 +223,13 @@ def test_a_message_says_that_there_is_no_catalogue(tmp_path: pathlib.Path) -> No
         loader.PackageLoader([], tmp_path / "cache") as without,
         pytest.raises(loader.NoSuchPackage, match="found in no catalogue at all"),
     ):
-        without.load_package("org.db")
+        without.load("org.db")
 
 
 @pytest.mark.parametrize("name", ["", "org db", None, 7])
 def test_a_wrong_name_is_refused(package_loader: loader.PackageLoader, name: Any) -> None:
     for method in (
-        package_loader.load_package,
+        package_loader.load,
         package_loader.load_all,
         package_loader.load_object_package,
         package_loader.load_class_package,
@@ -242,7 +242,7 @@ def test_a_package_missing_in_a_directory_is_reported_with_its_remedy(
     package_loader: loader.PackageLoader,
 ) -> None:
     with pytest.raises(loader.NoSuchPackage) as missing:
-        package_loader.load_package("org.nothing", "1")
+        package_loader.load("org.nothing", "1")
 
     assert str(missing.value).endswith(
         "; check the name; or add a version in the range to the directory, unpacked or as a ZIP "
@@ -250,10 +250,10 @@ def test_a_package_missing_in_a_directory_is_reported_with_its_remedy(
     )
 
 
-@pytest.mark.parametrize("wrong", [1, 1.1, None, Version("1.0.0"), "1..2", ["1"]])
+@pytest.mark.parametrize("wrong", [1, 1.1, Version("1.0.0"), "1..2", ["1"]])
 def test_a_wrong_range_is_refused(package_loader: loader.PackageLoader, wrong: Any) -> None:
     for call in (
-        lambda: package_loader.load_package("org.db", wrong),
+        lambda: package_loader.load("org.db", wrong),
         lambda: package_loader.load_all("org.db", wrong),
         lambda: package_loader.load_object_package("org.db", wrong),
         lambda: package_loader.load_class_package("org.db.Thing", wrong),
@@ -266,12 +266,12 @@ def test_a_closed_loader_raises_a_clear_error(
     directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
 ) -> None:
     with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
-        package = package_loader.load_package("org.log")
+        package = package_loader.load("org.log")
         assert package.get_class("org.log.Thing")
 
     package_loader.close()
     for call in (
-        lambda: package_loader.load_package("org.log"),
+        lambda: package_loader.load("org.log"),
         lambda: package_loader.load_all("org.log"),
         lambda: package_loader.load_object_package("org.log"),
         lambda: package_loader.load_class_package("org.log.Thing"),
@@ -293,7 +293,7 @@ def test_public_objects_have_a_useful_repr(
     query = Query((("org.log", VersionSpec.of("1")), ("org.none", VersionSpec.of("2"))))
     with loader.PackageLoader(directory, tmp_path / "cache") as package_loader:
         assert repr(package_loader).endswith("packages: no package loaded>")
-        package = package_loader.load_package("org.log")
+        package = package_loader.load("org.log")
 
         assert repr(package_loader) == f"<PackageLoader from {directory.name}: org.log 1.0.0>"
         assert repr(package) == "<MuranoPLPackage org.log 1.0.0>"
@@ -327,7 +327,11 @@ def test_several_threads_may_load_packages(tmp_path: pathlib.Path) -> None:
 
         def load(start: int) -> list[loader.Package]:
             order = names[start:] + names[:start]
-            return [package_loader.load_class_package(f"{fqn}.Thing") for fqn in order]
+            found = [package_loader.load_class_package(f"{fqn}.Thing") for fqn in order]
+            core = package_loader.load("io.murano")
+            for package in found:
+                assert package_loader.load_requirement(package, "io.murano") is core
+            return found
 
         sys.setswitchinterval(1e-6)
         try:
@@ -338,3 +342,97 @@ def test_several_threads_may_load_packages(tmp_path: pathlib.Path) -> None:
         loaded = {package.full_name: package for package in found[0]}
         assert all(package is loaded[package.full_name] for each in found for package in each)
         assert set(names) <= package_loader.pins.dump().keys()
+
+
+def test_a_requirement_is_loaded_as_it_was_planned(package_loader: loader.PackageLoader) -> None:
+    wiki = package_loader.load("org.wiki")
+    shop = package_loader.load_requirement(wiki, "org.shop")
+
+    assert str(package_loader.load("org.db").version) == "2.0.0"
+    assert str(package_loader.load_requirement(wiki, "org.db").version) == "1.2.0"
+    assert str(package_loader.load_requirement(shop, "org.db").version) == "2.0.0"
+    assert str(package_loader.load_requirement(wiki, "io.murano").version) == "0.1.0"
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.0.0-rc.1"])
+def test_a_package_satisfies_its_requirement_on_itself(
+    tmp_path: pathlib.Path, version: str
+) -> None:
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    for each in (version, "1.7.0"):
+        (folder / f"{each}.zip").write_bytes(packages.package("org.db", each))
+    (folder / "core.zip").write_bytes(packages.package("io.murano", "0.1.0"))
+    catalog = loader.DirectoryCatalog(folder)
+
+    with loader.PackageLoader(catalog, tmp_path / "cache") as package_loader:
+        package_loader.load("org.db", "1.7.0")
+        old = package_loader.load("org.db", f"=={version}")
+
+        assert package_loader.load_requirement(old, "org.db") is old
+
+
+def test_the_requirements_of_a_plugin_are_loaded(package_loader: loader.PackageLoader) -> None:
+    plugin = package_loader.provide(
+        "org.mail", Version("1.0.0"), requirements={"org.db": "<2", "org.log": ">=3"}
+    )
+
+    assert str(package_loader.load_requirement(plugin, "org.db").version) == "1.2.0"
+    with pytest.raises(loader.NoSuchPackage, match=r">=3, required by org.mail 1.0.0, was not"):
+        package_loader.load_requirement(plugin, "org.log")
+
+
+@pytest.mark.parametrize("wrong", ["org.bd", "org.DB", "", None, ("org.db", ">=1,<2")])
+def test_a_misspelt_requirement_is_refused(
+    package_loader: loader.PackageLoader, wrong: Any
+) -> None:
+    wiki = package_loader.load("org.wiki")
+    others = "io.murano, org.db, org.shop, org.wiki"
+
+    with pytest.raises(loader.NotRequired, match=f"does not require .*, but {others}; check"):
+        package_loader.load_requirement(wiki, wrong)
+
+
+def test_only_a_loaded_package_has_requirements(
+    package_loader: loader.PackageLoader, directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
+) -> None:
+    name: Any = "org.wiki 1.0.0"
+    with pytest.raises(TypeError, match=r"'org.wiki 1.0.0' is not a package; pass what load\(\)"):
+        package_loader.load_requirement(name, "org.db")
+    with loader.PackageLoader(directory, tmp_path / "other") as other:
+        wiki = other.load("org.wiki")
+        with pytest.raises(loader.LoaderError, match=r"wiki 1\.0\.0 was not loaded by this"):
+            package_loader.load_requirement(wiki, "org.db")
+    with pytest.raises(loader.LoaderError, match="closed"):
+        other.load_requirement(wiki, "org.db")
+
+
+@pytest.mark.parametrize("empty", ["", None])
+def test_an_empty_range_means_0_but_in_the_header_of_an_object(
+    tmp_path: pathlib.Path, empty: str | None
+) -> None:
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    for version in ("0.9.0", "1.0.0"):
+        (folder / f"{version}.zip").write_bytes(packages.package("org.db", version))
+    (folder / "core.zip").write_bytes(packages.package("io.murano", "0.1.0"))
+    app = packages.files(packages.manifest("org.app"))
+    app["manifest.yaml"] += b"Require: {org.db: %s}\n" % (b"''" if empty == "" else b"")
+    (folder / "app.zip").write_bytes(packages.zipped(app))
+    catalog = loader.DirectoryCatalog(folder)
+
+    def versions(header: bool) -> set[str]:
+        with loader.PackageLoader(catalog, tmp_path / "cache") as fresh:
+            if header:
+                fresh.plan_objects([("org.db.Thing", empty)])
+                by_class = fresh.load_class_package("org.db.Thing", empty)
+                found = [by_class, fresh.load_object_package("org.db", empty)]
+            else:
+                app = fresh.load("org.app")
+                found = [fresh.load("org.db", empty), fresh.load_all("org.db", empty)[0]]
+                found.append(fresh.load("org.db", app.requirements["org.db"]))
+                found.append(fresh.load_requirement(app, "org.db"))
+            return {str(package.version) for package in found}
+
+    assert versions(header=False) == {"0.9.0"}
+    assert versions(header=True) == {"1.0.0"}

@@ -46,7 +46,7 @@ def make_loader(tmp_path: pathlib.Path) -> Callable[..., loader.PackageLoader]:
 
 
 def _load(package_loader: loader.PackageLoader, fqn: str, text: str) -> str:
-    return str(package_loader.load_package(fqn, VersionSpec.of(text)).version)
+    return str(package_loader.load(fqn, VersionSpec.of(text)).version)
 
 
 def test_the_first_catalogue_with_a_version_in_the_range_is_used(
@@ -92,7 +92,7 @@ def test_one_version_is_used_if_it_satisfies_all_ranges(
     place("own", "org.portal", org__db="1", org__old="1")
     package_loader = make_loader("own")
 
-    package_loader.load_package("org.portal", VersionSpec.of("1"))
+    package_loader.load("org.portal", VersionSpec.of("1"))
 
     assert _load(package_loader, "org.db", "1") == "1.2.0"
     assert _load(package_loader, "org.db", "<1.5") == "1.2.0"
@@ -119,8 +119,8 @@ def test_a_loaded_package_of_a_class_is_preferred_to_a_planned_one(
     place("own", "org.db", "1.9.0")
     place("own", "org.wiki", org__db=">=1.5")
     package_loader = make_loader("own")
-    loaded = package_loader.load_package("org.db", VersionSpec.of("1.0"))
-    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    loaded = package_loader.load("org.db", VersionSpec.of("1.0"))
+    package_loader.load("org.wiki", VersionSpec.of("1"))
 
     assert package_loader.load_class_package("org.db.Thing", VersionSpec.of("1")) is loaded
     assert package_loader.pins.dump()["org.db"] == ["1.0.0"]
@@ -157,7 +157,7 @@ def test_objects_get_the_same_versions_in_any_order(
         for name, text in ordered:
             package = package_loader.load_class_package(name, text)
             if name == "org.wiki.Thing":
-                package = package_loader.load_package("org.db", ranges[-1], "org.wiki 1.0.0")
+                package = package_loader.load_requirement(package, "org.db")
                 assert str(package.version) == expected[-1]
             loaded[text] = str(package.version)
         assert [loaded[text] for text in ranges] == expected
@@ -171,12 +171,12 @@ def test_a_requirement_keeps_the_version_that_it_was_planned_with(
     place("own", "org.old", org__db="<1.5")
     place("own", "org.wiki", org__db="1", org__old="1")
     package_loader = make_loader("own")
-    package_loader.load_package("org.wiki")
+    wiki = package_loader.load("org.wiki")
     assert _load(package_loader, "org.db", ">=1.5") == "1.9.0"
     place("own", "org.portal", org__wiki="1")
-    package_loader.load_package("org.portal")
+    package_loader.load("org.portal")
 
-    package = package_loader.load_package("org.db", "1", "org.wiki 1.0.0")
+    package = package_loader.load_requirement(wiki, "org.db")
 
     assert str(package.version) == "1.0.0"
 
@@ -207,8 +207,9 @@ def test_objects_whose_pinned_version_is_gone_get_the_newest_with_a_warning(
     package_loader = make_loader("own", pins=loader.Pins({"org.db": ["1.0.0"]}))
     package_loader.plan_objects([("org.db.Thing", "1"), ("org.wiki.Thing", "1")])
 
+    wiki = package_loader.load_class_package("org.wiki.Thing", "1")
     with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.0\.0"):
-        package_loader.load_package("org.db", "1", "org.wiki 1.0.0")
+        package_loader.load_requirement(wiki, "org.db")
     assert str(package_loader.load_object_package("org.db", "1").version) == "1.1.0"
     assert "missing in the pinned version 1.0.0" in caplog.text
 
@@ -230,8 +231,7 @@ def test_threads_that_load_a_version_at_once_get_one_object(
     monkeypatch.setattr(PackageTypes, "load", read_at_once)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         loading = [
-            pool.submit(package_loader.load_package, "org.db", VersionSpec.of("1"))
-            for _ in range(2)
+            pool.submit(package_loader.load, "org.db", VersionSpec.of("1")) for _ in range(2)
         ]
 
     assert loading[0].result() is loading[1].result()
@@ -273,7 +273,7 @@ def test_a_plan_past_its_time_ends_with_the_package_where_it_stopped(
     packages = loader.PackageLoader(catalogs, loader.Cache(tmp_path / "cache"), plan_seconds=0)
 
     with packages, pytest.raises(loader.Unplannable) as refusal:
-        packages.load_package("org.wiki", "1")
+        packages.load("org.wiki", "1")
 
     assert str(refusal.value) == (
         "package org.wiki in the range 1 cannot be found: planning stopped at package org.wiki, "
@@ -293,7 +293,7 @@ def test_newer_versions_that_were_passed_over_are_logged_with_their_reasons(
     place("own", "org.wiki", org__db="<2", org__shop="1")
     place("own", "org.shop", org__db="<1.2")
 
-    make_loader("public", "own").load_package("org.wiki", "1")
+    make_loader("public", "own").load("org.wiki", "1")
 
     assert [line for line in caplog.messages if "is used, not" in line] == [
         "org.db 1.1.0 is used, not a newer version: 2.0.0 excluded by <1.2 of org.shop 1.0.0, "
@@ -327,7 +327,7 @@ def test_versions_side_by_side_are_logged_with_their_requirers(
     place("own", "org.wiki", org__db="1", org__shop="1")
     package_loader = make_loader("own")
 
-    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    package_loader.load("org.wiki", VersionSpec.of("1"))
 
     assert _versions_logged(caplog) == [
         "2.0.0 is used for org.wiki 1 (1.0.0) -> org.shop 1 (1.0.0) -> org.db 2",
@@ -348,11 +348,11 @@ def test_versions_of_several_plans_are_logged_with_their_requirers(
     place("own", "org.blog", org__db="*")
     package_loader = make_loader("own")
 
-    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    package_loader.load("org.wiki", VersionSpec.of("1"))
     assert _versions_logged(caplog) == []
-    package_loader.load_package("org.shop", VersionSpec.of("1"))
+    package_loader.load("org.shop", VersionSpec.of("1"))
     reported = _versions_logged(caplog)
-    package_loader.load_package("org.blog", VersionSpec.of("*"))
+    package_loader.load("org.blog", VersionSpec.of("*"))
 
     assert reported == [
         "2.0.0 is used for org.shop 1 (1.0.0) -> org.db 2",
@@ -379,11 +379,11 @@ def test_a_conflict_is_reported_with_the_chain_of_every_requirement(
     place("own", "org.wiki", org__db=">=3", org__shop="1")
     place("own", "org.portal", org__wiki=">=1,<2", org__db="1")
     package_loader = make_loader("own")
-    package_loader.load_package("org.tool", VersionSpec.of("*"))
-    package_loader.load_package("org.portal", VersionSpec.of("1"))
+    package_loader.load("org.tool", VersionSpec.of("*"))
+    package_loader.load("org.portal", VersionSpec.of("1"))
 
     with pytest.raises(loader.NoSuchPackage) as missing:
-        package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.shop 1.0.0")
+        package_loader.load_requirement(package_loader.load("org.shop"), "org.db")
 
     head, reported = str(missing.value).split("; the requirements on it: ")
     assert head.startswith("package org.db in the range >=3, required by org.shop 1.0.0, was not ")
@@ -413,11 +413,11 @@ def test_each_of_two_missing_packages_is_reported_with_its_own_requirements(
     place("own", "org.log", "2.0.0")
     place("own", "org.wiki", org__db=">=3", org__log=">=3")
     package_loader = make_loader("own")
-    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    package_loader.load("org.wiki", VersionSpec.of("1"))
 
     for fqn, version in (("org.db", "1.0.0"), ("org.log", "2.0.0")):
         with pytest.raises(loader.NoSuchPackage) as missing:
-            package_loader.load_package(fqn, VersionSpec.of(">=3"))
+            package_loader.load(fqn, VersionSpec.of(">=3"))
 
         assert missing.value.fqn == fqn
         assert missing.value.available == (Version(version),)
@@ -432,7 +432,7 @@ def test_a_missing_root_is_reported_without_a_chain(
     place("own", "org.db", "1.0.0")
 
     with pytest.raises(loader.NoSuchPackage, match=r"\(available: 1\.0\.0\); add .* range\Z"):
-        make_loader("own").load_package("org.db", VersionSpec.of(">=3"))
+        make_loader("own").load("org.db", VersionSpec.of(">=3"))
 
 
 def test_a_large_conflict_is_reported_briefly(
@@ -447,10 +447,10 @@ def test_a_large_conflict_is_reported_briefly(
         place("own", f"org.wide{number}", org__db=long)
         place("own", "org.db", f"1.{number}.0")
     package_loader = make_loader("own")
-    package_loader.load_package(names[0], VersionSpec.of("*"))
+    package_loader.load(names[0], VersionSpec.of("*"))
 
     with pytest.raises(loader.NoSuchPackage) as missing:
-        package_loader.load_package("org.db", VersionSpec.of(">=3"), "org.wide7 1.0.0")
+        package_loader.load_requirement(package_loader.load("org.wide7"), "org.db")
 
     head, reported = str(missing.value).split("; the requirements on it: ")
     assert "(available: 1.29.0, " in head
@@ -472,10 +472,10 @@ def test_a_missing_pinned_version_is_reported_with_its_chain(
     pins = loader.Pins()
     pins.load({"org.db": ["1.0.0"]})
     package_loader = make_loader("own", pins=pins)
-    package_loader.load_package("org.wiki", VersionSpec.of("1"))
+    wiki = package_loader.load("org.wiki", VersionSpec.of("1"))
 
     with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.0\.0") as missing:
-        package_loader.load_package("org.db", VersionSpec.of("1"), "org.wiki 1.0.0")
+        package_loader.load_requirement(wiki, "org.db")
 
     assert str(missing.value).endswith("on it: org.wiki 1 (1.0.0) -> org.db 1")
 
@@ -494,9 +494,9 @@ def test_the_reason_for_a_version_is_logged(
     pins.load({"org.log": ["1.0.0"]})
     package_loader = make_loader("own", pins=pins)
 
-    package_loader.load_package("org.wiki", VersionSpec.of("*"))
-    package_loader.load_package("org.db", VersionSpec.of("1"), "org.wiki 1.0.0")
-    package_loader.load_package("org.log", VersionSpec.of("1"), "org.wiki 1.0.0")
+    wiki = package_loader.load("org.wiki", VersionSpec.of("*"))
+    package_loader.load_requirement(wiki, "org.db")
+    package_loader.load_requirement(wiki, "org.log")
 
     reported = [record.getMessage() for record in caplog.records]
     assert [text.split(" was chosen for ")[1] for text in reported if "was chosen" in text] == [
@@ -514,7 +514,7 @@ def test_a_missing_pinned_version_is_reported(
     pins.load({"org.db": ["1.0.0"]})
 
     with pytest.raises(loader.NoSuchPackage, match=r"pinned to 1\.0\.0, .*1\.1\.0\); .* the pin"):
-        make_loader("own", pins=pins).load_package("org.db", VersionSpec.of("1"))
+        make_loader("own", pins=pins).load("org.db", VersionSpec.of("1"))
 
 
 def test_pins_and_versions_precede_the_order_of_catalogues_for_a_class(

@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from glare_murano import images as form
+from loader import PackageLoader
 from tests import packages
 from tests.functional.glance import stored
 from tests.functional.glance.image_client import ImageClient
@@ -53,6 +54,24 @@ def test_packages_are_listed_and_shown(command: OpenStack, fqn: str, glance_proj
     assert shown["id"] == form.image_id(glance_project, f"{fqn}.db", "1.2.0")
     assert shown["required_by"] == [f"{fqn} 1.0.0", f"{fqn} 1.1.0"]
     assert command.run("package", "show", "org.nothing").code == 3
+
+
+def test_a_loader_of_the_cloud_loads_what_a_package_requires(
+    command: OpenStack, fqn: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", command.environment["OS_CLIENT_CONFIG_FILE"])
+
+    with PackageLoader.from_cloud("test", tmp_path / "cache") as loaded:
+        wiki = loaded.load(fqn, "1")
+        required = [loaded.load_requirement(wiki, each) for each in wiki.requirements]
+        code, path = wiki.read_class(f"{fqn}.Thing")
+
+    assert [f"{each.full_name} {each.version}" for each in (wiki, *required)] == [
+        f"{fqn} 1.1.0",
+        "io.murano 0.0.1",
+        f"{fqn}.db 1.2.0",
+    ]
+    assert (f"{fqn}.Thing".encode() in code, path) == (True, "Classes/Thing.yaml")
 
 
 def test_the_tree_of_a_package_is_drawn(command: OpenStack, fqn: str) -> None:

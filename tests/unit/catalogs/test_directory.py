@@ -197,7 +197,7 @@ def test_a_zip_file_is_loaded_by_its_digest(root: pathlib.Path, tmp_path: pathli
     cache = loader.Cache(tmp_path / "cache")
 
     (release,) = catalog.releases(FQN)
-    package = loader.PackageLoader([catalog], cache).load_package(FQN, VersionSpec.of("1"))
+    package = loader.PackageLoader([catalog], cache).load(FQN, VersionSpec.of("1"))
 
     assert (catalog.folder(release), release.size) == (None, len(data))
     assert release.digest == hashlib.sha256(data).hexdigest()

@@ -55,7 +55,7 @@ def load(server: Faulty, tmp_path: pathlib.Path) -> Callable[[], loader.PackageL
         session = ksa_session.Session(token_endpoint.Token(server.url, "token"))
         catalog = GlareCatalog(session, project_id=faulty.PROJECT, endpoint=server.url, attempts=1)
         with loader.PackageLoader([catalog], loader.Cache(tmp_path)) as package_loader:
-            package_loader.load_package("org.db", VersionSpec.of("1"))
+            package_loader.load("org.db", VersionSpec.of("1"))
         return package_loader
 
     return load_one

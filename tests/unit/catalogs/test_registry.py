@@ -138,7 +138,7 @@ def test_a_package_is_loaded_from_a_third_partys_catalogue(
     conf([], default_config_files=[str(tmp_path / "loader.conf")])
 
     with config.package_loader(conf) as package_loader:
-        wiki = package_loader.load_package("org.wiki", VersionSpec.of("1"))
+        wiki = package_loader.load("org.wiki", VersionSpec.of("1"))
         db = package_loader.load_class_package("org.db.Thing", VersionSpec.of("1"))
 
         assert (wiki.full_name, str(wiki.version)) == ("org.wiki", "1.2.0")
@@ -264,6 +264,6 @@ def test_a_package_is_loaded_from_the_first_catalogue_that_has_it(
     catalogs = registry.catalogs(["directory"], conf, Scope())
     package_loader = loader.PackageLoader(catalogs, loader.Cache(tmp_path / "cache"))
 
-    package = package_loader.load_package("org.app", VersionSpec.of("1"))
+    package = package_loader.load("org.app", VersionSpec.of("1"))
 
     assert str(package.version) == "1.0.0"

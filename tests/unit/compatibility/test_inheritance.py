@@ -233,7 +233,7 @@ def test_the_loader_finds_the_required_packages(tmp_path: pathlib.Path) -> None:
     with PackageLoader(catalog, tmp_path / "cache") as packages:
 
         def find(fqn: str, spec: VersionSpec) -> str:
-            return packages.load_package(fqn, spec).source_directory
+            return packages.load(fqn, spec).source_directory
 
         found = compare(old, new, find)
         missing = compare(package(""), package("Extends: org.c.Thing", Require={"org.c": 1}), find)

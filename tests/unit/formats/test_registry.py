@@ -59,7 +59,7 @@ def test_the_interface_has_the_documented_members() -> None:
         "description", "author", "supplier", "tags", "logo", "supplier_logo", "ui",
         "get_class", "get_resource",
     }  # fmt: skip
-    optional = {"format_name", "runtime_version", "source_directory", "blob"}
+    optional = {"format_name", "runtime_version", "source_directory", "blob", "read_class"}
 
     assert Package.__abstractmethods__ == required
     assert {name for name in vars(Package) if not name.startswith("_")} == required | optional
@@ -293,3 +293,67 @@ def test_an_unknown_format_is_reported_with_the_packages_path(
     assert str(refusal.value).startswith(f"the package in {tmp_path}/archive: ")
     assert words in str(refusal.value)
     assert kept.unpacked == 0
+
+
+# As a plug-in for Murano is written, which has no source_directory and no read_class.
+CLASSES = """
+import os
+
+class ClassesPackage:
+    full_name, version, classes = "org.test", "1.10.0", ("org.test.A",)
+
+    def __init__(self, format_name, runtime_version, source_directory, manifest):
+        self.path = os.path.join(source_directory, "Things", "A.yaml")
+
+    def get_class(self, name):
+        return {result}
+"""
+CODE = b"Name: org.test.A\n# \xc3\xa4\n"
+
+
+@pytest.mark.parametrize(
+    ("result", "path"),
+    [
+        (f"{CODE!r}, self.path", "Things/A.yaml"),
+        (f"{CODE!r}, 'Things/A.yaml'", "Things/A.yaml"),
+        (f"{CODE!r}.decode(), self.path", "Things/A.yaml"),
+        (f"{CODE!r}", "org.test.A"),
+        (f"{CODE!r}.decode()", "org.test.A"),
+    ],
+)
+def test_a_class_is_read_from_a_package_of_every_plug_in(
+    site: Site, folder: pathlib.Path, result: str, path: str
+) -> None:
+    point = {"Test.Plain/1.0": "classes_plugin:ClassesPackage"}
+    code = CLASSES.replace("{result}", result)
+    site.install("classes", "1.0", {PLUGIN_NAMESPACE: point}, {"classes_plugin": code})
+
+    package = PackageTypes().load(DirectorySource(folder))
+
+    assert package.read_class("org.test.A") == (CODE, path)
+    assert package.source_directory == str(folder)
+    assert repr(package) == "<PluginPackage org.test 1.10.0>"
+    with pytest.raises(
+        KeyError, match=r"org\.test 1\.10\.0 does not define the class org\.test\.B"
+    ):
+        package.read_class("org.test.B")
+
+
+def test_a_class_is_read_from_a_package_of_every_built_in_type(tmp_path: pathlib.Path) -> None:
+    plain = packages.manifest("org.plain", Classes={"org.plain.A": "deep/A.yaml"})
+    hot = packages.manifest("org.hot", Format="Heat.HOT/1.0", Type="Application", Classes=None)
+    files = {"template.yaml": b"heat_template_version: 2013-05-23\nresources: {}\n"}
+    content = {"plain": packages.files(plain), "hot": {**files, **packages.files(hot)}}
+    found = {
+        name: PackageTypes().load(DirectorySource(packages.write(tmp_path / name, each)))
+        for name, each in content.items()
+    }
+
+    code, path = found["plain"].read_class("org.plain.A")
+    assert (code, path) == (content["plain"]["Classes/deep/A.yaml"], "Classes/deep/A.yaml")
+    code, path = found["hot"].read_class("org.hot")
+    assert path == "org.hot"
+    assert b'"Name": "org.hot"' in code
+    for package in found.values():
+        with pytest.raises(KeyError, match="does not define the class"):
+            package.read_class("org.other")

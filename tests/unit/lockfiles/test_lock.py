@@ -428,7 +428,7 @@ def test_a_package_missing_in_a_lock_file_is_reported_with_its_remedy(
     locked = loader.LockedCatalog(_lock({"a": {"1.0.0": {}}}, {"a": "*"}))
     with loader.PackageLoader(locked, tmp_path) as package_loader:
         with pytest.raises(loader.NoSuchPackage) as missing:
-            package_loader.load_package("b", "1")
+            package_loader.load("b", "1")
         with pytest.raises(loader.NoSuchClass) as undefined:
             package_loader.load_class_package("b.Thing", "1")
 

@@ -100,7 +100,7 @@ def _fetched(catalog: Catalog, server: Faulty) -> bytes:
 
 def _loaded(catalog: Catalog, cache: pathlib.Path) -> loader.PackageLoader:
     package_loader = loader.PackageLoader([catalog], loader.Cache(cache))
-    package_loader.load_package("org.faulty", VersionSpec.of("1"))
+    package_loader.load("org.faulty", VersionSpec.of("1"))
     return package_loader
 
 
@@ -936,7 +936,7 @@ def test_progress_is_reported(server: Faulty, tmp_path: pathlib.Path) -> None:
     fetcher = loader.Fetcher(cache, report=steps.append)
     package_loader = loader.PackageLoader([_catalog(server)], cache, fetcher=fetcher)
 
-    package_loader.load_package("org.faulty", VersionSpec.of("1"))
+    package_loader.load("org.faulty", VersionSpec.of("1"))
 
     assert [step.done for step in steps] == sorted({step.done for step in steps})
     assert steps[-1].done == steps[-1].total == len(server.archive)
@@ -1016,7 +1016,7 @@ def test_an_archive_of_another_package_is_refused(server: Faulty, tmp_path: path
     package_loader = loader.PackageLoader([_catalog(server)], loader.Cache(tmp_path))
 
     with pytest.raises(loader.CatalogError, match=r"contains org\.faulty 6\.6\.6"):
-        package_loader.load_package("org.faulty", VersionSpec.of("1"))
+        package_loader.load("org.faulty", VersionSpec.of("1"))
 
     assert package_loader.pins.dump() == {}
 
@@ -1069,7 +1069,7 @@ def test_a_process_that_is_killed_while_it_downloads_leaves_nothing(
 
 
 def _load_all_of_it(catalog: Catalog, cache: pathlib.Path) -> None:
-    package = _loaded(catalog, cache).load_package("org.faulty", VersionSpec.of("1"))
+    package = _loaded(catalog, cache).load("org.faulty", VersionSpec.of("1"))
     large = pathlib.Path(package.get_resource("large"))
     assert large.read_bytes() == random.Random(0).randbytes(SMALL)
 
