@@ -89,8 +89,8 @@ class _Switched(Catalog):
     def releases_defining(self, class_name: str) -> Iterable[Release]:
         return self._reached().releases_defining(class_name)
 
-    def known(self, fqns: Collection[str]) -> Iterable[Release]:
-        return self._reached().known(fqns)
+    def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
+        return self._reached().releases_of(fqns)
 
     def fetch(self, release: Release) -> Iterable[bytes]:
         return self._reached().fetch(release)

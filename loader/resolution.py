@@ -392,7 +392,7 @@ class EligibleReleases:
         offers: list[list[Release]] = []
         for catalog in self.catalogs:
             with _naming_catalog(catalog):
-                known = newest_first(catalog.known(unknown))
+                known = newest_first(catalog.releases_of(unknown))
             # Filter by name, since a database may ignore case when it compares names.
             offers.append([release for release in known if release.fqn in unknown])
         selected, excluded = self._eligibility.select(itertools.chain.from_iterable(offers))

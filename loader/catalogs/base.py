@@ -62,7 +62,7 @@ class Catalog(abc.ABC):
         """
         return ()
 
-    def known(self, fqns: Collection[str]) -> Iterable[Release]:
+    def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
         """Return all releases of several packages; the best release of each version comes first.
 
         The resolver calls this for each level of a closure.

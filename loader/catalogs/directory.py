@@ -85,7 +85,7 @@ class DirectoryCatalog(base.Catalog):
         found = (release for name in class_names for release in index.by_base.get(name, ()))
         return base.one_of_each(found)
 
-    def known(self, fqns: Iterable[str]) -> Iterable[Release]:
+    def releases_of(self, fqns: Iterable[str]) -> Iterable[Release]:
         index = self._updated()
         return itertools.chain.from_iterable(index.by_fqn.get(fqn, ()) for fqn in fqns)
 

@@ -134,7 +134,7 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
         self._community = community
 
     def releases(self, fqn: str) -> Iterable[Release]:
-        return base.newest_first(self.known([fqn]))
+        return base.newest_first(self.releases_of([fqn]))
 
     def releases_defining(self, class_name: str) -> Iterable[Release]:
         usable = self._of_project(self._listed({}))
@@ -146,7 +146,7 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
         names = set(class_names)
         return [release for release in usable if names & release.inherits.keys()]
 
-    def known(self, fqns: Collection[str]) -> Iterator[Release]:
+    def releases_of(self, fqns: Collection[str]) -> Iterator[Release]:
         for names, filters in _name_filters(fqns):
             found = self._listed(filters)
             # MariaDB compares names without regard to case.
@@ -269,7 +269,7 @@ class GlanceRepository(GlanceClient, Repository):
             image = self._service.get(package_id)
         return self._found(image)
 
-    def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
+    def blocked(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
         reasons = {}
         for start in range(0, len(packages), wire.MAX_PUBLICATIONS):
             share = packages[start : start + wire.MAX_PUBLICATIONS]
@@ -280,7 +280,7 @@ class GlanceRepository(GlanceClient, Repository):
                     wire.get(item, "version", wire.string),
                 )
                 if package := by_name.get(names):
-                    reasons[package] = self._lost(str(package))
+                    reasons[package] = self._why_blocked(str(package))
         return reasons
 
     def _deletions(self, listed: Sequence[Mapping[str, str]]) -> list[Any]:
@@ -384,14 +384,14 @@ class GlanceRepository(GlanceClient, Repository):
         try:
             package = self.get(package_id)
         except errors.NotFound:
-            raise errors.CatalogError(self._lost(label)) from conflict
+            raise errors.CatalogError(self._why_blocked(label)) from conflict
         if package.status != "drafted":
             raise errors.CatalogError(
                 f"{self.name} has {label} already (image {package_id})"
             ) from conflict
         return package
 
-    def _lost(self, label: str) -> str:
+    def _why_blocked(self, label: str) -> str:
         """Return why a package cannot be created again."""
         return (
             f"{label} was deleted from {self.name} after its publication, and Glance keeps its id; "

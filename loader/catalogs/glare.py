@@ -56,7 +56,7 @@ class GlareCatalog(PlanningCatalog):
                 some = names[start : start + _MAX_VALUES]
                 yield from self._releases([("inherits", f"in:{','.join(some)}")])
 
-    def known(self, fqns: Collection[str]) -> Iterator[Release]:
+    def releases_of(self, fqns: Collection[str]) -> Iterator[Release]:
         for names in name_lists(fqns, fields.MAX_NAME, "%2C"):
             yield from self._releases([("name", f"in:{','.join(names)}")])
 

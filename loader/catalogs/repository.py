@@ -170,7 +170,7 @@ class Repository(ServiceClient, abc.ABC):
         package = self.get(reference.id)
         return package.fqn, VersionSpec.exactly(package.version)
 
-    def lost(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
+    def blocked(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
         """Return which missing packages cannot be created, and why.
 
         :returns: package -> reason, without the packages that can be created.

@@ -14,6 +14,7 @@ from loader.catalogs.stored_package import Visibility
 from loader.commands import base, parsing, progress_bars
 from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
+from loader.publishing.target import Target
 
 # The results of a step, by the state before.
 WOULD = {
@@ -117,10 +118,11 @@ class PublishPackages(base.Lister):
                 self.note(f"{package.place}: {warning}")
         directory = arguments.with_requirements
         available = local_packages.read_all([directory], folder) if directory else []
+        target = Target(self.repository)
         packages += requirements.find(
-            packages, self.repository, self.catalog, available, arguments.visibility
+            packages, target, self.catalog, available, arguments.visibility
         )
-        steps = publication.plan(self.repository, packages, arguments.visibility)
+        steps = publication.plan(target, packages, arguments.visibility)
         if arguments.if_exists == "fail":
             publication.check_unpublished(steps)
         if arguments.dry_run:

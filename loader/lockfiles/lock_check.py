@@ -46,7 +46,7 @@ def check(lock: Lock, catalogs: Catalog | Iterable[Catalog]) -> list[CheckedRele
     fqns = list(dict.fromkeys(release.fqn for release in lock.releases))
     found: dict[PackageVersion, list[Release]] = collections.defaultdict(list)
     for catalog in as_catalogs(catalogs):
-        for release in catalog.known(fqns):
+        for release in catalog.releases_of(fqns):
             found[release.key].append(release)
     newest = resolver.newest_first
     offered = {

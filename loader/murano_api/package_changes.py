@@ -18,6 +18,7 @@ from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.murano_api import package_json
 from loader.publishing import publication
+from loader.publishing.target import Target
 from loader.transport.failures import Conflict
 
 # The reason for the yank if a client of Murano disables a package.
@@ -61,7 +62,7 @@ def upload(
         file = pathlib.Path(folder, "package.zip")
         pieces = limited(iter(lambda: archive.read(_CHUNK), b""))
         package = local_packages.receive(pieces, file, "the archive")
-        steps = publication.plan(repository, [package], visibility)
+        steps = publication.plan(Target(repository), [package], visibility)
         publication.check_unpublished(steps)
         stored = steps[0].stored
         # An earlier refused upload has left a draft with other categories and tags.

@@ -7,6 +7,7 @@ attempt copies only what is missing.
 """
 
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,13 +15,13 @@ from typing import Any
 from loader import concurrency, errors, progress
 from loader.authoring import local_packages
 from loader.authoring.local_packages import LocalPackage
-from loader.catalogs import stored_package
 from loader.catalogs.base import Catalog
 from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.progress import Report
 from loader.publishing import publication, requirements, saving
 from loader.publishing.publication import State, Step
+from loader.publishing.target import Target
 from loader.references import PackageReference
 
 # Fields that a publisher may change.
@@ -93,7 +94,8 @@ def plan(
     :raises DigestMismatch: if an archive does not have the digest that the source lists.
     :raises CatalogError: if a service does not answer.
     """
-    same = _same(target, packages, visibility)
+    found = Target(target)
+    same = _same(found, packages, visibility)
     waiting = [package for package in packages if package.id not in same]
     copies = [Copy(p, None, same[p.id]) for p in packages if p.id in same]
 
@@ -108,8 +110,8 @@ def plan(
 
     by_key = {package.key: package for package in waiting}
     archives = list(concurrency.results(download, waiting))
-    requirements.find(archives, target, catalog, (), visibility)
-    for step in publication.plan(target, archives, visibility):
+    requirements.find(archives, found, catalog, (), visibility)
+    for step in publication.plan(found, archives, visibility):
         package = by_key[step.package.key]
         copies.append(Copy(package, step, step.stored))
     return copies
@@ -146,14 +148,16 @@ def copy(
 
 
 def _same(
-    target: Repository, packages: Iterable[StoredPackage], visibility: Visibility
+    target: Target, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
     """Return id in the source -> the package that the target has published with this archive."""
-    project = target.project()
+    project = target.repository.project()
     digests = {(package.key, package.digest): package.id for package in packages}
+    named = target.named({key.fqn for key, _ in digests})
     return {
         digests[found.key, found.digest]: found
-        for found in target.named({key.fqn for key, _ in digests}, stored_package.ACTIVE)
+        for found in itertools.chain.from_iterable(named.values())
         if (found.key, found.digest) in digests
+        and found.status == "active"
         and (found.visibility == "public" or (found.owner == project and visibility == "private"))
     }

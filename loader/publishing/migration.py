@@ -33,6 +33,7 @@ from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.progress import Progress, Report
 from loader.publishing import ordering, publication, requirements
 from loader.publishing.publication import PublishError, State, Step
+from loader.publishing.target import Target
 from loader.transport.adapter import ServiceAdapter
 
 # A function that gets a package, the number of bytes so far, and the number of all bytes.
@@ -185,7 +186,9 @@ def compare(
             return
         entry.repository = found
         try:
-            (entry.step,) = publication.plan(found, [_archive(entry)], entry.package.visibility)
+            (entry.step,) = publication.plan(
+                Target(found), [_archive(entry)], entry.package.visibility
+            )
         except PublishError as error:
             entry.end(Result.REFUSED, error)
             return

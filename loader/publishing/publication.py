@@ -25,10 +25,11 @@ from loader import concurrency, errors, progress
 from loader.authoring.local_packages import LocalPackage, same_files
 from loader.catalogs import stored_package
 from loader.catalogs.base import own_first
-from loader.catalogs.repository import EVERY, Repository
-from loader.catalogs.stored_package import Selection, StoredPackage, Visibility
+from loader.catalogs.repository import Repository
+from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.progress import Progress, Report
 from loader.publishing import ordering
+from loader.publishing.target import Target
 from loader.transport.failures import Conflict
 
 LOG = logging.getLogger(__name__)
@@ -74,32 +75,30 @@ class Step:
     stored: StoredPackage | None = None
 
 
-def plan(
-    repository: Repository, packages: Collection[LocalPackage], visibility: Visibility
-) -> list[Step]:
-    """Compare packages with those in the repository; change nothing.
+def plan(target: Target, packages: Collection[LocalPackage], visibility: Visibility) -> list[Step]:
+    """Compare packages with those in the target; change nothing.
 
     :returns: a step for each package, required packages first.
     :raises PublishError: if a version is published already with other files, is deactivated, or
         cannot be created again; the message has all such problems.
     :raises CatalogError: if the service does not answer.
     """
-    stored = _stored(repository, packages)
+    stored = _stored(target, packages)
     problems: list[str] = []
     steps = []
     for package in _required_first(packages):
         found = stored.get(package.key, ())
-        steps.append(_step(repository, package, found, visibility, problems))
-    problems += _lost(repository, steps)
+        steps.append(_step(target.repository, package, found, visibility, problems))
+    problems += _blocked(target.repository, steps)
     if problems:
         raise PublishError(problems)
     return steps
 
 
-def _lost(repository: Repository, steps: Iterable[Step]) -> list[str]:
+def _blocked(repository: Repository, steps: Iterable[Step]) -> list[str]:
     """Return the problems of packages that cannot be created, since they were deleted before."""
     missing = {step.package.key: step.package.place for step in steps if step.stored is None}
-    reasons = repository.lost(list(missing)) if missing else {}
+    reasons = repository.blocked(list(missing)) if missing else {}
     return [f"{missing[key]}: {reason}" for key, reason in reasons.items()]
 
 
@@ -170,7 +169,7 @@ def upload_one(
             )
             time.sleep(wait)
             package = step.package
-            found = _stored(repository, [package]).get(package.key, ())
+            found = _stored(Target(repository), [package]).get(package.key, ())
             problems: list[str] = []
             # "private": if an active package has to become public, the publication does that.
             step = _step(repository, package, found, "private", problems)
@@ -290,33 +289,18 @@ def check_by_service(repository: Repository, steps: Iterable[Step], visibility: 
 
 
 def _stored(
-    repository: Repository, packages: Iterable[LocalPackage]
+    target: Target, packages: Iterable[LocalPackage]
 ) -> Mapping[PackageVersion, Sequence[StoredPackage]]:
     """Return version -> its stored packages, the project's own first."""
-    project = repository.project()
+    project = target.repository.project()
+    named = target.named({package.fqn for package in packages})
     found: dict[PackageVersion, list[StoredPackage]] = {}
-    for stored in usable(repository, {package.fqn for package in packages}):
+    for stored in itertools.chain.from_iterable(named.values()):
         # Another project's package replaces an own one only if every project can use it.
         is_public = stored.visibility == "public" and stored.status != _DRAFTED
         if is_public or project in (None, stored.owner):
             found.setdefault(stored.key, []).append(stored)
     return {version: own_first(same, project) for version, same in found.items()}
-
-
-def usable(
-    repository: Repository, fqns: Collection[str], selection: Selection = EVERY
-) -> Iterator[StoredPackage]:
-    """Yield the packages with these names that the user's project can use.
-
-    :raises CatalogError: if the service does not answer.
-    """
-    project = repository.project()
-    for stored in repository.named(fqns, selection):
-        # An administrator also sees the private packages of other projects. The project is
-        # unknown if a token is used without Keystone. Other users see a shared package only if
-        # their project has accepted it.
-        if project in (None, stored.owner) or stored.visibility in ("public", "shared"):
-            yield stored
 
 
 def _step(

@@ -9,11 +9,10 @@ from glare_murano.package.manifest import CORE_LIBRARY
 from glare_murano.wire import Query
 from loader import errors, resolution
 from loader.authoring.local_packages import LocalPackage
-from loader.catalogs import stored_package
 from loader.catalogs.base import Catalog
-from loader.catalogs.repository import Repository
 from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.publishing import publication
+from loader.publishing.target import Target
 
 # For messages: where the packages have to be that satisfy a requirement.
 _PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
@@ -26,19 +25,19 @@ _CORE_LIBRARY_REMEDY = (
 
 def find(
     packages: Iterable[LocalPackage],
-    repository: Repository,
+    target: Target,
     catalog: Catalog,
     available: Iterable[LocalPackage],
     visibility: Visibility,
 ) -> list[LocalPackage]:
     """Return the available packages that must be published beside other packages.
 
-    The packages themselves, the repository, or an extension plug-in that the servers list may
+    The packages themselves, the target, or an extension plug-in that the servers list may
     satisfy a requirement. If they do not, the newest available package in the range is returned.
     Only public packages satisfy the requirements of a public package. A yanked package satisfies
     only the range of exactly its version.
 
-    :param catalog: the releases in the repository that the user's project can load.
+    :param catalog: the releases in the target that the user's project can load.
     :raises PublishError: if nothing satisfies some requirements; the message has all of them.
     """
     offered, present = publication.by_name(available), publication.by_name(packages)
@@ -47,11 +46,11 @@ def find(
     waiting = list(packages)
     while waiting:
         wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
-        fqns = {fqn for _, fqn, _ in wanted}
-        known = stored_package.by_name(publication.usable(repository, fqns, stored_package.ACTIVE))
+        # The packages themselves are compared later, from the same search.
+        known = target.named({fqn for _, fqn, _ in wanted} | {p.fqn for p in waiting})
         waiting = []
         for package, fqn, spec in wanted:
-            stored = known.get(fqn, ())
+            stored = [each for each in known[fqn] if each.status == "active"]
             newest = spec.select(offered.get(fqn, ()))
             if spec.select(present.get(fqn, ())) or any(
                 satisfies(each, spec, visibility) for each in stored
@@ -67,7 +66,7 @@ def find(
                 }
                 problems.append(
                     f"{package.place}: {package} requires {fqn} in the range {spec}, which was "
-                    f"not found {_PLACES[visibility]} {repository.name} (available: "
+                    f"not found {_PLACES[visibility]} {target.repository.name} (available: "
                     f"{_listed(versions)}); {_remedy(fqn, versions)}"
                 )
         found += waiting

@@ -458,7 +458,7 @@ def _chain(client: Client, name: str, count: int) -> None:
 def test_a_connection_serves_one_batch_after_the_other(glare: Client, name: str) -> None:
     _published(glare, name, 3)
     catalog = _catalog(glare)
-    some = list(catalog.known([f"{name}{number}" for number in range(3)]))
+    some = list(catalog.releases_of([f"{name}{number}" for number in range(3)]))
 
     for _ in range(4):
         assert len(list(catalog.batch(some))) == 3

@@ -142,7 +142,7 @@ _TRICKLE = """
     catalog = GlareCatalog(session, project_id="p", endpoint=url, request_timeout=0.5)
     start = time.monotonic()
     try:
-        list(catalog.known(["io.murano"]))
+        list(catalog.releases_of(["io.murano"]))
     except loader.CatalogUnavailable as error:
         print(json.dumps([str(error), time.monotonic() - start]))
 """

@@ -140,7 +140,7 @@ def test_another_projects_private_package_is_out_of_reach_even_for_an_administra
     for project in ("admin", None):
         catalog = _catalog(admin, project)
         assert list(catalog.releases_defining(f"{name}.Thing")) == []
-        assert list(catalog.releases(name)) == list(catalog.known([name])) == []
+        assert list(catalog.releases(name)) == list(catalog.releases_of([name])) == []
 
 
 def test_the_error_for_a_private_package_says_what_the_caller_may_see(
@@ -175,7 +175,7 @@ def test_all_versions_of_several_packages_take_one_request(
             glare.publish(fqn, version, packages.package(fqn, version))
     catalog = _catalog(glare, project)
 
-    found = list(catalog.known([*names, f"{name}.nothing", "a,b", "a b"]))
+    found = list(catalog.releases_of([*names, f"{name}.nothing", "a,b", "a b"]))
 
     versions = ("1.0.0", "1.1.0", "2.0.0-rc.1")
     expected = [f"{fqn} {version}" for fqn in names for version in versions]
@@ -187,8 +187,8 @@ def test_all_versions_of_several_packages_take_one_request(
     # The same in pages, and in lists that are split.
     monkeypatch.setattr(glare_catalog, "PAGE", 2)
     monkeypatch.setattr("loader.catalogs.openstack._NAMES_LENGTH", 2 * len(names[0]))
-    assert sorted(map(str, catalog.known(names))) == expected
-    assert list(catalog.known([])) == list(catalog.known(["a,b"])) == []
+    assert sorted(map(str, catalog.releases_of(names))) == expected
+    assert list(catalog.releases_of([])) == list(catalog.releases_of(["a,b"])) == []
 
 
 def test_many_long_names_are_split_into_urls_that_servers_take(
@@ -198,7 +198,7 @@ def test_many_long_names_are_split_into_urls_that_servers_take(
     catalog = _catalog(glare, project)
     long = [f"{name}.{number}{'x' * 110}" for number in range(50)]
 
-    assert [str(release) for release in catalog.known([*long, name])] == [f"{name} 1.0.0"]
+    assert [str(release) for release in catalog.releases_of([*long, name])] == [f"{name} 1.0.0"]
     assert catalog.counters.requests == 2
 
 
@@ -211,7 +211,7 @@ def test_names_too_long_for_glare_are_not_requested(
 
     assert list(catalog.releases(long)) == []
     assert catalog.counters.requests == 0
-    assert [str(release) for release in catalog.known([long, name])] == [f"{name} 1.0.0"]
+    assert [str(release) for release in catalog.releases_of([long, name])] == [f"{name} 1.0.0"]
     assert list(catalog.releases_defining(f"{long}.Thing")) == []
 
 
@@ -222,7 +222,7 @@ def test_pages_may_be_shorter_than_requested(
     cfg.CONF.set_override("max_api_limit", 2)
     try:
         catalog = _catalog(glare, project)
-        assert len(list(catalog.known([name]))) == 7
+        assert len(list(catalog.releases_of([name]))) == 7
         assert [str(r.version) for r in catalog.releases(name)][-1] == "1.0.0"
     finally:
         cfg.CONF.clear_override("max_api_limit")

@@ -92,7 +92,7 @@ def test_version_and_requirements_are_those_of_the_archive(
     assert (release.owner, release.visibility) == (project, "private")
     assert release.requirements["org.db"] == VersionSpec.of(">=1.2,<2")
     assert (package.full_name, str(package.version)) == (name, "1.10.0")
-    assert list(catalog.known([name, "org.nothing"])) == [release]
+    assert list(catalog.releases_of([name, "org.nothing"])) == [release]
 
 
 def test_a_package_without_a_version_is_0_0_0(

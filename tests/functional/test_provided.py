@@ -295,7 +295,7 @@ def test_an_answer_with_the_name_of_a_plugin_is_refused(directory: Directory) ->
         """A service that does not read which packages the engine provides."""
 
         def resolve(self, query: Query) -> Answer:
-            (release,) = self.known(["org.mail"])
+            (release,) = self.releases_of(["org.mail"])
             return Answer(((release, (Demand("org.mail", VersionSpec.of("2"), None),)),), (), ())
 
     directory.write(packages.package("org.mail", "2.0.0"))

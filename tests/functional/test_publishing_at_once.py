@@ -13,6 +13,7 @@ from loader.authoring import local_packages
 from loader.catalogs.glare import GlareRepository
 from loader.publishing import publication
 from loader.publishing.publication import PublishError, State, Step
+from loader.publishing.target import Target
 from tests import packages
 from tests.functional.client import Client
 from tests.functional.openstack_command import OpenStack
@@ -27,7 +28,7 @@ class _Publisher:
         self._packages = local_packages.read_all([tree], folder)
 
     def plan(self) -> list[Step]:
-        return publication.plan(self.repository, self._packages, "private")
+        return publication.plan(Target(self.repository), self._packages, "private")
 
     def go_on(self, steps: list[Step]) -> str:
         """Upload and publish; returns the error."""

@@ -114,7 +114,7 @@ def test_both_ways_give_the_same_result(
     assert catalog.counters.requests == 1
     assert _shown(resolution.by_level([catalog], query)) == _shown(at_once)
 
-    copies = Shelf(catalog.known(sorted(copied)))
+    copies = Shelf(catalog.releases_of(sorted(copied)))
     mixed = resolution.resolve([copies, catalog], query)
     assert _shown(mixed) == _shown(at_once)
     for choice in mixed.chosen:

@@ -122,7 +122,7 @@ class _Counting(Shelf):
 def test_load_all_takes_one_query_and_one_batch(
     directory: loader.DirectoryCatalog, tmp_path: pathlib.Path
 ) -> None:
-    counting = _Counting(directory.known(_FOUND))
+    counting = _Counting(directory.releases_of(_FOUND))
     counting.archives = {r.digest: b"".join(directory.fetch(r)) for r in counting._releases}
 
     with loader.PackageLoader(counting, tmp_path / "cache") as package_loader:

@@ -171,7 +171,7 @@ def test_a_deleted_draft_can_be_created_and_uploaded_again(
         assert done.fields["author"] == author
         repository.delete(done)
 
-    assert repository.lost([PackageVersion(fqn, V1)]) == {}
+    assert repository.blocked([PackageVersion(fqn, V1)]) == {}
 
 
 def test_deleted_versions_are_found_in_several_requests(
@@ -189,7 +189,7 @@ def test_deleted_versions_are_found_in_several_requests(
 
     monkeypatch.setattr(wire, "MAX_PUBLICATIONS", 2)
 
-    assert list(repository.lost(versions)) == versions[:3]
+    assert list(repository.blocked(versions)) == versions[:3]
 
 
 def test_what_the_owner_may_change_is_changed(

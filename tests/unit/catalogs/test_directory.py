@@ -123,7 +123,7 @@ def test_the_version_aware_layout_is_understood(
     assert catalog.folder(found) == root / "org.app" / "1.2.0"
     defining = catalog.releases_defining("org.app.Thing")
     assert [str(release.version) for release in defining] == ["1.10.0", "1.2.0", "1.0.0", "0.0.0"]
-    known = catalog.known([FQN, "org.nothing", "org.zipped"])
+    known = catalog.releases_of([FQN, "org.nothing", "org.zipped"])
     assert sorted(map(str, known)) == [
         "org.app 0.0.0",
         "org.app 1.0.0",
@@ -246,7 +246,7 @@ def test_only_changed_packages_are_read(put: Put, root: pathlib.Path, read: list
     read.clear()
 
     for _ in range(3):
-        list(catalog.known([FQN, "org.other"]))
+        list(catalog.releases_of([FQN, "org.other"]))
         list(catalog.releases_defining("org.app.Thing"))
     assert read == []
 
@@ -430,13 +430,13 @@ def test_unreadable_entries_are_logged_and_the_rest_is_found(
             path.chmod(0)
         catalog = DirectoryCatalog(root)
 
-        assert [str(release) for release in catalog.known([*names, "org.zip"])] == [
+        assert [str(release) for release in catalog.releases_of([*names, "org.zip"])] == [
             "org.open 1.0.0"
         ]
         for path in closed:
             assert str(path) in caplog.text
             path.chmod(0o755)
-        assert len(list(catalog.known([*names, "org.zip"]))) == 4
+        assert len(list(catalog.releases_of([*names, "org.zip"]))) == 4
 
 
 def test_archives_that_break_a_rule_are_left_out_as_packages_are(

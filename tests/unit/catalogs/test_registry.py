@@ -113,7 +113,7 @@ def test_a_third_partys_catalogue_is_chosen_by_its_entry_point(
     top: Any = found[0]
     assert top.project == "mine"
     assert [str(release.version) for release in top.releases("org.app")] == ["2.0.0", "1.0.0"]
-    assert sorted(map(str, top.known(["org.a", "org.b"]))) == [
+    assert sorted(map(str, top.releases_of(["org.a", "org.b"]))) == [
         "org.a 1.0.0",
         "org.a 2.0.0",
         "org.b 1.0.0",

@@ -11,6 +11,7 @@ from loader.authoring import local_packages
 from loader.catalogs.directory import DirectoryCatalog
 from loader.catalogs.repository import Repository
 from loader.publishing import publication, requirements
+from loader.publishing.target import Target
 from tests import packages
 
 
@@ -27,7 +28,7 @@ def test_a_requirement_that_the_package_type_adds_is_checked_as_well(
     repository.name = "Glare"
 
     with pytest.raises(publication.PublishError, match=r"requires org\.added in the range >=1"):
-        requirements.find([package], repository, catalog, (), "private")
+        requirements.find([package], Target(repository), catalog, (), "private")
 
 
 def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None:
@@ -38,7 +39,7 @@ def test_a_missing_core_library_is_named_as_such(tmp_path: pathlib.Path) -> None
     repository.name = "Glare"
 
     with pytest.raises(publication.PublishError) as refused:
-        requirements.find(read, repository, catalog, (), "private")
+        requirements.find(read, Target(repository), catalog, (), "private")
 
     (problem,) = refused.value.problems
     assert (
@@ -57,7 +58,7 @@ def test_the_remedy_for_a_missing_core_library_is_named_once(tmp_path: pathlib.P
     repository.name = "Glare"
 
     with pytest.raises(publication.PublishError) as refused:
-        requirements.find(read, repository, catalog, (), "private")
+        requirements.find(read, Target(repository), catalog, (), "private")
 
     first, last = refused.value.problems
     assert "org.app 1.0.0 requires io.murano" in first
