@@ -10,8 +10,8 @@ import pytest
 
 from glare_murano import wire
 from loader.authoring import local_packages
-from loader.catalogs.glare import GlareRepository
-from loader.publishing import publication
+from loader.catalogs.glare import GlareCatalog, GlareRepository
+from loader.publishing import publication, requirements
 from loader.publishing.publication import PublishError, State, Step
 from loader.publishing.target import Target
 from tests import packages
@@ -24,11 +24,12 @@ class _Publisher:
 
     def __init__(self, glare: Client, project: str, tree: pathlib.Path, folder: pathlib.Path):
         folder.mkdir()
-        self.repository = GlareRepository(glare.session(), endpoint=glare.url, project_id=project)
-        self._packages = local_packages.read_all([tree], folder)
+        self.url, self.session = glare.url, glare.session()
+        self.repository = GlareRepository(self.session, endpoint=self.url, project_id=project)
+        self.packages = local_packages.read_all([tree], folder)
 
     def plan(self) -> list[Step]:
-        return publication.plan(Target(self.repository), self._packages, "private")
+        return publication.plan(Target(self.repository), self.packages, "private")
 
     def go_on(self, steps: list[Step]) -> str:
         """Upload and publish; returns the error."""
@@ -79,6 +80,22 @@ def test_packages_that_another_program_publishes_meanwhile_are_no_error(
     assert publishers[1].go_on(publishers[1].plan()) == ""
     assert publishers[0].go_on(late) == ""
     assert {step.state for step in publishers[0].plan()} == {State.PUBLISHED}
+
+
+def test_a_publication_searches_the_service_once(publishers: list[_Publisher]) -> None:
+    publisher = publishers[0]
+    repository, sent = publisher.repository, publisher.repository._client._counters
+    target = Target(repository)
+
+    catalog = GlareCatalog(publisher.session, endpoint=publisher.url)
+    assert requirements.find(publisher.packages, target, catalog, (), "private") == []
+    steps = publication.plan(target, publisher.packages, "private")
+    assert sent.requests == 1
+
+    # For each package, a request to create it and one for the archive.
+    uploaded = publication.upload(repository, steps)
+    publication.publish(repository, uploaded, "private")
+    assert sent.requests == 1 + 2 * len(steps) + 1
 
 
 def test_an_archive_that_another_program_replaces_is_reported(
