@@ -20,9 +20,9 @@ from oslo_db import options
 _ETC = pathlib.Path(__file__).parents[1] / "glare_murano" / "glance" / "etc"
 _FILTERS = """
 [filter:murano-staging]
-paste.filter_factory = glare_murano.glance.image_staging:filter_factory
+paste.filter_factory = glare_murano.glance.api.image_staging:filter_factory
 [filter:murano-images]
-paste.filter_factory = glare_murano.glance.image_requests:ImageRequestFilter.factory
+paste.filter_factory = glare_murano.glance.api.image_requests:ImageRequestFilter.factory
 """
 
 

@@ -13,7 +13,7 @@ import webob
 from pycadf import cadftaxonomy, event, reason, resource
 
 from glare_murano.glance import internals
-from glare_murano.glance.image_rows import ImageRow
+from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.service import notifications
 
 _GROUP = "package"

@@ -22,7 +22,7 @@ from taskflow.types import failure
 
 from glare_murano import fields, images
 from glare_murano.glance import image_events, internals, options
-from glare_murano.glance.callers import SETTINGS
+from glare_murano.glance.options import SETTINGS
 from glare_murano.package import (
     Archive,
     Contents,

@@ -24,6 +24,8 @@ OPTIONS = [
     ),
 ]
 
+SETTINGS = settings.Settings(GROUP)
+
 
 def group() -> Any:
     """Return the values of the options."""

@@ -18,19 +18,16 @@ from sqlalchemy.engine import Connection
 from webob import dec
 
 from glare_murano import wire
-from glare_murano.glance import (
+from glare_murano.glance import image_events, internals, options, start_checks
+from glare_murano.glance.api import (
     callers,
     image_archives,
     image_deletions,
-    image_events,
     image_publications,
     image_yanks,
-    internals,
-    options,
-    start_checks,
 )
-from glare_murano.glance.callers import SETTINGS
-from glare_murano.glance.glance_database import GlanceDatabase, UnreadablePackages
+from glare_murano.glance.db.glance_database import GlanceDatabase, UnreadablePackages
+from glare_murano.glance.options import SETTINGS
 from glare_murano.package.errors import shown
 from glare_murano.service import (
     dependencies,

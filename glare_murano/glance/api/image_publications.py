@@ -16,9 +16,11 @@ import webob
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance import callers, image_events, image_rows, internals
-from glare_murano.glance.glance_database import GlanceDatabase
-from glare_murano.glance.image_rows import ImageRow, check_imported
+from glare_murano.glance import image_events, internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import GlanceDatabase
+from glare_murano.glance.db.image_rows import ImageRow, check_imported
 from glare_murano.service import http_requests, schemas
 from glare_murano.service.refusals import RefusedRequest, conflict
 

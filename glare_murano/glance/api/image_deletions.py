@@ -10,7 +10,9 @@ deleted images. A deleted draft leaves no row.
 import webob
 
 from glare_murano import images
-from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance import internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
 from glare_murano.package import InvalidVersion, Version, parse_version
 from glare_murano.service import http_requests, schemas
 from glare_murano.service.refusals import bad_request

@@ -8,15 +8,14 @@ from typing import Any
 import webob
 
 from glare_murano import images
-from glare_murano.glance import image_rows, internals, options
-from glare_murano.glance.image_rows import ImageRow
+from glare_murano.glance import internals
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.glance.options import SETTINGS
 from glare_murano.service import http_requests, name_checks
 from glare_murano.service.database import Database, Viewer
 from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.requirement_checks import RequirementChecks
-from glare_murano.service.settings import Settings
-
-SETTINGS = Settings(options.GROUP)
 
 
 class Caller:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import webob
 
-from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance import internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
 from glare_murano.service import batches, http_requests, schemas
 from glare_murano.service.batches import StoredArchive
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance.image_tables import ACCEPTED, IMAGES, LOCATIONS, MEMBERS, PROPERTIES
+from glare_murano.glance.db.image_tables import ACCEPTED, IMAGES, LOCATIONS, MEMBERS, PROPERTIES
 from glare_murano.package import GlareMuranoError
 from glare_murano.service.refusals import RefusedRequest, conflict
 

@@ -23,17 +23,12 @@ from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images
-from glare_murano.glance import (
-    callers,
-    image_events,
-    image_publications,
-    image_rows,
-    internals,
-    start_checks,
-)
-from glare_murano.glance.glance_database import GlanceDatabase
-from glare_murano.glance.image_rows import ImageRow
-from glare_murano.glance.queries import SHARED
+from glare_murano.glance import image_events, internals, start_checks
+from glare_murano.glance.api import callers, image_publications
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import GlanceDatabase
+from glare_murano.glance.db.image_queries import SHARED
+from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.package.errors import shown
 from glare_murano.service import http_requests, notifications
 from glare_murano.service.refusals import RefusedRequest
