@@ -29,7 +29,8 @@ from glare_murano.glare import (
     request_state,
     uploads,
 )
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.db import transactions
+from glare_murano.glare.db.glare_database import snapshot
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
@@ -251,14 +252,14 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Check the names and the requirements, and that no upload is running."""
         integrity.check_names(context, af)
         uploads.check_idle(af)
-        with queries.snapshot() as connection:
+        with snapshot() as connection:
             integrity.check_activation(context, connection, [af])
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names and the requirements again."""
         integrity.check_names(context, af)
-        with queries.snapshot() as connection:
+        with snapshot() as connection:
             integrity.check_activation(context, connection, [af])
             if af.visibility == "public":
                 integrity.check_publication(context, connection, [af])
@@ -268,7 +269,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         """Check the names, and that public packages satisfy the requirements."""
         integrity.check_names(context, af)
         if af.visibility != "public":
-            with queries.snapshot() as connection:
+            with snapshot() as connection:
                 integrity.check_publication(context, connection, [af])
 
     @classmethod

@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
 from glare_murano.glare import blobs, consistency, leases, metrics
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.db import glare_database, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
 from glare_murano.package.archive_rules import Limits
@@ -201,7 +201,7 @@ def check_idle(artifact: Artifact) -> None:
 
     :raises glare.common.exception.Conflict: naming the time when the upload expires.
     """
-    with queries.snapshot() as connection:
+    with glare_database.snapshot() as connection:
         _check_idle(connection, artifact.id)
 
 
@@ -227,7 +227,7 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
             leases.delete(connection, artifact_id)
             _remove_marks(connection, artifact, sizes)
 
-    with queries.snapshot() as connection:
+    with glare_database.snapshot() as connection:
         if leases.is_running(connection, artifact_id, now):
             return
     sizes = _replaced_sizes(artifact_id)
@@ -236,8 +236,8 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
 
 def expire_all(now: datetime.datetime) -> None:
     """Cancel all uploads whose leases have expired."""
-    with queries.snapshot() as connection:
-        uploads = list(queries.find_uploads(connection))
+    with glare_database.snapshot() as connection:
+        uploads = glare_database.find_uploads(connection)
     for artifact_id in {row.id for row in uploads if row.type_name == fields.TYPE_NAME}:
         with contextlib.suppress(exception.ArtifactNotFound):
             expire(now, artifact_id)
@@ -309,7 +309,7 @@ def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     The stores have these sizes, since Glare has overwritten those in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
-    with queries.snapshot() as connection:
+    with glare_database.snapshot() as connection:
         urls = list(connection.execute(sa.select(_blobs.c.url).where(is_stored)).scalars())
     sizes = {}
     for url in urls:

@@ -26,12 +26,15 @@ from glare_murano.glance.db import image_queries
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import GlareMuranoError, Version, parse_version
 from glare_murano.resolver import PackageVersion
-from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
+from glare_murano.service.database import (
+    DependentsRecord,
+    PackageMetadata,
+    PackageRecord,
+    Viewer,
+    look_up,
+)
 
 LOG = logging.getLogger(__name__)
-
-# SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
-_MAX_VALUES = 30_000
 
 
 class UnreadablePackages(Exception):
@@ -178,11 +181,7 @@ class GlanceDatabase:
     def _look_up(
         self, statement: Any, values: Iterable[str], **parameters: str | None
     ) -> Iterator[Row]:
-        """Execute a statement for values, at most ``_MAX_VALUES`` of them at once."""
-        ordered = sorted(values)
-        for start in range(0, len(ordered), _MAX_VALUES):
-            share = ordered[start : start + _MAX_VALUES]
-            yield from self._connection.execute(statement, {"values": share, **parameters}).all()
+        return look_up(self._connection, statement, values, **parameters)
 
     def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
         """Return the values of a property, by the ids of images."""

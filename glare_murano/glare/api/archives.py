@@ -10,7 +10,7 @@ import webob
 from glare.common import exception, policy, store_api
 
 from glare_murano.glare.artifact import MuranoPackageArtifact
-from glare_murano.glare.db import queries
+from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import RequestContext
 from glare_murano.service import batches, http_requests, schemas
 from glare_murano.service.batches import StoredArchive
@@ -34,10 +34,10 @@ def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[Stored
     # Only a few artifacts are looked up at once, since others may be deleted during a download.
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
-        with queries.snapshot() as connection:
-            usable = queries.find_usable(connection, viewer, "id", share)
-            artifacts = {row.id: row for row in usable}
-            blobs = {row.artifact_id: row for row in queries.find_archives(connection, artifacts)}
+        with snapshot() as connection:
+            database = GlareDatabase(connection, viewer)
+            artifacts = {row.id: row for row in database.find_usable("id", share)}
+            blobs = {row.artifact_id: row for row in database.find_archives(artifacts)}
         for id_ in share:
             if id_ in blobs and (may_all or _may_download(context, artifacts[id_], decisions)):
                 blob = blobs[id_]

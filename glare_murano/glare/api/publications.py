@@ -22,10 +22,13 @@ from sqlalchemy.engine import Connection
 
 from glare_murano.glare import integrity
 from glare_murano.glare.artifact import MuranoPackageArtifact
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.db import transactions
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package import Version
+from glare_murano.resolver import PackageVersion
 from glare_murano.service import http_requests, schemas
+from glare_murano.service.database import Viewer
 
 
 class Change(NamedTuple):
@@ -165,12 +168,10 @@ def _check(
         integrity.check_activation(context, connection, activated)
     with _collected(problems):
         integrity.check_publication(context, connection, published)
-    public = collections.Counter(
-        (row.name, queries.version_of(row))
-        for row in queries.find_public(connection, {af.name for af in published})
-    )
+    catalog = GlareDatabase(connection, Viewer(context.project_id, context.is_admin))
+    public = collections.Counter(catalog.find_public({af.name for af in published}))
     for af in published:
-        if public[af.name, Version(af.version)] > 1:
+        if public[PackageVersion(af.name, Version(af.version))] > 1:
             problems.append(exception.Conflict(f"another {_name(af)} is public already"))
 
 
