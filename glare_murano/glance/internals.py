@@ -8,7 +8,6 @@ So the protections can forbid everybody to write these properties, even administ
 """
 
 import contextlib
-import dataclasses
 import datetime
 import functools
 import itertools
@@ -19,7 +18,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import glance.db
@@ -68,7 +67,7 @@ _LOCK = "os_glance_import_task"
 # with the prefix ``os_glance``.
 CLAIM = "os_glance_murano_claim"
 # Properties that exist only during a staging or an import.
-_PROGRESS = (
+PROGRESS = (
     _LOCK,
     CLAIM,
     "os_glance_importing_to_stores",
@@ -77,11 +76,11 @@ _PROGRESS = (
 )
 
 # Attributes that follow from the data of an image.
-_DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
+DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
 # Attributes from which the id of a package follows.
 _FIXED = ("name", "owner")
 # Attributes that a save writes only if its request has changed them.
-_KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *_DATA_ATTRIBUTES)
+_KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *DATA_ATTRIBUTES)
 # The status of a deleted image, or location, and of one whose data the scrubber deletes later.
 _DELETED, _PENDING_DELETE = "deleted", "pending_delete"
 
@@ -119,68 +118,19 @@ class ImportRefused(exception.UploadException):  # type: ignore[misc]
     """The refusal of an import; Glance shows its message to the owner as the task's message."""
 
 
-@dataclasses.dataclass(frozen=True)
-class StoredImage:
-    """An image in the database.
+def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
+    """Return whether another process has the staged data; Glance passes imports to that process.
 
-    :param properties: its properties, including Glance's own.
-    :param locations: where its data is stored; empty if it is not stored.
-    :param updated_at: the time of the last change, in UTC.
+    :param properties: the properties of the image.
     """
-
-    id: str
-    name: str | None
-    owner: str | None
-    status: str
-    container_format: str | None
-    properties: Mapping[str, str]
-    locations: Sequence[Any]
-    updated_at: datetime.datetime
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether the image has its data, which never changes after that."""
-        return self.status not in (QUEUED, UPLOADING, IMPORTING)
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether a staging or an import has begun; its process may have been killed since."""
-        return CLAIM in self.properties or self.status in (UPLOADING, IMPORTING)
-
-    @property
-    def is_staged_elsewhere(self) -> bool:
-        """Whether another process has the staged data; Glance passes imports to that process."""
-        own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
-        return bool(self.properties.get("os_glance_stage_host", own) != own)
-
-    @property
-    def counted_properties(self) -> frozenset[str]:
-        """The names of the properties that Glance's quota counts."""
-        reserved = api_common.GLANCE_RESERVED_NS
-        return frozenset(name for name in self.properties if not name.startswith(reserved))
+    own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
+    return bool(properties.get("os_glance_stage_host", own) != own)
 
 
-def find_image(image_id: str) -> StoredImage | None:
-    """Return an image of any owner; None if the image is missing or deleted."""
-    try:
-        return get_image(image_id)
-    except exception.NotFound:
-        return None
-
-
-def get_image(image_id: str) -> StoredImage:
-    """Return an image of any owner.
-
-    :raises glance.common.exception.NotFound: if the image is missing or deleted.
-    """
-    found = glance.db.get_api().image_get(context.get_admin_context(), image_id)
-    # Glance also returns deleted images to administrators.
-    if found["deleted"]:
-        raise exception.ImageNotFound(image_id=image_id)
-    properties = {row["name"]: row["value"] for row in found["properties"] if not row["deleted"]}
-    names = (field.name for field in dataclasses.fields(StoredImage))
-    values = {name: found[name] for name in names if name != "properties"}
-    return StoredImage(properties=properties, **values)
+def find_counted(properties: Iterable[str]) -> frozenset[str]:
+    """Return the names of those properties that Glance's quota counts."""
+    reserved = api_common.GLANCE_RESERVED_NS
+    return frozenset(name for name in properties if not name.startswith(reserved))
 
 
 def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
@@ -192,7 +142,8 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
     database, admin = glance.db.get_api(), context.get_admin_context()
     written = {"properties": dict(values)}
     retry(functools.partial(database.image_update, admin, image_id, written, False, IMPORTING))
-    for name in set(drop) & set(get_image(image_id).properties):
+    found = database.image_get(admin, image_id)["properties"]
+    for name in {each["name"] for each in found if not each["deleted"]}.intersection(drop):
         retry(functools.partial(database.image_property_delete, admin, name, image_id))
 
 
@@ -213,42 +164,18 @@ def claimed(image_id: str) -> Iterator[None]:
             retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
 
 
-def find_last_progress(image: StoredImage) -> datetime.datetime:
-    """Return when the staging or the import of an image last made progress, in UTC."""
-    task_id = image.properties.get(_LOCK)
-    if task_id is None:
-        return image.updated_at
-    try:
-        found = glance.db.get_api().task_get(context.get_admin_context(), task_id)
-    except exception.NotFound:
-        return image.updated_at
-    updated_at: datetime.datetime = found["updated_at"]
-    return max(image.updated_at, updated_at)
+def find_task_progress(properties: Mapping[str, str]) -> datetime.datetime | None:
+    """Return when the task of a running import last made progress, in UTC.
 
-
-def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
-    """Return an image to its state before the staging or the import.
-
-    A process that still works on the image loses Glance's lock, and cannot activate the image.
-
-    :param image: the image as read before.
-    :param drop: names of further properties to delete.
-    :returns: False, without any change, if the image has changed meanwhile.
+    :param properties: the properties of the image.
+    :returns: None if no task imports the image.
     """
-    is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
-    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(_DATA_ATTRIBUTES)}
-    is_progress = sa.and_(
-        _properties.c.image_id == image.id, _properties.c.name.in_([*_PROGRESS, *drop])
-    )
-    with database_api.session_for_write() as session:
-        connection = session.connection()
-        is_unchanged = sa.and_(is_this, _images.c.updated_at == image.updated_at)
-        if connection.execute(sa.update(_images).where(is_unchanged).values(values)).rowcount != 1:
-            return False
-        connection.execute(sa.delete(_properties).where(is_progress))
-        # If there are several stores, some may have the data already.
-        connection.execute(sa.delete(_locations).where(_locations.c.image_id == image.id))
-    return True
+    try:
+        task = glance.db.get_api().task_get(context.get_admin_context(), properties[_LOCK])
+    except (KeyError, exception.NotFound):
+        return None
+    updated_at: datetime.datetime = task["updated_at"]
+    return updated_at
 
 
 def routed_path(path: str) -> str:
@@ -283,19 +210,17 @@ def staged_file(image_id: str) -> pathlib.Path:
     return pathlib.Path(housekeeping.staging_store_path()) / image_id
 
 
-def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
+def remove_residue(image_id: str, stores: Collection[str | None]) -> None:
     """Delete the files of a killed import from file stores, which refuse to overwrite files.
 
-    :param image: an image that this process imports; if it has data, nothing is deleted.
+    :param image_id: the id of an image without data, which this process imports.
     :param stores: the identifiers of the stores to import to.
     """
-    if image.locations:
-        return
     for store in filter(None, stores):
         found = glance_store.get_store_from_store_identifier(store)
         if "file" in found.get_schemes():
             for directory in _directories(found):
-                (directory / image.id).unlink(missing_ok=True)
+                (directory / image_id).unlink(missing_ok=True)
 
 
 def _directories(store: Any) -> Iterator[pathlib.Path]:
@@ -428,19 +353,16 @@ def hide_markers() -> None:
     glance.db.ImageRepo.list = list_after
 
 
-def keep_drafts_from_cache(container_format: str, published: str) -> None:
+def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
     """Keep drafts out of Glance's cache, since a new draft may get the id of a deleted one.
 
     A process that deletes an image removes its data from no cache but its own.
 
-    :param container_format: the format of packages; other images are cached as before.
-    :param published: the property that each published package has.
+    :param is_draft: returns whether the image with an id is a draft of a package.
     """
 
     def cache(image_cache: Any, image_id: str, checksum: str | None, data: Any) -> Any:
-        image = find_image(image_id)
-        is_package = image and image.container_format == container_format
-        if image and is_package and not image.properties.get(published):
+        if is_draft(image_id):
             return data
         return _cache_image(image_cache, image_id, checksum, data)
 

@@ -75,7 +75,7 @@ class ImageRequestFilter:
         self._application = application
         internals.check_new_images(_check_new)
         internals.hide_markers()
-        internals.keep_drafts_from_cache(images.CONTAINER_FORMAT, images.PUBLISHED)
+        internals.keep_drafts_from_cache(_is_draft)
         internals.remove_drafts_for_good(images.CONTAINER_FORMAT, images.PUBLISHED)
 
     @classmethod
@@ -146,8 +146,8 @@ def _check_spelling(image_id: str) -> None:
     """
     if _ID.fullmatch(image_id):
         return
-    image = internals.find_image(image_id)
-    if image and image.container_format == images.CONTAINER_FORMAT and image.id != image_id:
+    image = image_rows.find_image(image_id)
+    if image and image.is_package and image.id != image_id:
         raise RefusedRequest(HTTPStatus.NOT_FOUND, f"No image found with ID {image_id}")
 
 
@@ -194,6 +194,11 @@ def _parsed(body: bytes, kind: type[_Body]) -> _Body:
     except (ValueError, RecursionError):
         return kind()
     return found if isinstance(found, kind) else kind()
+
+
+def _is_draft(image_id: str) -> bool:
+    image = image_rows.find_image(image_id)
+    return image is not None and image.is_package and not image.is_published
 
 
 def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[str, str]) -> None:

@@ -22,6 +22,8 @@ from oslo_utils import timeutils
 
 from glare_murano import images
 from glare_murano.glance import internals, options, start_checks
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.image_rows import ImageRow
 
 LOG = logging.getLogger(__name__)
 
@@ -29,6 +31,8 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 _PATH = re.compile(r"/v2/images/([0-9a-f-]{36})/(stage|import)")
 _METHODS = {"stage": "PUT", "import": "POST"}
+# The statuses of an image whose staging or import has begun.
+_BEGUN = (internals.UPLOADING, internals.IMPORTING)
 
 
 def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
@@ -56,26 +60,26 @@ class StagingFilter:
         request = webob.Request(environ)
         path = _PATH.fullmatch(internals.routed_path(request.path_info))
         if path and internals.routed_method(request) == _METHODS[path[2]]:
-            image = internals.find_image(path[1])
+            image = image_rows.find_image(path[1])
             if image and _is_open(image) and internals.may_modify(request.context, image.id):
                 handle = self._stage if path[2] == "stage" else self._import
                 response: Iterable[bytes] = handle(request, image)(environ, start_response)
                 return response
         return self._application(environ, start_response)
 
-    def _stage(self, request: webob.Request, image: internals.StoredImage) -> Any:
+    def _stage(self, request: webob.Request, image: ImageRow) -> Any:
         cancel_killed(image.id)
         try:
             with internals.claimed(image.id):
-                found = internals.find_image(image.id)
+                found = image_rows.find_image(image.id)
                 if found and found.status == internals.QUEUED:
                     internals.staged_file(image.id).unlink(missing_ok=True)
                 return request.get_response(self._application)
         except internals.Claimed:
             return _conflict(image)
 
-    def _import(self, request: webob.Request, image: internals.StoredImage) -> Any:
-        if image.is_staged_elsewhere:
+    def _import(self, request: webob.Request, image: ImageRow) -> Any:
+        if internals.is_staged_elsewhere(image.properties):
             # Glance passes the request on to the process that has the data. That process claims
             # the image. A second request would take a running import away from that process.
             is_claimed = internals.CLAIM in image.properties
@@ -87,12 +91,12 @@ class StagingFilter:
             return _conflict(image)
 
 
-def _is_open(image: internals.StoredImage) -> bool:
+def _is_open(image: ImageRow) -> bool:
     """Return whether a package's data can be staged or imported; stored data never changes."""
-    return image.container_format == images.CONTAINER_FORMAT and not image.is_stored
+    return image.is_package and image.status in (internals.QUEUED, *_BEGUN)
 
 
-def _conflict(image: internals.StoredImage) -> Any:
+def _conflict(image: ImageRow) -> Any:
     return webob.exc.HTTPConflict(
         explanation=f"another request is staging or importing the package of image {image.id}"
     )
@@ -103,14 +107,17 @@ def cancel_killed(image_id: str) -> bool:
 
     :returns: whether the package can be staged again.
     """
-    image = internals.find_image(image_id)
-    if image is None or not image.is_begun:
+    image = image_rows.find_image(image_id)
+    # The process may have been killed since.
+    if image is None or not (internals.CLAIM in image.properties or image.status in _BEGUN):
         return False
-    idle = timeutils.utcnow() - internals.find_last_progress(image)
+    progress = internals.find_task_progress(image.properties) or image.updated_at
+    idle = timeutils.utcnow() - max(progress, image.updated_at)
     if idle < datetime.timedelta(seconds=options.group().import_timeout):
         return False
-    if not internals.cancel_import(image, images.of_server(image.properties)):
-        return False
+    with internals.writing() as connection:
+        if not image_rows.cancel_import(connection, image, images.of_server(image.properties)):
+            return False
     internals.staged_file(image_id).unlink(missing_ok=True)
     LOG.warning("The import of image %s was cancelled after %s without progress", image_id, idle)
     return True
