@@ -40,20 +40,13 @@ from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
+from glare_murano.glance import image_policies
 from glare_murano.service.refusals import RefusedRequest
 
 Result = TypeVar("Result")
 
 # Seconds for which a transaction is tried again while others are in its way.
 _RETRY_SECONDS = 10
-
-# The policy of yanks, which Glance does not have. A member may yank a public package as well.
-YANK_RULE = oslo_policy.DocumentedRuleDefault(
-    "murano:yank",
-    "rule:context_is_admin or (role:member and project_id:%(project_id)s)",
-    "Yank a package, or end the yank.",
-    [{"path": "/murano/v1/yanks", "method": "POST"}],
-)
 
 QUEUED = "queued"
 # The status of an image whose data is being staged, or waits for its import.
@@ -102,9 +95,10 @@ _parts = (_properties, _locations, models.ImageMember.__table__, models.ImageTag
 
 
 # Policies for an image -> the methods of Glance's policy class.
-_POLICY_METHODS = {"deactivate": "deactivate_image", "reactivate": "reactivate_image"}
-# Policies for a member of a shared image.
-_MEMBER_POLICIES = ("delete_member", "modify_member")
+_POLICY_METHODS = {
+    image_policies.DEACTIVATE: "deactivate_image",
+    image_policies.REACTIVATE: "reactivate_image",
+}
 # Roles that callers may have although no rule names them.
 _ROLES = {"admin", "manager", "member", "reader", "service"}
 
@@ -202,7 +196,7 @@ def may_modify(request_context: Any, image_id: str) -> bool:
         image = images.get_repo(request_context).get(image_id)
     except exception.NotFound:
         return False
-    return bool(_policy(request_context, image).check("modify_image"))
+    return bool(_policy(request_context, image).check(image_policies.MODIFY_IMAGE))
 
 
 def staged_file(image_id: str) -> pathlib.Path:
@@ -580,7 +574,7 @@ def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
 
 def may_list(request_context: Any) -> bool:
     """Return whether the caller of a request may list images, by Glance's policies."""
-    return bool(_policy(request_context, {}).check("get_images"))
+    return bool(_policy(request_context, {}).check(image_policies.GET_IMAGES))
 
 
 def may(
@@ -591,18 +585,18 @@ def may(
 ) -> bool:
     """Return whether the caller may do something with an image, by Glance's policies.
 
-    :param action: the name of a policy for images or for their members, or of ``YANK_RULE``.
+    :param action: one of ``image_policies``.
     :param attributes: the attributes of ``glance.domain.Image``.
     """
     image = domain.Image(extra_properties=dict(properties), **attributes)
     policy = _policy(request_context, image)
-    if action in _MEMBER_POLICIES:
+    if action in (image_policies.DELETE_MEMBER, image_policies.MODIFY_MEMBER):
         enforcer = request_context.policy_enforcer
         members = api_policy.MemberAPIPolicy(request_context, image, enforcer=enforcer)
-        return bool(policy.check("get_image") and members.check(action))
-    if action == "publicize_image":
+        return bool(policy.check(image_policies.GET_IMAGE) and members.check(action))
+    if action == image_policies.PUBLICIZE_IMAGE:
         return bool(policy.check("update_property", "visibility", "public"))
-    if action == YANK_RULE.name:
+    if action == image_policies.YANK:
         return bool(_may_yank(request_context, policy))
     return bool(policy.check(_POLICY_METHODS.get(action, action)))
 
@@ -611,8 +605,8 @@ def _may_yank(request_context: Any, policy: Any) -> bool:
     enforcer = policy.enforcer
     # Each pipeline has an enforcer of its own, which threads share.
     with contextlib.suppress(oslo_policy.DuplicatePolicyError):
-        enforcer.register_default(YANK_RULE)
-    return bool(enforcer.check(request_context, YANK_RULE.name, policy._target))
+        enforcer.register_default(image_policies.YANK_RULE)
+    return bool(enforcer.check(request_context, image_policies.YANK, policy._target))
 
 
 def _policy(request_context: Any, target: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import webob
 
 from glare_murano import images
-from glare_murano.glance import internals
+from glare_murano.glance import image_policies, internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
@@ -40,7 +40,7 @@ class Caller:
         :raises RefusedRequest: if the policy ``get_images`` forbids it.
         """
         if not internals.may_list(self.context):
-            raise _forbidden("the policy get_images forbids it")
+            raise _forbidden(f"the policy {image_policies.GET_IMAGES} forbids it")
 
     def may(self, row: ImageRow, action: str) -> bool:
         """Return whether a policy permits the caller an action on a package."""
@@ -59,7 +59,7 @@ class Caller:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
         return rows[0] if rows else None
 
-    def may_change(self, row: ImageRow, action: str = "modify_image") -> bool:
+    def may_change(self, row: ImageRow, action: str = image_policies.MODIFY_IMAGE) -> bool:
         """Return whether the caller may change a package.
 
         If not, the request is left to Glance, whose errors reveal nothing about a package of
@@ -75,7 +75,7 @@ class Caller:
         :param action: the policy: ``delete_member`` for the owner, or ``modify_member`` for each
             member itself.
         """
-        is_own = members <= {self.viewer.project_id} if action == "modify_member" else False
+        is_own = action == image_policies.MODIFY_MEMBER and members <= {self.viewer.project_id}
         return (is_own or self.owns(row)) and self._sees(row) and self.may(row, action)
 
     def check_archive(self, image_id: str) -> None:
@@ -93,7 +93,7 @@ class Caller:
         :param row: None for a missing package.
         :raises RefusedRequest: if the package is missing or hidden; both have the same message.
         """
-        if row is None or not (self._sees(row) and self.may(row, "get_image")):
+        if row is None or not (self._sees(row) and self.may(row, image_policies.GET_IMAGE)):
             raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
         return row
 
@@ -106,9 +106,8 @@ class Caller:
 
     def may_download(self, row: ImageRow) -> bool:
         """Return whether Glance would let the caller download an active package."""
-        return self._sees(row) and all(
-            self.may(row, action) for action in ("get_image", "download_image")
-        )
+        needed = (image_policies.GET_IMAGE, image_policies.DOWNLOAD_IMAGE)
+        return self._sees(row) and all(self.may(row, action) for action in needed)
 
     def owns(self, row: ImageRow) -> bool:
         """Return whether the caller owns a package; an administrator owns all packages."""
@@ -134,7 +133,7 @@ class Caller:
             row.name,
             row.class_definitions,
             row.owner,
-            lambda: self.may(row, "publicize_image"),
+            lambda: self.may(row, image_policies.PUBLICIZE_IMAGE),
         )
 
     def check_policy(self, row: ImageRow, action: str) -> None:

@@ -16,7 +16,7 @@ import webob
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance import image_events, internals
+from glare_murano.glance import image_events, image_policies, internals
 from glare_murano.glance.api import callers
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.glance_database import GlanceDatabase
@@ -113,7 +113,9 @@ def _permitted(
 ) -> list[ImageRow]:
     """Return the packages that the caller sees and owns; check their names and the policies."""
     by_id = {row.id: row for row in rows}
-    actions = ["modify_image", "publicize_image"] if visibility == "public" else ["modify_image"]
+    actions = [image_policies.MODIFY_IMAGE]
+    if visibility == "public":
+        actions.append(image_policies.PUBLICIZE_IMAGE)
     found = []
     for id_ in ids:
         with _collected(problems):

@@ -23,7 +23,7 @@ from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images
-from glare_murano.glance import image_events, internals, start_checks
+from glare_murano.glance import image_events, image_policies, internals, start_checks
 from glare_murano.glance.api import callers, image_publications
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.glance_database import GlanceDatabase
@@ -49,12 +49,15 @@ _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
 _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
 # The status of the image afterwards -> the policy.
 _POLICIES = {
-    _DELETED: "delete_image",
-    images.DEACTIVATED: "deactivate",
-    images.ACTIVE: "reactivate",
+    _DELETED: image_policies.DELETE_IMAGE,
+    images.DEACTIVATED: image_policies.DEACTIVATE,
+    images.ACTIVE: image_policies.REACTIVATE,
 }
 # The method of a request that changes a member of an image -> the policy.
-_MEMBER_POLICIES = {"DELETE": "delete_member", "PUT": "modify_member"}
+_MEMBER_POLICIES = {
+    "DELETE": image_policies.DELETE_MEMBER,
+    "PUT": image_policies.MODIFY_MEMBER,
+}
 # The statuses of members that have not accepted an image.
 _OFFERED = ("pending", "rejected")
 # Attributes whose changes are checked. Glance refuses a change of the name or the owner.
@@ -265,11 +268,11 @@ def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
     """
     is_same = (row.name, row.owner) == (changed.name, changed.owner)
     is_patch = changed.status == row.status
-    action = "modify_image" if is_patch else _POLICIES[changed.status]
+    action = image_policies.MODIFY_IMAGE if is_patch else _POLICIES[changed.status]
     if not is_same or not row.is_published or not caller.may_change(row, action):
         return
     is_public = row.visibility != changed.visibility == "public"
-    if is_public and not caller.may(row, "publicize_image"):
+    if is_public and not caller.may(row, image_policies.PUBLICIZE_IMAGE):
         return
     with internals.reading() as connection:
         _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changed)

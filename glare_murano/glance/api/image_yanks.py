@@ -8,7 +8,7 @@ The reason is a property that only the server can write: Glance's API refuses it
 import webob
 
 from glare_murano import images
-from glare_murano.glance import image_events, internals
+from glare_murano.glance import image_events, image_policies, internals
 from glare_murano.glance.api import callers
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.glance_database import GlanceDatabase
@@ -45,7 +45,7 @@ def _yank(caller: callers.Caller, image_id: str, reason: str) -> ImageRow:
     # Policies may query other services, so they are checked before the image is locked.
     row = caller.find(image_id)
     caller.check_owner(row)
-    caller.check_policy(row, internals.YANK_RULE.name)
+    caller.check_policy(row, image_policies.YANK)
     check_imported(row)
     with internals.writing() as connection:
         image_rows.lock(connection, [row.id])

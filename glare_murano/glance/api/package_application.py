@@ -8,7 +8,7 @@ first, since the discovery document needs no token. The application comes after 
 """
 
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -40,6 +40,7 @@ from glare_murano.service import (
 )
 from glare_murano.service.database import Viewer
 from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.routing import Routes, find_handler
 
 LOG = logging.getLogger(__name__)
 
@@ -99,11 +100,9 @@ class PackageApplication:
 
 
 def _handle(req: webob.Request) -> webob.Response:
-    if req.path_info not in ROUTES:
+    handler = find_handler(ROUTES, req)
+    if handler is None:
         return webob.Response(status=HTTPStatus.NOT_FOUND)
-    method, handler = ROUTES[req.path_info]
-    if req.method != method:
-        return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": method})
     callers.of(req).check_list()
     return handler(req)
 
@@ -140,14 +139,13 @@ def list_subclasses(req: webob.Request) -> webob.Response:
     return webob.Response(json=page)
 
 
-# Path -> method and handler.
-ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
-    wire.ARCHIVES_PATH: ("POST", image_archives.download),
-    wire.DELETIONS_PATH: ("POST", image_deletions.find),
-    wire.DEPENDENCIES_PATH: ("POST", resolve),
-    wire.PUBLICATIONS_PATH: ("POST", image_publications.publish),
-    wire.SUBCLASSES_PATH: ("GET", list_subclasses),
-    wire.YANKS_PATH: ("POST", image_yanks.yank),
+ROUTES: Routes = {
+    wire.ARCHIVES_PATH: {"POST": image_archives.download},
+    wire.DELETIONS_PATH: {"POST": image_deletions.find},
+    wire.DEPENDENCIES_PATH: {"POST": resolve},
+    wire.PUBLICATIONS_PATH: {"POST": image_publications.publish},
+    wire.SUBCLASSES_PATH: {"GET": list_subclasses},
+    wire.YANKS_PATH: {"POST": image_yanks.yank},
 }
 
 
@@ -174,9 +172,10 @@ def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.
     try:
         response = respond()
     except RefusedRequest as refusal:
-        return _refuse(req, refusals.document(refusal.status, str(refusal)))
+        error = refusals.document(refusal.status, str(refusal))
+        return _refuse(req, error, refusal.headers)
     except internals.ImagesBusy:
-        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
+        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY), {})
     except Exception:
         LOG.exception("%s %s failed", req.method, req.path)
         error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
@@ -184,14 +183,17 @@ def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.
     is_error = response.status_code >= HTTPStatus.BAD_REQUEST
     if not is_error or response.content_type == http_requests.JSON:
         return response
-    answer = _refuse(req, refusals.document_of(req, response))
     kept = {"Allow", "WWW-Authenticate"}
-    answer.headers.update({k: v for k, v in response.headers.items() if k in kept})
-    return answer
+    headers = {name: value for name, value in response.headers.items() if name in kept}
+    return _refuse(req, refusals.document_of(req, response), headers)
 
 
-def _refuse(req: webob.Request, error: dict[str, Any]) -> webob.Response:
+def _refuse(
+    req: webob.Request, error: dict[str, Any], headers: Mapping[str, str]
+) -> webob.Response:
     path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
     message = shown(error["error"]["message"].replace("\n", " "))
     LOG.info("Refused %s %s with %d: %s", req.method, path, error["code"], message)
-    return webob.Response(status=error["code"], json=error)
+    response = webob.Response(status=error["code"], json=error)
+    response.headers.update(headers)
+    return response

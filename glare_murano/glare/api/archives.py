@@ -9,6 +9,7 @@ from typing import Any
 import webob
 from glare.common import exception, policy, store_api
 
+from glare_murano.glare import policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import RequestContext
@@ -28,7 +29,7 @@ def download(req: webob.Request) -> webob.Response:
 
 def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[StoredArchive]:
     """Yield the archives that the caller could also download one by one."""
-    may_all = policy.authorize("artifact:download_from_any_artifact", {}, context, do_raise=False)
+    may_all = policy.authorize(policies.DOWNLOAD_ANY, {}, context, do_raise=False)
     viewer = Viewer(context.project_id, context.is_admin or may_all)
     decisions: dict[tuple[str, str], bool] = {}
     # Only a few artifacts are looked up at once, since others may be deleted during a download.
@@ -54,7 +55,7 @@ def _may_download(
         return decisions[kind]
     target = _PolicyTarget(context, artifact)
     try:
-        may = bool(policy.authorize("artifact:download", target, context, do_raise=False))
+        may = bool(policy.authorize(policies.DOWNLOAD, target, context, do_raise=False))
     except exception.NotFound:
         # The artifact was deleted or hidden after the look-up.
         return False

@@ -6,7 +6,6 @@ The filter stands in Glare's paste pipeline after authentication, and passes on
 all other requests. See ``doc/openapi.yaml`` for the API.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import webob
@@ -28,14 +27,14 @@ from glare_murano.glare.api import (
 )
 from glare_murano.service import http_requests
 from glare_murano.service.refusals import warn
+from glare_murano.service.routing import Routes, find_handler
 
-# Path -> method and handler.
-ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
-    wire.ARCHIVES_PATH: ("POST", archives.download),
-    wire.DEPENDENCIES_PATH: ("POST", lookups.resolve),
-    wire.PUBLICATIONS_PATH: ("POST", publications.publish),
-    wire.SUBCLASSES_PATH: ("GET", lookups.list_subclasses),
-    wire.YANKS_PATH: ("POST", yanks.yank),
+ROUTES: Routes = {
+    wire.ARCHIVES_PATH: {"POST": archives.download},
+    wire.DEPENDENCIES_PATH: {"POST": lookups.resolve},
+    wire.PUBLICATIONS_PATH: {"POST": publications.publish},
+    wire.SUBCLASSES_PATH: {"GET": lookups.list_subclasses},
+    wire.YANKS_PATH: {"POST": yanks.yank},
 }
 
 
@@ -84,12 +83,10 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
             request_state.of(req.context).overrides_checks = True
         if yanks.is_yank(req):
             return yanks.save(req)
-        if req.path_info not in ROUTES:
+        handler = find_handler(ROUTES, req)
+        if handler is None:
             return None
-        method, handler = ROUTES[req.path_info]
-        if req.method != method:
-            return webob.Response(status=405, headers={"Allow": method})
         request_state.check_filtered(req.context)
-        policy.authorize("artifact:list", {}, req.context)
+        policy.authorize(policies.LIST, {}, req.context)
         with metrics.QUERIES.labels(req.path_info).time():
             return handler(req)

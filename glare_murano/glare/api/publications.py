@@ -20,7 +20,7 @@ from glare.notification import Notifier
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
-from glare_murano.glare import integrity
+from glare_murano.glare import integrity, policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db import transactions
 from glare_murano.glare.db.glare_database import GlareDatabase
@@ -121,9 +121,9 @@ def _authorize(
         with _collected(problems):
             integrity.check_names(context, af)
         fields = {**af.to_dict(), "status": "active"}
-        targets = {"artifact:activate": fields}
+        targets = {policies.ACTIVATE: fields}
         if visibility == "public":
-            targets["artifact:publish"] = {**fields, "visibility": visibility}
+            targets[policies.PUBLISH] = {**fields, "visibility": visibility}
         for rule, target in targets.items():
             if not policy.authorize(rule, target, context, do_raise=False):
                 problems.append(exception.Forbidden(f"{_name(af)}: the policy {rule} forbids it"))

@@ -21,7 +21,6 @@ from glare.common import exception
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import wire
 from glare_murano.glare import artifact, uploads
 from glare_murano.glare.api import lists, refusal_log, responses
 from glare_murano.package.errors import quoted
@@ -29,14 +28,7 @@ from glare_murano.service import discovery, http_requests
 from glare_murano.service.http_requests import JSON
 
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
-_PATHS = (lists.PATH, "/murano")
-# Paths that take a JSON body, and read it themselves.
-_QUERIES = (
-    wire.ARCHIVES_PATH,
-    wire.DEPENDENCIES_PATH,
-    wire.PUBLICATIONS_PATH,
-    wire.YANKS_PATH,
-)
+_PATHS = (lists.PATH, discovery.ROOT)
 
 # The most operations in a patch: Glare checks the whole field after each operation, and its lock
 # expires after five seconds.
@@ -95,7 +87,7 @@ def check(req: webob.Request) -> None:
         _check_patch(http_requests.parse_json(req.body))
     elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
         _check_fields(http_requests.parse_json(req.body))
-    elif req.is_body_readable and req.path_info not in _QUERIES:
+    elif req.is_body_readable and not req.path_info.startswith(f"{discovery.ROOT}/"):
         # Glare refuses the request, but parses the body first, and fails if that is too deep.
         req.body = b"{}"
 
