@@ -230,11 +230,10 @@ def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
         opened.verify()
     if contents.warnings:
         LOG.warning("The package of image %s: %s", image.id, listed(contents.warnings))
-    values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
     problems = [
         *_find_mismatches(contents, image),
         *name_checks.find_problems(SETTINGS, contents, image.owner),
-        *fields.find_excess(values),
+        *fields.find_excess(fields.from_contents(contents)),
     ]
     properties = images.properties(contents, sha256)
     problems = problems or [

@@ -20,7 +20,6 @@ from oslo_versionedobjects import fields as ovo_fields
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields as table
-from glare_murano import package
 from glare_murano.glare import (
     consistency,
     field_types,
@@ -34,7 +33,6 @@ from glare_murano.glare.db.glare_database import snapshot
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
-from glare_murano.package.rules import Rule
 from glare_murano.service import notifications, requirement_checks, settings
 
 # Options of the group [artifact_type:murano].
@@ -285,7 +283,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Readable:
         """Return the uploaded archive for Glare to store, after its checks."""
         try:
-            return request_state.upload_of(context).receive(context, af, fd, cls._check_values)
+            return request_state.upload_of(context).receive(context, af, fd)
         except exception.GlareException:
             raise
         except Exception as error:
@@ -293,21 +291,6 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             raise exception.GlareException(
                 "the archive could not be read; see Glare's log"
             ) from error
-
-    @classmethod
-    def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:
-        """Refuse values that Glare could store but not read again."""
-        problems = []
-        af = cls(context)
-        values = {**table.from_contents(contents), **table.common_from_contents(contents)}
-        for field, value in values.items():
-            try:
-                setattr(af, field, value)
-                field_types.check_characters(value)
-            except (exception.GlareException, ValueError) as error:
-                problems.append(package.Problem(Rule.MANIFEST_LIMIT, field, str(error)))
-        if problems:
-            raise package.InvalidManifest(problems)
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:

@@ -27,16 +27,16 @@ _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: Contents) -> None:
-    """Compare an uploaded package with the artifact's present fields, and check its names.
+    """Compare an uploaded package with the artifact's present fields; check names and limits.
 
-    :raises InvalidManifest: with a problem for each contradiction and each name that belongs to
-        others.
+    :raises InvalidManifest: with a problem for each contradiction, each name that belongs to
+        others, and each value that Glare cannot store.
     """
-    manifest = contents.manifest
-    values: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
+    manifest, values = contents.manifest, fields.from_contents(contents)
+    compared: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
     if af.archive is None or not af.archive["url"]:
         # Otherwise the other fields come from the archive that is replaced.
-        values |= {**fields.from_contents(contents), **fields.common_from_contents(contents)}
+        compared |= values
     problems = [
         Problem(
             Rule.MANIFEST_MISMATCH,
@@ -44,10 +44,11 @@ def check_upload(af: Artifact, contents: Contents) -> None:
             f"the package says {_to_string(value)}, but the artifact was created with {field} "
             f"{_to_string(getattr(af, field))}",
         )
-        for field, value in values.items()
+        for field, value in compared.items()
         if getattr(af, field) and _comparable(getattr(af, field)) != _comparable(value)
     ]
     problems += name_checks.find_problems(SETTINGS, contents, af.owner)
+    problems += fields.find_excess(values)
     if problems:
         raise InvalidManifest(problems)
 

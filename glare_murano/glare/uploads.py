@@ -10,7 +10,7 @@ an upload is killed, the upload expires.
 import contextlib
 import datetime
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import glance_store
@@ -92,16 +92,9 @@ class Upload:
             raise transactions.changed(artifact)
         self._lease.begin(connection)
 
-    def receive(
-        self,
-        context: RequestContext,
-        artifact: Artifact,
-        body: Readable,
-        check_values: Callable[[RequestContext, Contents], None],
-    ) -> Readable:
+    def receive(self, context: RequestContext, artifact: Artifact, body: Readable) -> Readable:
         """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
 
-        :param check_values: a function that refuses fields that Glare cannot store.
         :returns: the archive as a file, which is closed when the upload ends.
         :raises glare.common.exception.GlareException: if the archive is refused, or the
             store refuses a blob.
@@ -115,7 +108,6 @@ class Upload:
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
                 consistency.check_upload(artifact, contents)
-                check_values(context, contents)
         except InvalidPackage as error:
             rules = {problem.rule for problem in error.problems}
             for rule in rules:
@@ -143,11 +135,10 @@ class Upload:
         """
         if self._contents is None:
             raise RuntimeError("the stored archive was not read")
-        changes = {
-            "blobs": {fields.ARCHIVE: self._blob, **self._extracted},
-            "properties": dict(fields.from_contents(self._contents)),
-            **fields.common_from_contents(self._contents),
-        }
+        values = dict(fields.from_contents(self._contents))
+        common = {name: values.pop(name) for name in fields.COMMON}
+        stored = {fields.ARCHIVE: self._blob, **self._extracted}
+        changes = {"blobs": stored, "properties": values, **common}
         saved = transactions.update(
             context, self._artifact_id, changes, lambda connection, _: self._lease.end(connection)
         )
