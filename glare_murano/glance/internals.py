@@ -19,6 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import glance.db
@@ -249,6 +250,18 @@ def keep_properties_through_saves(names: Collection[str]) -> None:
     glance.db.IMAGE_ATOMIC_PROPS.update(names)
 
 
+def _refused(request_context: Any, message: str) -> exception.Forbidden:
+    """Return a refusal for Glance, and keep it for the filter; see ``find_refusal``."""
+    request_context.murano_refusal = RefusedRequest(HTTPStatus.FORBIDDEN, message)
+    return exception.Forbidden(message)
+
+
+def find_refusal(request_context: Any) -> RefusedRequest | None:
+    """Return the refusal of a request below Glance's API; Glance answers it as a web page."""
+    refusal: RefusedRequest | None = getattr(request_context, "murano_refusal", None)
+    return refusal
+
+
 class _ImageValues(dict[str, Any]):
     """Values of an image to save; a value that is left out is None, since Glance may look it up."""
 
@@ -289,16 +302,18 @@ def keep_attributes_through_saves(container_format: str) -> None:
         if container_format not in formats:
             return values
         if len(formats) > 1:
-            raise exception.Forbidden(
+            raise _refused(
+                repository.context,
                 f"only a new image can have the container format {container_format}, and such an "
-                f"image keeps it; create another image"
+                f"image keeps it; create another image",
             )
         now = _comparable(image)
         kept = {name for name in loaded if loaded[name] == now[name]}
         if changed := [name for name in _FIXED if name in loaded.keys() - kept]:
-            raise exception.Forbidden(
+            raise _refused(
+                repository.context,
                 f"the {' and the '.join(changed)} of a package cannot be changed, since the id of "
-                f"its image follows from both; publish another package from its archive"
+                f"its image follows from both; publish another package from its archive",
             )
         return _ImageValues({name: value for name, value in values.items() if name not in kept})
 
@@ -316,7 +331,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
     """Check each new image before any request or task adds it to the database.
 
     :param check: takes Glance's context, the attributes of ``glance.domain.Image``, and the
-        properties. It raises ``RefusedRequest``, which Glance answers with 403 and the message.
+        properties. It raises ``RefusedRequest``, which is answered with 403 and the message.
     """
 
     def add(repository: Any, image: Any) -> None:
@@ -326,7 +341,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
         try:
             check(repository.context, attributes, properties)
         except RefusedRequest as refusal:
-            raise exception.Forbidden(str(refusal)) from refusal
+            raise _refused(repository.context, str(refusal)) from refusal
         _add_image(repository, image)
 
     glance.db.ImageRepo.add = add

@@ -3,12 +3,15 @@
 """The filter that checks changes of packages through Glance's own API, and sends notifications.
 
 The filter stands behind ``context`` in Glance's pipeline. The checked requests delete,
-deactivate, reactivate or publicize a package, or hide a package from projects that can see it.
-Requests for other images, and requests that Glance itself refuses, pass unchanged. A request to
-change an image's id is refused, since Glance would write over another image.
+deactivate, reactivate or publicize a package, or hide a package from projects that can see it;
+``image_staging`` checks those that stage or import its data. Requests for other images, and
+requests that Glance itself refuses, pass unchanged. A request to change an image's id is refused,
+since Glance would write over another image.
 
 New images are checked below Glance's API, so that no request and no task avoids the check. The
 id of a package belongs to one project, name and version: no other image can have it.
+
+All refusals are answered in one form, also those below Glance's API.
 """
 
 import dataclasses
@@ -24,13 +27,13 @@ from webob import dec
 
 from glare_murano import images
 from glare_murano.glance import image_events, image_policies, internals, start_checks
-from glare_murano.glance.api import callers, image_publications
+from glare_murano.glance.api import callers, image_publications, image_staging
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.glance.db.image_queries import SHARED
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.package.errors import shown
-from glare_murano.service import http_requests, notifications
+from glare_murano.service import http_requests, notifications, refusals
 from glare_murano.service.refusals import RefusedRequest
 
 LOG = logging.getLogger(__name__)
@@ -72,10 +75,13 @@ _PATH_KEYS = {
 
 
 class ImageRequestFilter:
-    """A WSGI filter that checks requirements before Glance changes a package."""
+    """A WSGI filter that checks a request before Glance changes a package."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
+        internals.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
+        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
+        internals.read_protections_in_turn()
         internals.check_new_images(_check_new)
         internals.hide_markers()
         internals.keep_drafts_from_cache(_is_draft)
@@ -92,8 +98,17 @@ class ImageRequestFilter:
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request, and pass it on."""
-        path = internals.routed_path(req.path_info)
+        """Check a request, and pass it on; answer a refusal as JSON."""
+        try:
+            response = self._respond(req, internals.routed_path(req.path_info))
+        except RefusedRequest as refusal:
+            return _answer(req, refusal)
+        below = internals.find_refusal(req.context)
+        return _answer(req, below) if below and notifications.is_refusal(response) else response
+
+    def _respond(self, req: webob.Request, path: str) -> webob.Response:
+        if (package := image_staging.find_open(req)) is not None:
+            return image_staging.pass_on(req, package, self._application)
         found, image = _PATH.match(path), _IMAGE.match(path)
         if image is None:
             return req.get_response(self._application)
@@ -104,9 +119,8 @@ class ImageRequestFilter:
             if found and (changes := _changes(req, found[2])):
                 return self._change(req, found[1], changes)
         except RefusedRequest as refusal:
-            LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
             image_events.send_refusal(req, refusal.status, str(refusal), [image[1]])
-            return _answer(refusal)
+            raise
         return req.get_response(self._application)
 
     def _change(
@@ -158,10 +172,11 @@ def _forbidden(message: str) -> RefusedRequest:
     return RefusedRequest(HTTPStatus.FORBIDDEN, message)
 
 
-def _answer(refusal: RefusedRequest) -> webob.Response:
+def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
     """Return a refusal as JSON that python-glanceclient and keystoneauth can both read."""
-    error = {"code": refusal.status, "message": str(refusal)}
-    return webob.Response(status=refusal.status, json={"error": error})
+    LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
+    error = refusals.document(refusal.status, str(refusal))["error"]
+    return webob.Response(status=refusal.status, json={"error": {"code": refusal.status, **error}})
 
 
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:

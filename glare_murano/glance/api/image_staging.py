@@ -1,33 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A WSGI filter for staging and importing packages, even after a process was killed.
+"""The staging and the import of a package, even after a process was killed.
 
 The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
 image must not stay in a state in which Glance refuses to stage its data:
 
 * Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.
-  This filter refuses the second request, and removes such data before each staging.
+  This module refuses the second request, and removes such data before each staging.
 * A killed process leaves the image ``uploading`` or ``importing``. After ``import_timeout``
-  seconds without progress, this filter returns the image to ``queued``.
+  seconds without progress, this module returns the image to ``queued``.
 """
 
 import datetime
 import re
-from collections.abc import Callable, Iterable
 from typing import Any
 
-import webob.exc
+import webob
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from glare_murano import images
-from glare_murano.glance import internals, options, start_checks
+from glare_murano.glance import internals, options
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.service.refusals import RefusedRequest, conflict
 
 LOG = logging.getLogger(__name__)
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 _PATH = re.compile(r"/v2/images/([0-9a-f-]{36})/(stage|import)")
 _METHODS = {"stage": "PUT", "import": "POST"}
@@ -35,60 +33,47 @@ _METHODS = {"stage": "PUT", "import": "POST"}
 _BEGUN = (internals.UPLOADING, internals.IMPORTING)
 
 
-def filter_factory(_: Any, **options: str) -> Callable[[Application], Application]:
-    """Return the filter, for paste.deploy; the filter ``context`` must come before it.
+def find_open(req: webob.Request) -> ImageRow | None:
+    """Return the package whose data a request stages or imports, if the caller may do so.
 
-    :raises RuntimeError: if a setting is missing, so that Glance does not start.
+    :returns: None for any other request, and for a package with data, which never changes.
     """
-    start_checks.check()
-    return StagingFilter
+    path = _PATH.fullmatch(internals.routed_path(req.path_info))
+    if path is None or internals.routed_method(req) != _METHODS[path[2]]:
+        return None
+    image = image_rows.find_image(path[1])
+    is_open = image is not None and _is_open(image)
+    return image if is_open and internals.may_modify(req.context, path[1]) else None
 
 
-class StagingFilter:
-    """A WSGI filter that lets one request at a time stage or import the data of a package."""
+def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Response:
+    """Let Glance stage or import the data of a package, unless another request does so.
 
-    def __init__(self, application: Application) -> None:
-        self._application = application
-        internals.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
-        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
-        internals.read_protections_in_turn()
-
-    def __call__(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """Handle a request."""
-        request = webob.Request(environ)
-        path = _PATH.fullmatch(internals.routed_path(request.path_info))
-        if path and internals.routed_method(request) == _METHODS[path[2]]:
-            image = image_rows.find_image(path[1])
-            if image and _is_open(image) and internals.may_modify(request.context, image.id):
-                handle = self._stage if path[2] == "stage" else self._import
-                response: Iterable[bytes] = handle(request, image)(environ, start_response)
-                return response
-        return self._application(environ, start_response)
-
-    def _stage(self, request: webob.Request, image: ImageRow) -> Any:
+    :raises RefusedRequest: if another request does so.
+    """
+    is_staging = internals.routed_method(req) == _METHODS["stage"]
+    if is_staging:
         cancel_killed(image.id)
-        try:
-            with internals.claimed(image.id):
-                found = image_rows.find_image(image.id)
-                if found and found.status == internals.QUEUED:
-                    internals.staged_file(image.id).unlink(missing_ok=True)
-                return request.get_response(self._application)
-        except internals.Claimed:
-            return _conflict(image)
+    elif internals.is_staged_elsewhere(image.properties):
+        # Glance passes the request on to the process that has the data. That process claims
+        # the image. A second request would take a running import away from that process.
+        if internals.CLAIM in image.properties:
+            raise _claimed(image)
+        return req.get_response(application)
+    try:
+        with internals.claimed(image.id):
+            if is_staging:
+                _remove_staged(image.id)
+            return req.get_response(application)
+    except internals.Claimed as error:
+        raise _claimed(image) from error
 
-    def _import(self, request: webob.Request, image: ImageRow) -> Any:
-        if internals.is_staged_elsewhere(image.properties):
-            # Glance passes the request on to the process that has the data. That process claims
-            # the image. A second request would take a running import away from that process.
-            is_claimed = internals.CLAIM in image.properties
-            return _conflict(image) if is_claimed else request.get_response(self._application)
-        try:
-            with internals.claimed(image.id):
-                return request.get_response(self._application)
-        except internals.Claimed:
-            return _conflict(image)
+
+def _remove_staged(image_id: str) -> None:
+    """Remove the data that an earlier request has left behind."""
+    image = image_rows.find_image(image_id)
+    if image and image.status == internals.QUEUED:
+        internals.staged_file(image_id).unlink(missing_ok=True)
 
 
 def _is_open(image: ImageRow) -> bool:
@@ -96,9 +81,9 @@ def _is_open(image: ImageRow) -> bool:
     return image.is_package and image.status in (internals.QUEUED, *_BEGUN)
 
 
-def _conflict(image: ImageRow) -> Any:
-    return webob.exc.HTTPConflict(
-        explanation=f"another request is staging or importing the package of image {image.id}"
+def _claimed(image: ImageRow) -> RefusedRequest:
+    return conflict(
+        f"another request is staging or importing the package of image {image.id}; wait for it"
     )
 
 
