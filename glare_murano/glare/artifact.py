@@ -21,10 +21,10 @@ from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields as table
 from glare_murano.glare import (
-    consistency,
     field_types,
-    integrity,
+    lifecycle_checks,
     list_filters,
+    manifest_mismatches,
     request_state,
     uploads,
 )
@@ -214,14 +214,14 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             check_full_name(af.name, table.MAX_NAME)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
         """Refuse changes of the name, the version, and the contents of the package."""
-        after = consistency.check_patch(af, json_patch)
+        after = manifest_mismatches.check_patch(af, json_patch)
         if after.get("yanked") and not af.yanked:
-            integrity.warn_of_yank(context, af)
+            lifecycle_checks.warn_of_yank(context, af)
         af._before_patch = af.to_dict()
 
     def obj_changes_to_primitive(self) -> dict[str, Any]:
@@ -248,32 +248,32 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names and the requirements, and that no upload is running."""
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
         uploads.check_idle(af)
         with snapshot() as connection:
-            integrity.check_activation(context, connection, [af])
+            lifecycle_checks.check_activation(context, connection, [af])
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names and the requirements again."""
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
         with snapshot() as connection:
-            integrity.check_activation(context, connection, [af])
+            lifecycle_checks.check_activation(context, connection, [af])
             if af.visibility == "public":
-                integrity.check_publication(context, connection, [af])
+                lifecycle_checks.check_publication(context, connection, [af])
 
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names, and that public packages satisfy the requirements."""
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
         if af.visibility != "public":
             with snapshot() as connection:
-                integrity.check_publication(context, connection, [af])
+                lifecycle_checks.check_publication(context, connection, [af])
 
     @classmethod
     def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the packages that depend on this one."""
-        integrity.check_removal(context, af)
+        lifecycle_checks.check_removal(context, af)
 
     pre_delete_hook = pre_deactivate_hook
 

@@ -24,7 +24,7 @@ from oslo_utils import timeutils
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import blobs, integrity, request_state, uploads
+from glare_murano.glare import blobs, lifecycle_checks, request_state, uploads
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db import artifact_queries, glare_database, transactions
 from glare_murano.package.errors import GlareMuranoError
@@ -77,7 +77,7 @@ def _delete_draft(context: RequestContext, draft: Row, is_dry_run: bool) -> None
 
     af = MuranoPackageArtifact.show(context, draft.id)
     uploads.check_idle(af)
-    integrity.check_removal(context, af)
+    lifecycle_checks.check_removal(context, af)
     if not is_dry_run:
         uploads.delete_artifact(context, draft.id, check)
 

@@ -22,7 +22,7 @@ from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import blobs, consistency, leases, metrics
+from glare_murano.glare import blobs, leases, manifest_mismatches, metrics
 from glare_murano.glare.db import glare_database, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
@@ -107,7 +107,7 @@ class Upload:
                 self._contents = contents = read_contents(archive, describe, form_check)
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
-                consistency.check_upload(artifact, contents)
+                manifest_mismatches.check_upload(artifact, contents)
         except InvalidPackage as error:
             rules = {problem.rule for problem in error.problems}
             for rule in rules:

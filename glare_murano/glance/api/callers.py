@@ -12,7 +12,7 @@ from glare_murano.glance import image_policies, internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
-from glare_murano.service import http_requests, name_checks
+from glare_murano.service import name_checks, request_reading
 from glare_murano.service.database import Database, Viewer
 from glare_murano.service.refusals import RefusedRequest, conflict
 from glare_murano.service.requirement_checks import RequirementChecks
@@ -150,7 +150,7 @@ def of(req: webob.Request) -> Caller:
 
     :raises RefusedRequest: if a caller who is not an administrator overrides the checks.
     """
-    caller = Caller(req.context, http_requests.overrides_checks(req))
+    caller = Caller(req.context, request_reading.overrides_checks(req))
     if caller.overrides and not caller.viewer.is_admin:
         raise _forbidden("only an administrator may override the checks of requirements")
     return caller

@@ -21,7 +21,7 @@ from glare_murano.glance.api import callers
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.glance.db.image_rows import ImageRow, check_imported
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest, conflict
 
 # The problems of a publication, in the order of the checks.
@@ -48,7 +48,7 @@ class _DryRun(Exception):
 
 def publish(req: webob.Request) -> webob.Response:
     """Publish packages, and make them public, all or none; only check them in a dry run."""
-    body = http_requests.read_body(req, schemas.PUBLICATION)
+    body = request_reading.read_body(req, schemas.PUBLICATION)
     ids, is_dry_run = list(dict.fromkeys(body["ids"])), body.get("dry_run", False)
     visibility = body["visibility"]
     try:

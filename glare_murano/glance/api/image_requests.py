@@ -33,7 +33,7 @@ from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.glance.db.image_queries import SHARED
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.package.errors import shown
-from glare_murano.service import http_requests, notifications, refusals
+from glare_murano.service import notifications, refusals, request_reading
 from glare_murano.service.refusals import RefusedRequest
 
 LOG = logging.getLogger(__name__)
@@ -191,8 +191,8 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
         return {"status": _STATUSES[action]}
     if method != "PATCH" or action or req.content_type not in _PATH_KEYS:
         return {}
-    http_requests.allow_chunks(req)
-    http_requests.check_body(req)
+    request_reading.allow_chunks(req)
+    request_reading.check_body(req)
     values: dict[str, Any] = {}
     operations = _parsed(req.body, list)
     for operation in (each for each in operations if isinstance(each, dict)):
@@ -271,8 +271,8 @@ def _check_member(req: webob.Request, image_id: str, project_id: str) -> None:
 
 def _is_offered(req: webob.Request) -> bool:
     """Return whether a request sets a member's status to one in ``_OFFERED``."""
-    http_requests.allow_chunks(req)
-    http_requests.check_body(req)
+    request_reading.allow_chunks(req)
+    request_reading.check_body(req)
     return _parsed(req.body, dict).get("status") in _OFFERED
 
 

@@ -13,13 +13,13 @@ from glare_murano.glance.api import callers
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.glance.db.image_rows import ImageRow, check_imported
-from glare_murano.service import http_requests, notifications, schemas
+from glare_murano.service import notifications, request_reading, schemas
 from glare_murano.service.refusals import warn
 
 
 def yank(req: webob.Request) -> webob.Response:
     """Yank a package, or end its yank with an empty reason."""
-    body = http_requests.read_body(req, schemas.YANK)
+    body = request_reading.read_body(req, schemas.YANK)
     caller, reason = callers.of(req), body["reason"]
     row = internals.retry(lambda: _yank(caller, body["id"], reason))
     warning = ""

@@ -32,11 +32,11 @@ from glare_murano.package.errors import shown
 from glare_murano.service import (
     dependencies,
     discovery,
-    http_requests,
     notifications,
     refusals,
+    request_reading,
     schemas,
-    subclasses,
+    subclass_pages,
 )
 from glare_murano.service.database import Viewer
 from glare_murano.service.refusals import RefusedRequest
@@ -109,7 +109,7 @@ def _handle(req: webob.Request) -> webob.Response:
 
 def resolve(req: webob.Request) -> webob.Response:
     """Answer a dependency query with the closure of its requirements."""
-    query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
+    query = dependencies.read_query(request_reading.read_body(req, schemas.QUERY))
     if query.package is not None:
         callers.of(req).check_archive(query.package)
     with internals.reading() as connection:
@@ -132,10 +132,10 @@ def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[
 
 def list_subclasses(req: webob.Request) -> webob.Response:
     """List the subclasses of a class, with their packages, a page at a time."""
-    parameters = subclasses.read_parameters(req)
+    parameters = subclass_pages.read_parameters(req)
     with internals.reading() as connection:
         database = GlanceDatabase(connection, callers.of(req).viewer)
-        page = subclasses.find(req, parameters, database, SETTINGS)
+        page = subclass_pages.find(req, parameters, database, SETTINGS)
     return webob.Response(json=page)
 
 
@@ -160,11 +160,11 @@ def _unmount(req: webob.Request) -> None:
 
 
 def _check(req: webob.Request) -> None:
-    http_requests.check_url(req.environ)
-    http_requests.allow_chunks(req)
-    http_requests.check_content_type(req)
+    request_reading.check_url(req.environ)
+    request_reading.allow_chunks(req)
+    request_reading.check_content_type(req)
     if req.is_body_readable:
-        http_requests.check_body(req)
+        request_reading.check_body(req)
 
 
 def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
@@ -181,7 +181,7 @@ def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.
         error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
         return webob.Response(status=error["code"], json=error)
     is_error = response.status_code >= HTTPStatus.BAD_REQUEST
-    if not is_error or response.content_type == http_requests.JSON:
+    if not is_error or response.content_type == request_reading.JSON:
         return response
     kept = {"Allow", "WWW-Authenticate"}
     headers = {name: value for name, value in response.headers.items() if name in kept}

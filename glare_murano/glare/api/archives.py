@@ -13,7 +13,7 @@ from glare_murano.glare import policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import RequestContext
-from glare_murano.service import batches, http_requests, schemas
+from glare_murano.service import batches, request_reading, schemas
 from glare_murano.service.batches import StoredArchive
 from glare_murano.service.database import PackageRecord, Viewer
 
@@ -23,7 +23,7 @@ _LOOK_UP = 16
 
 def download(req: webob.Request) -> webob.Response:
     """Send the archives of artifacts, each named by the artifact's id."""
-    ids = http_requests.read_body(req, schemas.BATCH)["artifacts"]
+    ids = request_reading.read_body(req, schemas.BATCH)["artifacts"]
     return batches.respond(downloadable(req.context, list(dict.fromkeys(ids))))
 
 

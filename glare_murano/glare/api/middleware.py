@@ -22,10 +22,10 @@ from glare_murano.glare.api import (
     lookups,
     publications,
     responses,
-    validation,
+    validation_filter,
     yanks,
 )
-from glare_murano.service import http_requests
+from glare_murano.service import request_reading
 from glare_murano.service.refusals import warn
 from glare_murano.service.routing import Routes, find_handler
 
@@ -56,7 +56,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         if not hasattr(req, "context"):
             raise request_state.IncompletePipeline
         state = request_state.of(req.context)
-        state.is_filtered = validation.has_checked(req)
+        state.is_filtered = validation_filter.has_checked(req)
         if not state.is_filtered:
             return self._respond(req)
         response = responses.answer(req, lambda: self._respond(req))
@@ -78,7 +78,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of this project; return None for any other path."""
         request_state.of(req.context).is_upload = req.method == "PUT"
-        if http_requests.overrides_checks(req):
+        if request_reading.overrides_checks(req):
             policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True
         if yanks.is_yank(req):

@@ -16,8 +16,8 @@ from glare.common import exception
 from webob import exc
 
 from glare_murano.glare.api import refusal_log
-from glare_murano.service.http_requests import JSON
 from glare_murano.service.refusals import RefusedRequest, document, document_of
+from glare_murano.service.request_reading import JSON
 
 # Glare's message if another artifact has the same name and version, and our messages instead.
 _TAKEN = "Artifact with this name and version is already exists for this scope."

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The integrity of Glare's catalogue when a package is added or removed.
+"""The checks before an artifact is created, activated, published, removed or yanked.
 
 The checks are those of ``service/requirement_checks.py`` and ``service/name_checks.py``. This
 module runs them on Glare's database, counts refusals, and raises Glare's errors.

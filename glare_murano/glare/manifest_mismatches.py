@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Consistency of an artifact with the package in its archive.
+"""The comparison of an artifact with the manifest in its archive.
 
 A client creates an artifact with name and version, and may send any other field,
 before or after the archive. A value that contradicts the package is refused and never
