@@ -19,7 +19,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 import glance.db
@@ -42,7 +41,7 @@ from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
 from glare_murano.glance import image_policies
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.refusals import RefusedRequest, forbidden
 
 Result = TypeVar("Result")
 
@@ -252,7 +251,7 @@ def keep_properties_through_saves(names: Collection[str]) -> None:
 
 def _refused(request_context: Any, message: str) -> exception.Forbidden:
     """Return a refusal for Glance, and keep it for the filter; see ``find_refusal``."""
-    request_context.murano_refusal = RefusedRequest(HTTPStatus.FORBIDDEN, message)
+    request_context.murano_refusal = forbidden(message)
     return exception.Forbidden(message)
 
 

@@ -33,6 +33,16 @@ def bad_request(message: str) -> RefusedRequest:
     return RefusedRequest(HTTPStatus.BAD_REQUEST, message)
 
 
+def forbidden(message: str) -> RefusedRequest:
+    """Return the refusal of a request that the caller may not send."""
+    return RefusedRequest(HTTPStatus.FORBIDDEN, message)
+
+
+def not_found(message: str) -> RefusedRequest:
+    """Return the refusal of a request for a package that is missing or hidden."""
+    return RefusedRequest(HTTPStatus.NOT_FOUND, message)
+
+
 def conflict(message: str) -> RefusedRequest:
     """Return the refusal of a request in conflict with the state of a package."""
     return RefusedRequest(HTTPStatus.CONFLICT, message)

@@ -2,7 +2,6 @@
 
 """The caller of a request to Glance, and what Glance's policies permit to the caller."""
 
-from http import HTTPStatus
 from typing import Any
 
 import webob
@@ -14,7 +13,7 @@ from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
 from glare_murano.service import name_checks, request_reading
 from glare_murano.service.database import Database, Viewer
-from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.refusals import conflict, forbidden, not_found
 from glare_murano.service.requirement_checks import RequirementChecks
 
 
@@ -40,7 +39,7 @@ class Caller:
         :raises RefusedRequest: if the policy ``get_images`` forbids it.
         """
         if not internals.may_list(self.context):
-            raise _forbidden(f"the policy {image_policies.GET_IMAGES} forbids it")
+            raise forbidden(f"the policy {image_policies.GET_IMAGES} forbids it")
 
     def may(self, row: ImageRow, action: str) -> bool:
         """Return whether a policy permits the caller an action on a package."""
@@ -94,7 +93,7 @@ class Caller:
         :raises RefusedRequest: if the package is missing or hidden; both have the same message.
         """
         if row is None or not (self._sees(row) and self.may(row, image_policies.GET_IMAGE)):
-            raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
+            raise not_found(f"Image with id={image_id} not found.")
         return row
 
     def _sees(self, row: ImageRow) -> bool:
@@ -119,7 +118,7 @@ class Caller:
         :raises RefusedRequest: if the package belongs to another project.
         """
         if not self.owns(row):
-            raise _forbidden(f"{row} belongs to another project")
+            raise forbidden(f"{row} belongs to another project")
 
     def check_names(self, row: ImageRow) -> None:
         """Check that a package and its classes have no names that belong to others.
@@ -142,7 +141,7 @@ class Caller:
         :raises RefusedRequest: if the policy forbids the action.
         """
         if not self.may(row, action):
-            raise _forbidden(f"{row}: the policy {action} forbids it")
+            raise forbidden(f"{row}: the policy {action} forbids it")
 
 
 def of(req: webob.Request) -> Caller:
@@ -152,9 +151,5 @@ def of(req: webob.Request) -> Caller:
     """
     caller = Caller(req.context, request_reading.overrides_checks(req))
     if caller.overrides and not caller.viewer.is_admin:
-        raise _forbidden("only an administrator may override the checks of requirements")
+        raise forbidden("only an administrator may override the checks of requirements")
     return caller
-
-
-def _forbidden(message: str) -> RefusedRequest:
-    return RefusedRequest(HTTPStatus.FORBIDDEN, message)

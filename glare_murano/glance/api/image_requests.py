@@ -18,7 +18,6 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 import webob
@@ -34,7 +33,7 @@ from glare_murano.glance.db.image_queries import SHARED
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.package.errors import shown
 from glare_murano.service import notifications, refusals, request_reading
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
 
 LOG = logging.getLogger(__name__)
 
@@ -165,11 +164,7 @@ def _check_spelling(image_id: str) -> None:
         return
     image = image_rows.find_image(image_id)
     if image and image.is_package and image.id != image_id:
-        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"No image found with ID {image_id}")
-
-
-def _forbidden(message: str) -> RefusedRequest:
-    return RefusedRequest(HTTPStatus.FORBIDDEN, message)
+        raise not_found(f"No image found with ID {image_id}")
 
 
 def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
@@ -201,7 +196,7 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
                 # Glance ignores spaces.
                 values[path.strip("/").strip()] = operation.get("value")
     if _ID_ATTRIBUTE in values:
-        raise _forbidden("the id of an image cannot be changed")
+        raise forbidden("the id of an image cannot be changed")
     return {name: values[name] for name in _CHECKED if name in values}
 
 
@@ -229,20 +224,20 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
     row = ImageRow({**attributes, "member": None}, properties)
     if attributes["container_format"] != images.CONTAINER_FORMAT:
         if images.is_package_id(row.id):
-            raise _forbidden(
+            raise forbidden(
                 f"image {row.id}: ids of version 8 belong to packages, which have the container "
                 f"format {images.CONTAINER_FORMAT}; choose another id, or none"
             )
         return
     version = properties.get(images.OWN_VERSION)
     if not version:
-        raise _forbidden(
+        raise forbidden(
             f"image {row.id}: a package needs the property {images.OWN_VERSION}, since its id "
             f"follows from its project, its name and its version"
         )
     expected = images.image_id(row.owner, row.name, version)
     if row.id != expected:
-        raise _forbidden(
+        raise forbidden(
             f"image {row.id}: the package {row.name} {version} of project {row.owner} has the id "
             f"{expected}; create the image with this id"
         )
