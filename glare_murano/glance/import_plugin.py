@@ -21,7 +21,7 @@ from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
 from glare_murano import fields, images
-from glare_murano.glance import image_events, internals, options
+from glare_murano.glance import image_events, internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.glance.options import SETTINGS
@@ -201,7 +201,7 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
     :returns: the open copy, and its SHA-256.
     :raises InvalidPackage: if the file is larger than an archive may be.
     """
-    limits = archive_settings.limits(options.group())
+    limits = archive_settings.limits(SETTINGS)
     copy = staged.with_name(staged.name + _SUFFIX)
     try:
         with staged.open("rb") as source, copy.open("w+b") as target:
@@ -222,10 +222,9 @@ def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
 
     :raises InvalidPackage: if the package breaks a rule, or belongs to another image.
     """
-    settings = options.group()
-    sandbox = archive_settings.sandbox(settings, internals.python())
-    with Archive.open(archive, archive_settings.limits(settings)) as opened:
-        contents = read_contents(opened, sandbox.describe, archive_settings.form_check(settings))
+    sandbox = archive_settings.sandbox(SETTINGS, internals.python())
+    with Archive.open(archive, archive_settings.limits(SETTINGS)) as opened:
+        contents = read_contents(opened, sandbox.describe, archive_settings.form_check(SETTINGS))
         # A damaged file is refused here, rather than by every engine.
         opened.verify()
     if contents.warnings:

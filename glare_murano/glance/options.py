@@ -23,14 +23,9 @@ OPTIONS = [
         "killed.",
     ),
 ]
-
+cfg.CONF.register_opts(OPTIONS, GROUP)
+# The values of the options.
 SETTINGS = settings.Settings(GROUP)
-
-
-def group() -> Any:
-    """Return the values of the options."""
-    cfg.CONF.register_opts(OPTIONS, GROUP)
-    return cfg.CONF[GROUP]
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:

@@ -25,6 +25,7 @@ from glare_murano.glare import (
     lifecycle_checks,
     list_filters,
     manifest_mismatches,
+    options,
     request_state,
     uploads,
 )
@@ -33,10 +34,7 @@ from glare_murano.glare.db.glare_database import snapshot
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
-from glare_murano.service import notifications, requirement_checks, settings
-
-# Options of the group [artifact_type:murano].
-OPTIONS = [*requirement_checks.OPTIONS, *uploads.OPTIONS, *settings.OPTIONS]
+from glare_murano.service import notifications
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
@@ -74,7 +72,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         },
     }
 
-    artifact_type_opts = OPTIONS
+    artifact_type_opts = options.OPTIONS
     # All fields as they were before the JSON patch that is being applied.
     _before_patch: Mapping[str, Any] | None = None
 
@@ -295,4 +293,4 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
 
 def list_opts() -> list[tuple[str, list[Any]]]:
     """Return the options by group, for ``oslo-config-generator``."""
-    return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
+    return [(options.GROUP, options.OPTIONS)]

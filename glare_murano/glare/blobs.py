@@ -24,6 +24,7 @@ from glare_murano import fields
 from glare_murano.glare import leases
 from glare_murano.glare.db import glare_database
 from glare_murano.glare.interfaces import RequestContext
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)
@@ -55,8 +56,7 @@ class StoredBlob(NamedTuple):
 def save(context: RequestContext, data: bytes, content_type: str) -> dict[str, Any]:
     """Store a blob, and return its metadata in Glare's form."""
     blob_id = uuidutils.generate_uuid()
-    options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
-    store = options.default_store or cfg.CONF.glance_store.default_store
+    store = SETTINGS["default_store"] or cfg.CONF.glance_store.default_store
     url, size, checksums = store_api.save_blob_to_store(
         blob_id, io.BytesIO(data), context, len(data), store_type=store
     )

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from glare_murano.glare import metrics, policies, request_state
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import Artifact, RequestContext
-from glare_murano.glare.policies import SETTINGS
+from glare_murano.glare.options import SETTINGS
 from glare_murano.service import name_checks
 from glare_murano.service.database import Viewer
 from glare_murano.service.requirement_checks import FailedCheck, RequirementChecks

@@ -16,7 +16,7 @@ from glare.common import exception
 
 from glare_murano import fields
 from glare_murano.glare.interfaces import Artifact
-from glare_murano.glare.policies import SETTINGS
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package import Contents, InvalidManifest, Problem
 from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule

@@ -8,13 +8,8 @@ from typing import Any
 from glare.common import policy
 from oslo_policy import policy as oslo_policy
 
-from glare_murano import fields as table
 from glare_murano.glare.interfaces import RequestContext
 from glare_murano.service.database import Viewer
-from glare_murano.service.settings import Settings
-
-# The options of this project.
-SETTINGS = Settings(f"artifact_type:{table.TYPE_NAME}")
 
 LIST = "artifact:list"
 LIST_ALL = "artifact:list_all_artifacts"

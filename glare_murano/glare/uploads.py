@@ -17,7 +17,6 @@ import glance_store
 import sqlalchemy as sa
 from glare.common import exception
 from glare.db.sqlalchemy import models
-from oslo_config import cfg
 from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
@@ -25,6 +24,7 @@ from glare_murano import fields
 from glare_murano.glare import blobs, leases, manifest_mismatches, metrics
 from glare_murano.glare.db import glare_database, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
 from glare_murano.package.archive_rules import Limits
 from glare_murano.package.errors import listed
@@ -32,9 +32,6 @@ from glare_murano.package.rules import Rule
 from glare_murano.service import archive_settings
 
 LOG = logging.getLogger(__name__)
-
-# Options of the group [artifact_type:murano].
-OPTIONS = [*archive_settings.OPTIONS, *leases.OPTIONS]
 
 _CHUNK_SIZE = 128 * 1024
 
@@ -102,8 +99,8 @@ class Upload:
         self._archive = _spool(_RenewingFile(body, self._lease))
         try:
             with Archive.open(self._archive, limits()) as archive:
-                describe = archive_settings.sandbox(_options()).describe
-                form_check = archive_settings.form_check(_options())
+                describe = archive_settings.sandbox(SETTINGS).describe
+                form_check = archive_settings.form_check(SETTINGS)
                 self._contents = contents = read_contents(archive, describe, form_check)
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
@@ -246,7 +243,7 @@ def delete_artifact(context: RequestContext, artifact_id: str, check: transactio
 
 def limits() -> Limits:
     """Return the configured limits of archives."""
-    return archive_settings.limits(_options())
+    return archive_settings.limits(SETTINGS)
 
 
 def check_size(size: int) -> None:
@@ -254,16 +251,12 @@ def check_size(size: int) -> None:
 
     :raises glare.common.exception.RequestEntityTooLarge: naming the limit.
     """
-    limit = _options().max_archive_size
+    limit = SETTINGS["max_archive_size"]
     if size > limit:
         metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
         raise exception.RequestEntityTooLarge(
             f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
         )
-
-
-def _options() -> Any:
-    return cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
 
 
 def _spool(source: Readable) -> IO[bytes]:

@@ -20,9 +20,10 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from glare_murano import images
-from glare_murano.glance import internals, options
+from glare_murano.glance import internals
 from glare_murano.glance.db import image_rows
 from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.glance.options import SETTINGS
 from glare_murano.service.refusals import RefusedRequest, conflict
 
 LOG = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
     """
     is_staging = internals.routed_method(req) == _METHODS["stage"]
     if is_staging:
-        cancel_killed(image.id)
+        _cancel_killed(image.id)
     elif internals.is_staged_elsewhere(image.properties):
         # Glance passes the request on to the process that has the data. That process claims
         # the image. A second request would take a running import away from that process.
@@ -87,22 +88,17 @@ def _claimed(image: ImageRow) -> RefusedRequest:
     )
 
 
-def cancel_killed(image_id: str) -> bool:
-    """Cancel the staging or the import of a package if its process was killed.
-
-    :returns: whether the package can be staged again.
-    """
+def _cancel_killed(image_id: str) -> None:
+    """Cancel the staging or the import of a package if its process was killed."""
     image = image_rows.find_image(image_id)
-    # The process may have been killed since.
     if image is None or not (internals.CLAIM in image.properties or image.status in _BEGUN):
-        return False
+        return
     progress = internals.find_task_progress(image.properties) or image.updated_at
     idle = timeutils.utcnow() - max(progress, image.updated_at)
-    if idle < datetime.timedelta(seconds=options.group().import_timeout):
-        return False
+    if idle < datetime.timedelta(seconds=SETTINGS["import_timeout"]):
+        return
     with internals.writing() as connection:
         if not image_rows.cancel_import(connection, image, images.of_server(image.properties)):
-            return False
+            return
     internals.staged_file(image_id).unlink(missing_ok=True)
     LOG.warning("The import of image %s was cancelled after %s without progress", image_id, idle)
-    return True

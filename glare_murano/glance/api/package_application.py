@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from webob import dec
 
 from glare_murano import wire
-from glare_murano.glance import image_events, internals, options, start_checks
+from glare_murano.glance import image_events, internals, start_checks
 from glare_murano.glance.api import (
     callers,
     image_archives,
@@ -80,7 +80,6 @@ class PackageApplication:
         :raises RuntimeError: if an option is not valid or missing, so that Glance does not start.
         """
         start_checks.check()
-        options.group()
         SETTINGS.check()
 
     @classmethod

@@ -6,7 +6,7 @@ import webob
 
 from glare_murano.glare import policies
 from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
-from glare_murano.glare.policies import SETTINGS
+from glare_murano.glare.options import SETTINGS
 from glare_murano.service import dependencies, request_reading, schemas, subclass_pages
 
 

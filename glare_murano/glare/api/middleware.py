@@ -25,6 +25,7 @@ from glare_murano.glare.api import (
     validation_filter,
     yanks,
 )
+from glare_murano.glare.options import SETTINGS
 from glare_murano.service import request_reading
 from glare_murano.service.refusals import warn
 from glare_murano.service.routing import Routes, find_handler
@@ -47,7 +48,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         :raises RuntimeError: if an option is not valid, so that the service does not start.
         """
         super().__init__(application, conf)
-        policies.SETTINGS.check()
+        SETTINGS.check()
         upload_locks.install()
 
     @dec.wsgify  # type: ignore[untyped-decorator]
