@@ -54,7 +54,7 @@ def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Resp
     """
     is_staging = internals.routed_method(req) == _METHODS["stage"]
     if is_staging:
-        _cancel_killed(image.id)
+        _cancel_killed(image)
     elif internals.is_staged_elsewhere(image.properties):
         # Glance passes the request on to the process that has the data. That process claims
         # the image. A second request would take a running import away from that process.
@@ -88,10 +88,9 @@ def _claimed(image: ImageRow) -> RefusedRequest:
     )
 
 
-def _cancel_killed(image_id: str) -> None:
+def _cancel_killed(image: ImageRow) -> None:
     """Cancel the staging or the import of a package if its process was killed."""
-    image = image_rows.find_image(image_id)
-    if image is None or not (internals.CLAIM in image.properties or image.status in _BEGUN):
+    if internals.CLAIM not in image.properties and image.status not in _BEGUN:
         return
     progress = internals.find_task_progress(image.properties) or image.updated_at
     idle = timeutils.utcnow() - max(progress, image.updated_at)
@@ -100,5 +99,5 @@ def _cancel_killed(image_id: str) -> None:
     with internals.writing() as connection:
         if not image_rows.cancel_import(connection, image, images.of_server(image.properties)):
             return
-    internals.staged_file(image_id).unlink(missing_ok=True)
-    LOG.warning("The import of image %s was cancelled after %s without progress", image_id, idle)
+    internals.staged_file(image.id).unlink(missing_ok=True)
+    LOG.warning("The import of image %s was cancelled after %s without progress", image.id, idle)
