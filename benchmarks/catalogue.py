@@ -194,7 +194,10 @@ def _artifact(artifact: Artifact) -> dict[str, Any]:
 
 
 def _properties(contents: Contents) -> Iterator[dict[str, Any]]:
-    for field, value in fields.from_contents(contents).items():
+    values = dict(fields.from_contents(contents))
+    for name in fields.COMMON:
+        del values[name]
+    for field, value in values.items():
         row = {"name": field, "string_value": value, "position": None, "key_name": None}
         if isinstance(value, str):
             yield row

@@ -9,7 +9,7 @@ packages by these fields. Glare's common fields (``name``, ``version``, ``descri
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from glare_murano.package import Contents, Problem
@@ -27,8 +27,11 @@ MAX_NAME = 140
 MAX_ELEMENTS = 4096
 MAX_TAGS = 255
 
-# The largest lengths of Glare's common fields.
-_COMMON_LENGTHS = {"description": 4096, "tags": 255}
+# The largest length of a key of a mapping.
+MAX_KEY = 255
+
+# Glare's common fields -> their largest lengths.
+COMMON = {"description": 4096, "tags": 255}
 
 _WORD = re.compile(r"\w+")
 
@@ -156,18 +159,20 @@ BLOBS = (
 
 
 def from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values of a package's fields, by name."""
-    return {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
+    """Return the values of a package's fields, those in ``COMMON`` included, by name."""
+    values = {field.name: field.fill(contents) for field in FIELDS if field.fill is not None}
+    manifest = contents.manifest
+    return {**values, "description": manifest.description, "tags": list(manifest.tags)}
 
 
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:
     """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
-    Glare declares its fields with the same limits.
+    Glare declares its fields with the same limits, and would not read other values again.
 
     :param values: field name -> a string, a list of strings, or a mapping of strings.
     """
-    lengths = {field.name: field.max_length for field in FIELDS} | _COMMON_LENGTHS
+    lengths = {field.name: field.max_length for field in FIELDS} | COMMON
     return [
         Problem(Rule.MANIFEST_LIMIT, name, message)
         for name, value in values.items()
@@ -181,16 +186,25 @@ def _find_excess(name: str, value: Any, max_length: int) -> Iterator[str]:
     if len(strings) > max_elements:
         yield f"{len(strings)} elements, at most {max_elements} are allowed"
     if isinstance(value, Mapping):
-        strings += value.values()
+        yield from _find_excess_of_keys(value)
+        strings = [*value.values()]
     if (longest := max(map(len, strings), default=0)) > max_length:
         yield f"{longest} characters, at most {max_length} are allowed"
-    if found := next(filter(None, map(UNSTORABLE.search, strings)), None):
-        yield f"the character U+{ord(found[0]):04X} cannot be stored"
+    if found := _find_unstorable(strings):
+        yield found
     if name == "tags" and any(not tag or "," in tag or "/" in tag for tag in strings):
         yield "a tag is empty, or contains a comma or a slash"
 
 
-def common_from_contents(contents: Contents) -> Mapping[str, Any]:
-    """Return the values of Glare's common fields, by name."""
-    manifest = contents.manifest
-    return {"description": manifest.description, "tags": list(manifest.tags)}
+def _find_excess_of_keys(value: Mapping[str, str]) -> Iterator[str]:
+    if "" in value:
+        yield "a key is empty"
+    if (longest := max(map(len, value), default=0)) > MAX_KEY:
+        yield f"a key has {longest} characters, at most {MAX_KEY} are allowed"
+    if found := _find_unstorable(value):
+        yield found
+
+
+def _find_unstorable(strings: Iterable[str]) -> str:
+    found = next(filter(None, map(UNSTORABLE.search, strings)), None)
+    return f"the character U+{ord(found[0]):04X} cannot be stored" if found else ""

@@ -60,8 +60,7 @@ _ID_VERSION = 8
 _OWN_PREFIX = "package_"
 # The property with the version of a package, before the import. The id is made from it.
 OWN_VERSION = "package_version"
-_COMMON = ("description", "tags")
-_CHANGEABLE = (*_COMMON, *(f.name for f in fields.FIELDS if f.mutable and f.name != "yanked"))
+_CHANGEABLE = (*fields.COMMON, *(f.name for f in fields.FIELDS if f.mutable and f.name != "yanked"))
 _LISTS = ("tags", *(field.name for field in fields.FIELDS if field.kind == "list"))
 _ENCODED = (*_LISTS, *(field.name for field in fields.FIELDS if field.kind == "dict"))
 
@@ -106,9 +105,7 @@ def properties(contents: Contents, sha256: str) -> dict[str, str]:
 
     :param sha256: the digest of its archive, in hexadecimal.
     """
-    common = fields.common_from_contents(contents)
     values = {property_name(name): value for name, value in fields.from_contents(contents).items()}
-    values |= {PREFIX + name: value for name, value in common.items()}
     values |= {VERSION: str(contents.manifest.version), SHA256: sha256}
     return {name: _encode(value) for name, value in values.items() if value}
 
@@ -172,7 +169,7 @@ def stored_fields(image: Mapping[str, Any]) -> dict[str, Any]:
 
     :raises glare_murano.wire.Malformed: if a property of the server has another form.
     """
-    names = (*_COMMON, *(field.name for field in fields.FIELDS))
+    names = (*fields.COMMON, *(field.name for field in fields.FIELDS))
     found = {
         name: _decoded(name, image[property_name(name)])
         for name in names

@@ -19,10 +19,8 @@ from oslo_db import options
 
 _ETC = pathlib.Path(__file__).parents[1] / "glare_murano" / "glance" / "etc"
 _FILTERS = """
-[filter:murano-staging]
-paste.filter_factory = glare_murano.glance.image_staging:filter_factory
 [filter:murano-images]
-paste.filter_factory = glare_murano.glance.image_requests:ImageRequestFilter.factory
+paste.filter_factory = glare_murano.glance.api.image_requests:ImageRequestFilter.factory
 """
 
 
@@ -60,7 +58,7 @@ def add_packages() -> None:
         text = paste.read_text()
         for name in ("context cache ", "context gzip ", "context rootapp"):
             first, _, rest = name.partition(" ")
-            text = text.replace(f" {name}", f" {first} murano-staging murano-images {rest}")
+            text = text.replace(f" {name}", f" {first} murano-images {rest}")
         paste.write_text(text + _FILTERS)
 
     functional.SynchronousAPIBase.setup_simple_paste = set_up_with_filters

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The code that runs inside Glance: the import plug-in for packages, WSGI filters, and the API."""
+"""Murano packages in Glance: the import plug-in, the API, and a tool for operators."""

@@ -13,7 +13,7 @@ import webob
 from pycadf import cadftaxonomy, event, reason, resource
 
 from glare_murano.glance import internals
-from glare_murano.glance.image_rows import ImageRow
+from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.service import notifications
 
 _GROUP = "package"
@@ -49,7 +49,7 @@ def send_refusal(req: webob.Request, status: int, message: str, packages: list[s
     internals.send(f"{_GROUP}.{notifications.REFUSE}", payload)
 
 
-def send_import(context: Any, image: internals.StoredImage, refusal: str) -> None:
+def send_import(context: Any, image: ImageRow, refusal: str) -> None:
     """Send the audit record of an import.
 
     :param context: the context of the request for the import.
@@ -66,7 +66,7 @@ def send_import(context: Any, image: internals.StoredImage, refusal: str) -> Non
         action=_ACTION,
         outcome=outcome,
         initiator=initiator,
-        target=resource.Resource(typeURI=_TARGET, id=image.id, name=image.name or ""),
+        target=resource.Resource(typeURI=_TARGET, id=image.id, name=image.name),
         observer=resource.Resource(id="target"),
         reason=reason.Reason("murano_refusal", refusal) if refusal else None,
     )

@@ -21,8 +21,10 @@ from taskflow.patterns import linear_flow
 from taskflow.types import failure
 
 from glare_murano import fields, images
-from glare_murano.glance import image_events, internals, options
-from glare_murano.glance.callers import SETTINGS
+from glare_murano.glance import image_events, internals
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.glance.options import SETTINGS
 from glare_murano.package import (
     Archive,
     Contents,
@@ -107,12 +109,12 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         :param file_path: the URL of the staged file.
         :raises glare_murano.glance.internals.ImportRefused: with the reason.
         """
-        image = internals.get_image(self._image_id)
-        if image.container_format != images.CONTAINER_FORMAT:
+        image = _find(self._image_id)
+        if not image.is_package:
             return
         self._staged = pathlib.Path(file_path.removeprefix(_FILE_URL))
         try:
-            internals.remove_residue(image, self._stores)
+            _remove_residue(image.id, self._stores)
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)
             self._action_wrapper.assert_task_lock()
@@ -134,7 +136,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         if self._staged is None:
             return
         try:
-            if internals.find_image(self._image_id) is None:
+            if image_rows.find_image(self._image_id) is None:
                 # Glance has deleted the image and its staged file, which this task may have
                 # replaced after that.
                 self._staged.unlink(missing_ok=True)
@@ -142,7 +144,7 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             # If the lock is lost, another import may have begun.
             self._action_wrapper.assert_task_lock()
             if not isinstance(result, failure.Failure):
-                image = internals.get_image(self._image_id)
+                image = _find(self._image_id)
                 self._audit(image, _NOT_STORED)
                 written = images.of_server(image.properties)
                 internals.write_properties(self._image_id, {}, written)
@@ -155,19 +157,38 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             # Glance must go on, and revert the tasks before this one as well.
             LOG.exception("The import of image %s could not be reverted", self._image_id)
 
-    def _audit(self, image: internals.StoredImage, refusal: str = "") -> None:
+    def _audit(self, image: ImageRow, refusal: str = "") -> None:
         image_events.send_import(self._context, image, refusal)
 
     def _refusal(self, reason: str) -> internals.ImportRefused:
         self._action_wrapper.assert_task_lock()
         LOG.info("The package of image %s is refused: %s", self._image_id, reason)
-        image = internals.get_image(self._image_id)
+        image = _find(self._image_id)
         written = images.of_server(image.properties)
         stored = _storable(reason)
         others = written - {images.REFUSAL}
         internals.write_properties(self._image_id, {images.REFUSAL: stored}, others)
         self._audit(image, stored)
         return internals.ImportRefused(stored)
+
+
+def _find(image_id: str) -> ImageRow:
+    """Return the image of an import.
+
+    :raises internals.ImportRefused: if the image was deleted meanwhile.
+    """
+    image = image_rows.find_image(image_id)
+    if image is None:
+        raise internals.ImportRefused(f"image {image_id} was deleted")
+    return image
+
+
+def _remove_residue(image_id: str, stores: Collection[str | None]) -> None:
+    """Delete what a killed import has left in the stores, unless the image has data."""
+    with internals.reading() as connection:
+        has_data = image_rows.find_locations(connection, [image_id])
+    if not has_data:
+        internals.remove_residue(image_id, stores)
 
 
 @contextlib.contextmanager
@@ -180,7 +201,7 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
     :returns: the open copy, and its SHA-256.
     :raises InvalidPackage: if the file is larger than an archive may be.
     """
-    limits = archive_settings.limits(options.group())
+    limits = archive_settings.limits(SETTINGS)
     copy = staged.with_name(staged.name + _SUFFIX)
     try:
         with staged.open("rb") as source, copy.open("w+b") as target:
@@ -196,24 +217,22 @@ def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
         copy.unlink(missing_ok=True)
 
 
-def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict[str, str]:
+def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
     """Return the properties of a package.
 
     :raises InvalidPackage: if the package breaks a rule, or belongs to another image.
     """
-    settings = options.group()
-    sandbox = archive_settings.sandbox(settings, internals.python())
-    with Archive.open(archive, archive_settings.limits(settings)) as opened:
-        contents = read_contents(opened, sandbox.describe, archive_settings.form_check(settings))
+    sandbox = archive_settings.sandbox(SETTINGS, internals.python())
+    with Archive.open(archive, archive_settings.limits(SETTINGS)) as opened:
+        contents = read_contents(opened, sandbox.describe, archive_settings.form_check(SETTINGS))
         # A damaged file is refused here, rather than by every engine.
         opened.verify()
     if contents.warnings:
         LOG.warning("The package of image %s: %s", image.id, listed(contents.warnings))
-    values = {**fields.from_contents(contents), **fields.common_from_contents(contents)}
     problems = [
         *_find_mismatches(contents, image),
         *name_checks.find_problems(SETTINGS, contents, image.owner),
-        *fields.find_excess(values),
+        *fields.find_excess(fields.from_contents(contents)),
     ]
     properties = images.properties(contents, sha256)
     problems = problems or [
@@ -225,7 +244,7 @@ def _read(archive: IO[bytes], sha256: str, image: internals.StoredImage) -> dict
     return properties
 
 
-def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterator[Problem]:
+def _find_mismatches(contents: Contents, image: ImageRow) -> Iterator[Problem]:
     """Compare a package with the name and the id of its image; the id depends on the version."""
     manifest = contents.manifest
     if manifest.full_name != image.name:
@@ -235,7 +254,7 @@ def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterat
         )
         yield Problem(Rule.MANIFEST_MISMATCH, "FullName", message)
         return
-    expected = images.image_id(str(image.owner), manifest.full_name, manifest.version)
+    expected = images.image_id(str(image.attributes["owner"]), manifest.full_name, manifest.version)
     if expected != image.id:
         message = (
             f"the package says {quoted(str(manifest.version))}; in project "
@@ -244,7 +263,7 @@ def _find_mismatches(contents: Contents, image: internals.StoredImage) -> Iterat
         yield Problem(Rule.MANIFEST_MISMATCH, "Version", message)
 
 
-def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) -> list[Problem]:
+def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Problem]:
     """Return why properties cannot be stored, since the database might refuse only some of them."""
     sizes = {name: len((name + value).encode()) for name, value in properties.items()}
     if (total := sum(sizes.values())) > MAX_PROPERTIES:
@@ -254,7 +273,8 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
             f"most {MAX_PROPERTIES} are allowed"
         )
         return [Problem(Rule.MANIFEST_LIMIT, largest, message)]
-    own = image.counted_properties - images.of_server(image.counted_properties)
+    counted = internals.find_counted(image.properties)
+    own = counted - images.of_server(counted)
     count, quota = len(own) + len(properties), internals.property_quota()
     if 0 <= quota < count:
         message = (
@@ -265,12 +285,10 @@ def _find_too_many(properties: Mapping[str, str], image: internals.StoredImage) 
     return []
 
 
-def _find_lookalikes(
-    properties: Mapping[str, str], image: internals.StoredImage
-) -> Iterator[Problem]:
+def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
     """Find the owner's properties whose names some databases take for those of the package."""
     folded = {_folded(name): name for name in properties}
-    for name in image.counted_properties - folded.keys():
+    for name in internals.find_counted(image.properties) - folded.keys():
         if own := folded.get(_folded(name)):
             message = f"some databases cannot distinguish this name from {own}; delete the property"
             yield Problem(Rule.MANIFEST_LIMIT, name, message)

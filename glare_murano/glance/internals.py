@@ -8,7 +8,6 @@ So the protections can forbid everybody to write these properties, even administ
 """
 
 import contextlib
-import dataclasses
 import datetime
 import functools
 import itertools
@@ -19,7 +18,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import glance.db
@@ -41,20 +40,13 @@ from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.glance import image_policies
+from glare_murano.service.refusals import RefusedRequest, forbidden
 
 Result = TypeVar("Result")
 
 # Seconds for which a transaction is tried again while others are in its way.
 _RETRY_SECONDS = 10
-
-# The policy of yanks, which Glance does not have. A member may yank a public package as well.
-YANK_RULE = oslo_policy.DocumentedRuleDefault(
-    "murano:yank",
-    "rule:context_is_admin or (role:member and project_id:%(project_id)s)",
-    "Yank a package, or end the yank.",
-    [{"path": "/murano/v1/yanks", "method": "POST"}],
-)
 
 QUEUED = "queued"
 # The status of an image whose data is being staged, or waits for its import.
@@ -68,7 +60,7 @@ _LOCK = "os_glance_import_task"
 # with the prefix ``os_glance``.
 CLAIM = "os_glance_murano_claim"
 # Properties that exist only during a staging or an import.
-_PROGRESS = (
+PROGRESS = (
     _LOCK,
     CLAIM,
     "os_glance_importing_to_stores",
@@ -77,11 +69,11 @@ _PROGRESS = (
 )
 
 # Attributes that follow from the data of an image.
-_DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
+DATA_ATTRIBUTES = ("size", "checksum", "os_hash_algo", "os_hash_value")
 # Attributes from which the id of a package follows.
 _FIXED = ("name", "owner")
 # Attributes that a save writes only if its request has changed them.
-_KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *_DATA_ATTRIBUTES)
+_KEPT = (*_FIXED, "visibility", "status", "locations", "container_format", *DATA_ATTRIBUTES)
 # The status of a deleted image, or location, and of one whose data the scrubber deletes later.
 _DELETED, _PENDING_DELETE = "deleted", "pending_delete"
 
@@ -103,9 +95,10 @@ _parts = (_properties, _locations, models.ImageMember.__table__, models.ImageTag
 
 
 # Policies for an image -> the methods of Glance's policy class.
-_POLICY_METHODS = {"deactivate": "deactivate_image", "reactivate": "reactivate_image"}
-# Policies for a member of a shared image.
-_MEMBER_POLICIES = ("delete_member", "modify_member")
+_POLICY_METHODS = {
+    image_policies.DEACTIVATE: "deactivate_image",
+    image_policies.REACTIVATE: "reactivate_image",
+}
 # Roles that callers may have although no rule names them.
 _ROLES = {"admin", "manager", "member", "reader", "service"}
 
@@ -119,68 +112,19 @@ class ImportRefused(exception.UploadException):  # type: ignore[misc]
     """The refusal of an import; Glance shows its message to the owner as the task's message."""
 
 
-@dataclasses.dataclass(frozen=True)
-class StoredImage:
-    """An image in the database.
+def is_staged_elsewhere(properties: Mapping[str, str]) -> bool:
+    """Return whether another process has the staged data; Glance passes imports to that process.
 
-    :param properties: its properties, including Glance's own.
-    :param locations: where its data is stored; empty if it is not stored.
-    :param updated_at: the time of the last change, in UTC.
+    :param properties: the properties of the image.
     """
-
-    id: str
-    name: str | None
-    owner: str | None
-    status: str
-    container_format: str | None
-    properties: Mapping[str, str]
-    locations: Sequence[Any]
-    updated_at: datetime.datetime
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether the image has its data, which never changes after that."""
-        return self.status not in (QUEUED, UPLOADING, IMPORTING)
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether a staging or an import has begun; its process may have been killed since."""
-        return CLAIM in self.properties or self.status in (UPLOADING, IMPORTING)
-
-    @property
-    def is_staged_elsewhere(self) -> bool:
-        """Whether another process has the staged data; Glance passes imports to that process."""
-        own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
-        return bool(self.properties.get("os_glance_stage_host", own) != own)
-
-    @property
-    def counted_properties(self) -> frozenset[str]:
-        """The names of the properties that Glance's quota counts."""
-        reserved = api_common.GLANCE_RESERVED_NS
-        return frozenset(name for name in self.properties if not name.startswith(reserved))
+    own = cfg.CONF.worker_self_reference_url or cfg.CONF.public_endpoint
+    return bool(properties.get("os_glance_stage_host", own) != own)
 
 
-def find_image(image_id: str) -> StoredImage | None:
-    """Return an image of any owner; None if the image is missing or deleted."""
-    try:
-        return get_image(image_id)
-    except exception.NotFound:
-        return None
-
-
-def get_image(image_id: str) -> StoredImage:
-    """Return an image of any owner.
-
-    :raises glance.common.exception.NotFound: if the image is missing or deleted.
-    """
-    found = glance.db.get_api().image_get(context.get_admin_context(), image_id)
-    # Glance also returns deleted images to administrators.
-    if found["deleted"]:
-        raise exception.ImageNotFound(image_id=image_id)
-    properties = {row["name"]: row["value"] for row in found["properties"] if not row["deleted"]}
-    names = (field.name for field in dataclasses.fields(StoredImage))
-    values = {name: found[name] for name in names if name != "properties"}
-    return StoredImage(properties=properties, **values)
+def find_counted(properties: Iterable[str]) -> frozenset[str]:
+    """Return the names of those properties that Glance's quota counts."""
+    reserved = api_common.GLANCE_RESERVED_NS
+    return frozenset(name for name in properties if not name.startswith(reserved))
 
 
 def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
@@ -192,7 +136,8 @@ def write_properties(image_id: str, values: Mapping[str, str], drop: Collection[
     database, admin = glance.db.get_api(), context.get_admin_context()
     written = {"properties": dict(values)}
     retry(functools.partial(database.image_update, admin, image_id, written, False, IMPORTING))
-    for name in set(drop) & set(get_image(image_id).properties):
+    found = database.image_get(admin, image_id)["properties"]
+    for name in {each["name"] for each in found if not each["deleted"]}.intersection(drop):
         retry(functools.partial(database.image_property_delete, admin, name, image_id))
 
 
@@ -213,42 +158,18 @@ def claimed(image_id: str) -> Iterator[None]:
             retry(functools.partial(database.image_delete_property_atomic, image_id, CLAIM, claim))
 
 
-def find_last_progress(image: StoredImage) -> datetime.datetime:
-    """Return when the staging or the import of an image last made progress, in UTC."""
-    task_id = image.properties.get(_LOCK)
-    if task_id is None:
-        return image.updated_at
-    try:
-        found = glance.db.get_api().task_get(context.get_admin_context(), task_id)
-    except exception.NotFound:
-        return image.updated_at
-    updated_at: datetime.datetime = found["updated_at"]
-    return max(image.updated_at, updated_at)
+def find_task_progress(properties: Mapping[str, str]) -> datetime.datetime | None:
+    """Return when the task of a running import last made progress, in UTC.
 
-
-def cancel_import(image: StoredImage, drop: Collection[str]) -> bool:
-    """Return an image to its state before the staging or the import.
-
-    A process that still works on the image loses Glance's lock, and cannot activate the image.
-
-    :param image: the image as read before.
-    :param drop: names of further properties to delete.
-    :returns: False, without any change, if the image has changed meanwhile.
+    :param properties: the properties of the image.
+    :returns: None if no task imports the image.
     """
-    is_this = sa.and_(_images.c.id == image.id, _images.c.status == image.status)
-    values = {"status": QUEUED, "updated_at": timeutils.utcnow(), **dict.fromkeys(_DATA_ATTRIBUTES)}
-    is_progress = sa.and_(
-        _properties.c.image_id == image.id, _properties.c.name.in_([*_PROGRESS, *drop])
-    )
-    with database_api.session_for_write() as session:
-        connection = session.connection()
-        is_unchanged = sa.and_(is_this, _images.c.updated_at == image.updated_at)
-        if connection.execute(sa.update(_images).where(is_unchanged).values(values)).rowcount != 1:
-            return False
-        connection.execute(sa.delete(_properties).where(is_progress))
-        # If there are several stores, some may have the data already.
-        connection.execute(sa.delete(_locations).where(_locations.c.image_id == image.id))
-    return True
+    try:
+        task = glance.db.get_api().task_get(context.get_admin_context(), properties[_LOCK])
+    except (KeyError, exception.NotFound):
+        return None
+    updated_at: datetime.datetime = task["updated_at"]
+    return updated_at
 
 
 def routed_path(path: str) -> str:
@@ -275,7 +196,7 @@ def may_modify(request_context: Any, image_id: str) -> bool:
         image = images.get_repo(request_context).get(image_id)
     except exception.NotFound:
         return False
-    return bool(_policy(request_context, image).check("modify_image"))
+    return bool(_policy(request_context, image).check(image_policies.MODIFY_IMAGE))
 
 
 def staged_file(image_id: str) -> pathlib.Path:
@@ -283,19 +204,17 @@ def staged_file(image_id: str) -> pathlib.Path:
     return pathlib.Path(housekeeping.staging_store_path()) / image_id
 
 
-def remove_residue(image: StoredImage, stores: Collection[str | None]) -> None:
+def remove_residue(image_id: str, stores: Collection[str | None]) -> None:
     """Delete the files of a killed import from file stores, which refuse to overwrite files.
 
-    :param image: an image that this process imports; if it has data, nothing is deleted.
+    :param image_id: the id of an image without data, which this process imports.
     :param stores: the identifiers of the stores to import to.
     """
-    if image.locations:
-        return
     for store in filter(None, stores):
         found = glance_store.get_store_from_store_identifier(store)
         if "file" in found.get_schemes():
             for directory in _directories(found):
-                (directory / image.id).unlink(missing_ok=True)
+                (directory / image_id).unlink(missing_ok=True)
 
 
 def _directories(store: Any) -> Iterator[pathlib.Path]:
@@ -328,6 +247,18 @@ def keep_properties_through_saves(names: Collection[str]) -> None:
     request in between would be lost.
     """
     glance.db.IMAGE_ATOMIC_PROPS.update(names)
+
+
+def _refused(request_context: Any, message: str) -> exception.Forbidden:
+    """Return a refusal for Glance, and keep it for the filter; see ``find_refusal``."""
+    request_context.murano_refusal = forbidden(message)
+    return exception.Forbidden(message)
+
+
+def find_refusal(request_context: Any) -> RefusedRequest | None:
+    """Return the refusal of a request below Glance's API; Glance answers it as a web page."""
+    refusal: RefusedRequest | None = getattr(request_context, "murano_refusal", None)
+    return refusal
 
 
 class _ImageValues(dict[str, Any]):
@@ -370,16 +301,18 @@ def keep_attributes_through_saves(container_format: str) -> None:
         if container_format not in formats:
             return values
         if len(formats) > 1:
-            raise exception.Forbidden(
+            raise _refused(
+                repository.context,
                 f"only a new image can have the container format {container_format}, and such an "
-                f"image keeps it; create another image"
+                f"image keeps it; create another image",
             )
         now = _comparable(image)
         kept = {name for name in loaded if loaded[name] == now[name]}
         if changed := [name for name in _FIXED if name in loaded.keys() - kept]:
-            raise exception.Forbidden(
+            raise _refused(
+                repository.context,
                 f"the {' and the '.join(changed)} of a package cannot be changed, since the id of "
-                f"its image follows from both; publish another package from its archive"
+                f"its image follows from both; publish another package from its archive",
             )
         return _ImageValues({name: value for name, value in values.items() if name not in kept})
 
@@ -397,7 +330,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
     """Check each new image before any request or task adds it to the database.
 
     :param check: takes Glance's context, the attributes of ``glance.domain.Image``, and the
-        properties. It raises ``RefusedRequest``, which Glance answers with 403 and the message.
+        properties. It raises ``RefusedRequest``, which is answered with 403 and the message.
     """
 
     def add(repository: Any, image: Any) -> None:
@@ -407,7 +340,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
         try:
             check(repository.context, attributes, properties)
         except RefusedRequest as refusal:
-            raise exception.Forbidden(str(refusal)) from refusal
+            raise _refused(repository.context, str(refusal)) from refusal
         _add_image(repository, image)
 
     glance.db.ImageRepo.add = add
@@ -428,19 +361,16 @@ def hide_markers() -> None:
     glance.db.ImageRepo.list = list_after
 
 
-def keep_drafts_from_cache(container_format: str, published: str) -> None:
+def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
     """Keep drafts out of Glance's cache, since a new draft may get the id of a deleted one.
 
     A process that deletes an image removes its data from no cache but its own.
 
-    :param container_format: the format of packages; other images are cached as before.
-    :param published: the property that each published package has.
+    :param is_draft: returns whether the image with an id is a draft of a package.
     """
 
     def cache(image_cache: Any, image_id: str, checksum: str | None, data: Any) -> Any:
-        image = find_image(image_id)
-        is_package = image and image.container_format == container_format
-        if image and is_package and not image.properties.get(published):
+        if is_draft(image_id):
             return data
         return _cache_image(image_cache, image_id, checksum, data)
 
@@ -658,7 +588,7 @@ def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
 
 def may_list(request_context: Any) -> bool:
     """Return whether the caller of a request may list images, by Glance's policies."""
-    return bool(_policy(request_context, {}).check("get_images"))
+    return bool(_policy(request_context, {}).check(image_policies.GET_IMAGES))
 
 
 def may(
@@ -669,18 +599,18 @@ def may(
 ) -> bool:
     """Return whether the caller may do something with an image, by Glance's policies.
 
-    :param action: the name of a policy for images or for their members, or of ``YANK_RULE``.
+    :param action: one of ``image_policies``.
     :param attributes: the attributes of ``glance.domain.Image``.
     """
     image = domain.Image(extra_properties=dict(properties), **attributes)
     policy = _policy(request_context, image)
-    if action in _MEMBER_POLICIES:
+    if action in (image_policies.DELETE_MEMBER, image_policies.MODIFY_MEMBER):
         enforcer = request_context.policy_enforcer
         members = api_policy.MemberAPIPolicy(request_context, image, enforcer=enforcer)
-        return bool(policy.check("get_image") and members.check(action))
-    if action == "publicize_image":
+        return bool(policy.check(image_policies.GET_IMAGE) and members.check(action))
+    if action == image_policies.PUBLICIZE_IMAGE:
         return bool(policy.check("update_property", "visibility", "public"))
-    if action == YANK_RULE.name:
+    if action == image_policies.YANK:
         return bool(_may_yank(request_context, policy))
     return bool(policy.check(_POLICY_METHODS.get(action, action)))
 
@@ -689,8 +619,8 @@ def _may_yank(request_context: Any, policy: Any) -> bool:
     enforcer = policy.enforcer
     # Each pipeline has an enforcer of its own, which threads share.
     with contextlib.suppress(oslo_policy.DuplicatePolicyError):
-        enforcer.register_default(YANK_RULE)
-    return bool(enforcer.check(request_context, YANK_RULE.name, policy._target))
+        enforcer.register_default(image_policies.YANK_RULE)
+    return bool(enforcer.check(request_context, image_policies.YANK, policy._target))
 
 
 def _policy(request_context: Any, target: Any) -> Any:

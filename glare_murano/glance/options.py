@@ -23,12 +23,9 @@ OPTIONS = [
         "killed.",
     ),
 ]
-
-
-def group() -> Any:
-    """Return the values of the options."""
-    cfg.CONF.register_opts(OPTIONS, GROUP)
-    return cfg.CONF[GROUP]
+cfg.CONF.register_opts(OPTIONS, GROUP)
+# The values of the options.
+SETTINGS = settings.Settings(GROUP)
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:

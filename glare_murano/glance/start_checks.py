@@ -10,16 +10,9 @@ import functools
 from collections.abc import Iterator
 
 from glare_murano import images
-from glare_murano.glance import internals
+from glare_murano.glance import image_policies, internals
 from glare_murano.glance.configuration import ETC, PLUGIN
 
-# The policy's rules for requests that give an image data without an import.
-_DATA_RULES = (
-    "upload_image",
-    "add_image_location",
-    "set_image_location",
-    "delete_image_location",
-)
 _GUARD = f"not '{images.CONTAINER_FORMAT}':%(container_format)s"
 # Some databases ignore the case of properties.
 _PROTECTED = (*sorted(images.PROPERTIES), *map(str.upper, sorted(images.PROPERTIES)))
@@ -85,7 +78,7 @@ def _find_protections() -> Iterator[str]:
 
 
 def _find_policies() -> Iterator[str]:
-    permitted = internals.find_permitted(_DATA_RULES, images.CONTAINER_FORMAT)
+    permitted = internals.find_permitted(image_policies.DATA_POLICIES, images.CONTAINER_FORMAT)
     for rule, roles in permitted.items():
         yield (
             f"[oslo_policy] policy_file: by the rule {rule}, callers may give a package data that "

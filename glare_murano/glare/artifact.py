@@ -20,24 +20,21 @@ from oslo_versionedobjects import fields as ovo_fields
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields as table
-from glare_murano import package
 from glare_murano.glare import (
-    consistency,
     field_types,
-    integrity,
+    lifecycle_checks,
     list_filters,
+    manifest_mismatches,
+    options,
     request_state,
     uploads,
 )
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.db import transactions
+from glare_murano.glare.db.glare_database import snapshot
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
 from glare_murano.package.archive_rules import DEFAULT_LIMITS
 from glare_murano.package.manifest import check_full_name
-from glare_murano.package.rules import Rule
-from glare_murano.service import notifications, requirement_checks, settings
-
-# Options of the group [artifact_type:murano].
-OPTIONS = [*requirement_checks.OPTIONS, *uploads.OPTIONS, *settings.OPTIONS]
+from glare_murano.service import notifications
 
 
 class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
@@ -75,7 +72,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
         },
     }
 
-    artifact_type_opts = OPTIONS
+    artifact_type_opts = options.OPTIONS
     # All fields as they were before the JSON patch that is being applied.
     _before_patch: Mapping[str, Any] | None = None
 
@@ -215,14 +212,14 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
             check_full_name(af.name, table.MAX_NAME)
         except ValueError as error:
             raise exception.BadRequest(f"name: {error}") from error
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
 
     @classmethod
     def pre_update_hook_with_patch(cls, context: RequestContext, af: Self, json_patch: Any) -> None:
         """Refuse changes of the name, the version, and the contents of the package."""
-        after = consistency.check_patch(af, json_patch)
+        after = manifest_mismatches.check_patch(af, json_patch)
         if after.get("yanked") and not af.yanked:
-            integrity.warn_of_yank(context, af)
+            lifecycle_checks.warn_of_yank(context, af)
         af._before_patch = af.to_dict()
 
     def obj_changes_to_primitive(self) -> dict[str, Any]:
@@ -249,32 +246,32 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     @classmethod
     def pre_activate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names and the requirements, and that no upload is running."""
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
         uploads.check_idle(af)
-        with queries.snapshot() as connection:
-            integrity.check_activation(context, connection, [af])
+        with snapshot() as connection:
+            lifecycle_checks.check_activation(context, connection, [af])
 
     @classmethod
     def pre_reactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names and the requirements again."""
-        integrity.check_names(context, af)
-        with queries.snapshot() as connection:
-            integrity.check_activation(context, connection, [af])
+        lifecycle_checks.check_names(context, af)
+        with snapshot() as connection:
+            lifecycle_checks.check_activation(context, connection, [af])
             if af.visibility == "public":
-                integrity.check_publication(context, connection, [af])
+                lifecycle_checks.check_publication(context, connection, [af])
 
     @classmethod
     def pre_publish_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the names, and that public packages satisfy the requirements."""
-        integrity.check_names(context, af)
+        lifecycle_checks.check_names(context, af)
         if af.visibility != "public":
-            with queries.snapshot() as connection:
-                integrity.check_publication(context, connection, [af])
+            with snapshot() as connection:
+                lifecycle_checks.check_publication(context, connection, [af])
 
     @classmethod
     def pre_deactivate_hook(cls, context: RequestContext, af: Artifact) -> None:
         """Check the packages that depend on this one."""
-        integrity.check_removal(context, af)
+        lifecycle_checks.check_removal(context, af)
 
     pre_delete_hook = pre_deactivate_hook
 
@@ -284,7 +281,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     ) -> Readable:
         """Return the uploaded archive for Glare to store, after its checks."""
         try:
-            return request_state.upload_of(context).receive(context, af, fd, cls._check_values)
+            return request_state.upload_of(context).receive(context, af, fd)
         except exception.GlareException:
             raise
         except Exception as error:
@@ -293,22 +290,7 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
                 "the archive could not be read; see Glare's log"
             ) from error
 
-    @classmethod
-    def _check_values(cls, context: RequestContext, contents: package.Contents) -> None:
-        """Refuse values that Glare could store but not read again."""
-        problems = []
-        af = cls(context)
-        values = {**table.from_contents(contents), **table.common_from_contents(contents)}
-        for field, value in values.items():
-            try:
-                setattr(af, field, value)
-                field_types.check_characters(value)
-            except (exception.GlareException, ValueError) as error:
-                problems.append(package.Problem(Rule.MANIFEST_LIMIT, field, str(error)))
-        if problems:
-            raise package.InvalidManifest(problems)
-
 
 def list_opts() -> list[tuple[str, list[Any]]]:
     """Return the options by group, for ``oslo-config-generator``."""
-    return [(f"artifact_type:{table.TYPE_NAME}", OPTIONS)]
+    return [(options.GROUP, options.OPTIONS)]

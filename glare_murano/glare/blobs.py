@@ -22,8 +22,9 @@ from sqlalchemy.engine import Connection
 
 from glare_murano import fields
 from glare_murano.glare import leases
-from glare_murano.glare.db import queries
+from glare_murano.glare.db import glare_database
 from glare_murano.glare.interfaces import RequestContext
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)
@@ -55,8 +56,7 @@ class StoredBlob(NamedTuple):
 def save(context: RequestContext, data: bytes, content_type: str) -> dict[str, Any]:
     """Store a blob, and return its metadata in Glare's form."""
     blob_id = uuidutils.generate_uuid()
-    options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
-    store = options.default_store or cfg.CONF.glance_store.default_store
+    store = SETTINGS["default_store"] or cfg.CONF.glance_store.default_store
     url, size, checksums = store_api.save_blob_to_store(
         blob_id, io.BytesIO(data), context, len(data), store_type=store
     )
@@ -101,11 +101,11 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
         database is empty.
     """
     stored = [blob for lister in _listers() for blob in lister()]
-    with queries.snapshot() as connection:
-        if queries.is_empty(connection):
+    with glare_database.snapshot() as connection:
+        if glare_database.is_empty(connection):
             raise StoreError("Glare's database has no artifact: check [database] connection")
         begun = _running_since(connection, now)
-        urls = queries.find_urls(connection)
+        urls = glare_database.find_blob_urls(connection)
         known = {blob_id for url in urls for blob_id in _BLOB_ID.findall(url)}
     unknown = [blob for blob in stored if blob.id not in known]
     orphans = [blob for blob in unknown if blob.modified < begun]
@@ -116,7 +116,7 @@ def _running_since(connection: Connection, now: datetime.datetime) -> datetime.d
     """Return a time after which running uploads, of any artifact type, may have stored blobs."""
     created = (
         row.created_at
-        for row in queries.find_uploads(connection)
+        for row in glare_database.find_uploads(connection)
         if row.type_name != fields.TYPE_NAME or leases.is_running(connection, row.id, now)
     )
     oldest: datetime.datetime | None = min(created, default=None)

@@ -4,7 +4,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
@@ -159,21 +158,6 @@ def declare_version() -> Any:
 
     field.coerce = coerce_strictly
     return field
-
-
-def check_characters(value: Any) -> None:
-    """Refuse a value of a package with characters that some databases cannot store.
-
-    :raises glare.common.exception.BadRequest: naming the first such character.
-    """
-    if isinstance(value, str):
-        if found := table.UNSTORABLE.search(value):
-            raise exception.BadRequest(f"Glare cannot store the character U+{ord(found[0]):04X}")
-    elif isinstance(value, Mapping):
-        check_characters([*value, *value.values()])
-    elif isinstance(value, list):
-        for element in value:
-            check_characters(element)
 
 
 def _normalize_version(text: str) -> str:

@@ -14,24 +14,12 @@ from typing import Any
 import sqlalchemy as sa
 from glare.common import exception
 from glare.db.sqlalchemy import models
-from oslo_config import cfg
 from oslo_utils import timeutils, uuidutils
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
 from glare_murano.glare.db import transactions
-
-# Options of the group [artifact_type:murano].
-OPTIONS = [
-    cfg.IntOpt(
-        "upload_timeout",
-        min=1,
-        default=90,
-        help="The longest time that an upload may make no progress, in seconds. After that the "
-        "upload has expired, since its process may have been killed, and the archive can be "
-        "uploaded again.",
-    )
-]
+from glare_murano.glare.options import SETTINGS
 
 _locks = models.ArtifactLock.__table__
 # The part of upload_timeout after which a lease is renewed.
@@ -109,5 +97,4 @@ def _prefix(artifact_id: str) -> str:
 
 
 def _timeout() -> datetime.timedelta:
-    options = cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
-    return datetime.timedelta(seconds=options.upload_timeout)
+    return datetime.timedelta(seconds=SETTINGS["upload_timeout"])

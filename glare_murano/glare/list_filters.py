@@ -19,7 +19,7 @@ from glare.common import exception
 from glare.db.sqlalchemy import api as database
 
 from glare_murano import fields
-from glare_murano.glare.db import queries
+from glare_murano.glare.db import artifact_queries
 
 # Databases join some sixty tables; Glare needs a few itself.
 _MAX_JOINS = 20
@@ -78,16 +78,16 @@ def parse(
     _check(parsed)
     replaced = list(map(_replace, parsed))
     if len(of_glare) < len(filters):
-        replaced.append(_by_id(queries.stable(), "and"))
+        replaced.append(_by_id(artifact_queries.stable(), "and"))
     return replaced
 
 
 def _replace(each: _Filter) -> _Filter:
     if each.name == "requirements" and each.value is None:
         names = each.key if each.operator == "in" else [each.key]
-        return _by_id(queries.requiring(names), each.combiner)
+        return _by_id(artifact_queries.requiring(names), each.combiner)
     if (each.name, each.operator, each.value) == ("yanked", "eq", ""):
-        return _by_id(queries.not_yanked(), each.combiner)
+        return _by_id(artifact_queries.not_yanked(), each.combiner)
     return each
 
 

@@ -24,9 +24,9 @@ from oslo_utils import timeutils
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import blobs, integrity, request_state, uploads
+from glare_murano.glare import blobs, lifecycle_checks, request_state, uploads
 from glare_murano.glare.artifact import MuranoPackageArtifact
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.db import artifact_queries, glare_database, transactions
 from glare_murano.package.errors import GlareMuranoError
 
 LOG = logging.getLogger(__name__)
@@ -53,11 +53,11 @@ def sweep(older_than: datetime.timedelta | None, is_dry_run: bool) -> int:
 
 
 def _sweep_drafts(context: RequestContext, before: datetime.datetime, is_dry_run: bool) -> None:
-    with queries.snapshot() as connection:
-        drafts = queries.find_old_drafts(connection, before)
+    with glare_database.snapshot() as connection:
+        drafts = glare_database.find_old_drafts(connection, before)
     for draft in drafts:
         description = (
-            f"draft {draft.id}: {draft.name} {queries.version_of(draft)} of project "
+            f"draft {draft.id}: {draft.name} {artifact_queries.version_of(draft)} of project "
             f"{draft.owner}, last changed {_shown(draft.updated_at)}"
         )
         try:
@@ -77,7 +77,7 @@ def _delete_draft(context: RequestContext, draft: Row, is_dry_run: bool) -> None
 
     af = MuranoPackageArtifact.show(context, draft.id)
     uploads.check_idle(af)
-    integrity.check_removal(context, af)
+    lifecycle_checks.check_removal(context, af)
     if not is_dry_run:
         uploads.delete_artifact(context, draft.id, check)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policy rules of this project, and the artifacts that a caller may see."""
+"""The policies of Glare and of this project, and the artifacts that a caller may see."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,16 +8,21 @@ from typing import Any
 from glare.common import policy
 from oslo_policy import policy as oslo_policy
 
-from glare_murano import fields as table
 from glare_murano.glare.interfaces import RequestContext
 from glare_murano.service.database import Viewer
-from glare_murano.service.settings import Settings
 
-# The options of this project.
-SETTINGS = Settings(f"artifact_type:{table.TYPE_NAME}")
+LIST = "artifact:list"
+LIST_ALL = "artifact:list_all_artifacts"
+DOWNLOAD = "artifact:download"
+DOWNLOAD_ANY = "artifact:download_from_any_artifact"
+ACTIVATE = "artifact:activate"
+PUBLISH = "artifact:publish"
+UPDATE = "artifact:update"
+YANK = "artifact:yank"
+OVERRIDE_CHECKS = "murano:override_checks"
 
 _OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
-    "murano:override_checks",
+    OVERRIDE_CHECKS,
     "rule:context_is_admin",
     "Activate, publish, deactivate or delete a package although an integrity check fails.",
     [
@@ -27,7 +32,7 @@ _OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
     ],
 )
 _YANK = oslo_policy.DocumentedRuleDefault(
-    "artifact:yank",
+    YANK,
     "rule:context_is_admin or (role:member and project_id:%(owner)s)",
     "Yank a package, or end the yank, by a patch of the field yanked alone. Users who may update "
     "a package may yank it as well.",
@@ -49,7 +54,7 @@ def authorize_override(context: RequestContext) -> None:
     :raises glare.common.exception.PolicyException: if the caller may not.
     """
     _register(_OVERRIDE_CHECKS)
-    policy.authorize(_OVERRIDE_CHECKS.name, {}, context)
+    policy.authorize(OVERRIDE_CHECKS, {}, context)
 
 
 def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
@@ -59,8 +64,8 @@ def authorize_yank(context: RequestContext, fields: Mapping[str, Any]) -> None:
     :raises glare.common.exception.PolicyException: if the caller may not.
     """
     _register(_YANK)
-    if not policy.authorize("artifact:update", fields, context, do_raise=False):
-        policy.authorize(_YANK.name, fields, context)
+    if not policy.authorize(UPDATE, fields, context, do_raise=False):
+        policy.authorize(YANK, fields, context)
 
 
 def may_publish(context: RequestContext, fields: Mapping[str, Any]) -> bool:
@@ -69,7 +74,7 @@ def may_publish(context: RequestContext, fields: Mapping[str, Any]) -> bool:
     :param fields: the fields of the package's artifact.
     """
     target = {**fields, "visibility": "public"}
-    return bool(policy.authorize("artifact:publish", target, context, do_raise=False))
+    return bool(policy.authorize(PUBLISH, target, context, do_raise=False))
 
 
 def _register(rule: oslo_policy.RuleDefault) -> None:
@@ -80,6 +85,5 @@ def _register(rule: oslo_policy.RuleDefault) -> None:
 
 def viewer_of(context: RequestContext) -> Viewer:
     """Return the caller as a viewer, who sees what Glare lists for the caller."""
-    rule = "artifact:list_all_artifacts"
-    sees_all = context.is_admin or policy.authorize(rule, {}, context, do_raise=False)
+    sees_all = context.is_admin or policy.authorize(LIST_ALL, {}, context, do_raise=False)
     return Viewer(context.project_id, bool(sees_all))

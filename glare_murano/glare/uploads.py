@@ -10,21 +10,21 @@ an upload is killed, the upload expires.
 import contextlib
 import datetime
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import glance_store
 import sqlalchemy as sa
 from glare.common import exception
 from glare.db.sqlalchemy import models
-from oslo_config import cfg
 from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import fields
-from glare_murano.glare import blobs, consistency, leases, metrics
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare import blobs, leases, manifest_mismatches, metrics
+from glare_murano.glare.db import glare_database, transactions
 from glare_murano.glare.interfaces import Artifact, Readable, RequestContext
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package import Archive, Contents, InvalidPackage, read_contents
 from glare_murano.package.archive_rules import Limits
 from glare_murano.package.errors import listed
@@ -32,9 +32,6 @@ from glare_murano.package.rules import Rule
 from glare_murano.service import archive_settings
 
 LOG = logging.getLogger(__name__)
-
-# Options of the group [artifact_type:murano].
-OPTIONS = [*archive_settings.OPTIONS, *leases.OPTIONS]
 
 _CHUNK_SIZE = 128 * 1024
 
@@ -92,16 +89,9 @@ class Upload:
             raise transactions.changed(artifact)
         self._lease.begin(connection)
 
-    def receive(
-        self,
-        context: RequestContext,
-        artifact: Artifact,
-        body: Readable,
-        check_values: Callable[[RequestContext, Contents], None],
-    ) -> Readable:
+    def receive(self, context: RequestContext, artifact: Artifact, body: Readable) -> Readable:
         """Read an archive, refuse an invalid or inconsistent package, and store its blobs.
 
-        :param check_values: a function that refuses fields that Glare cannot store.
         :returns: the archive as a file, which is closed when the upload ends.
         :raises glare.common.exception.GlareException: if the archive is refused, or the
             store refuses a blob.
@@ -109,13 +99,12 @@ class Upload:
         self._archive = _spool(_RenewingFile(body, self._lease))
         try:
             with Archive.open(self._archive, limits()) as archive:
-                describe = archive_settings.sandbox(_options()).describe
-                form_check = archive_settings.form_check(_options())
+                describe = archive_settings.sandbox(SETTINGS).describe
+                form_check = archive_settings.form_check(SETTINGS)
                 self._contents = contents = read_contents(archive, describe, form_check)
                 # A damaged file is refused here, rather than by every engine.
                 archive.verify()
-                consistency.check_upload(artifact, contents)
-                check_values(context, contents)
+                manifest_mismatches.check_upload(artifact, contents)
         except InvalidPackage as error:
             rules = {problem.rule for problem in error.problems}
             for rule in rules:
@@ -143,11 +132,10 @@ class Upload:
         """
         if self._contents is None:
             raise RuntimeError("the stored archive was not read")
-        changes = {
-            "blobs": {fields.ARCHIVE: self._blob, **self._extracted},
-            "properties": dict(fields.from_contents(self._contents)),
-            **fields.common_from_contents(self._contents),
-        }
+        values = dict(fields.from_contents(self._contents))
+        common = {name: values.pop(name) for name in fields.COMMON}
+        stored = {fields.ARCHIVE: self._blob, **self._extracted}
+        changes = {"blobs": stored, "properties": values, **common}
         saved = transactions.update(
             context, self._artifact_id, changes, lambda connection, _: self._lease.end(connection)
         )
@@ -201,7 +189,7 @@ def check_idle(artifact: Artifact) -> None:
 
     :raises glare.common.exception.Conflict: naming the time when the upload expires.
     """
-    with queries.snapshot() as connection:
+    with glare_database.snapshot() as connection:
         _check_idle(connection, artifact.id)
 
 
@@ -227,7 +215,7 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
             leases.delete(connection, artifact_id)
             _remove_marks(connection, artifact, sizes)
 
-    with queries.snapshot() as connection:
+    with glare_database.snapshot() as connection:
         if leases.is_running(connection, artifact_id, now):
             return
     sizes = _replaced_sizes(artifact_id)
@@ -236,8 +224,8 @@ def expire(now: datetime.datetime, artifact_id: str) -> None:
 
 def expire_all(now: datetime.datetime) -> None:
     """Cancel all uploads whose leases have expired."""
-    with queries.snapshot() as connection:
-        uploads = list(queries.find_uploads(connection))
+    with glare_database.snapshot() as connection:
+        uploads = glare_database.find_uploads(connection)
     for artifact_id in {row.id for row in uploads if row.type_name == fields.TYPE_NAME}:
         with contextlib.suppress(exception.ArtifactNotFound):
             expire(now, artifact_id)
@@ -255,7 +243,7 @@ def delete_artifact(context: RequestContext, artifact_id: str, check: transactio
 
 def limits() -> Limits:
     """Return the configured limits of archives."""
-    return archive_settings.limits(_options())
+    return archive_settings.limits(SETTINGS)
 
 
 def check_size(size: int) -> None:
@@ -263,16 +251,12 @@ def check_size(size: int) -> None:
 
     :raises glare.common.exception.RequestEntityTooLarge: naming the limit.
     """
-    limit = _options().max_archive_size
+    limit = SETTINGS["max_archive_size"]
     if size > limit:
         metrics.REFUSED.labels(Rule.ARCHIVE_SIZE).inc()
         raise exception.RequestEntityTooLarge(
             f"the archive is larger than {limit} bytes [{Rule.ARCHIVE_SIZE}]"
         )
-
-
-def _options() -> Any:
-    return cfg.CONF[f"artifact_type:{fields.TYPE_NAME}"]
 
 
 def _spool(source: Readable) -> IO[bytes]:
@@ -309,7 +293,7 @@ def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     The stores have these sizes, since Glare has overwritten those in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
-    with queries.snapshot() as connection:
+    with glare_database.snapshot() as connection:
         urls = list(connection.execute(sa.select(_blobs.c.url).where(is_stored)).scalars())
     sizes = {}
     for url in urls:

@@ -60,7 +60,7 @@ OPTIONS = [
 def limits(options: Any) -> Limits:
     """Return the configured limits of archives.
 
-    :param options: the group of ``OPTIONS``.
+    :param options: the values of ``OPTIONS``.
     """
     return Limits(**{limit: options[name] for limit, (name, _) in _LIMITS.items()})
 
@@ -68,7 +68,7 @@ def limits(options: Any) -> Limits:
 def form_check(options: Any) -> FormCheck:
     """Return what to do about the problems of a form.
 
-    :param options: the group of ``OPTIONS``.
+    :param options: the values of ``OPTIONS``.
     """
     return FormCheck(options["check_forms"])
 
@@ -76,7 +76,7 @@ def form_check(options: Any) -> FormCheck:
 def sandbox(options: Any, python: str = "") -> Sandbox:
     """Return the sandbox in which a package type reads a package, with the configured limits.
 
-    :param options: the group of ``OPTIONS``.
+    :param options: the values of ``OPTIONS``.
     :param python: the interpreter, if it is not that of this process.
     """
     seconds, memory = options["package_type_timeout"], options["package_type_memory"]

@@ -3,12 +3,15 @@
 """The queries that the API makes in a service's database, and the records that they return."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
 
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
+
+# SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
+_MAX_VALUES = 30_000
 
 
 class Viewer(NamedTuple):
@@ -80,6 +83,21 @@ class PackageMetadata:
     classes: tuple[str, ...]
     digest: str
     size: int
+
+
+def look_up(
+    connection: Any, statement: Any, values: Iterable[str], **parameters: str | None
+) -> Iterator[Any]:
+    """Execute a statement of SQLAlchemy for values, at most ``_MAX_VALUES`` of them at once.
+
+    :param statement: has the values as the parameter ``values``.
+    :param parameters: its other parameters.
+    :returns: its rows.
+    """
+    ordered = sorted(values)
+    for start in range(0, len(ordered), _MAX_VALUES):
+        share = ordered[start : start + _MAX_VALUES]
+        yield from connection.execute(statement, {"values": share, **parameters}).all()
 
 
 class Database(Protocol):

@@ -2,13 +2,12 @@
 
 """The resource ``dependencies``: the closure of a set of requirements."""
 
-from http import HTTPStatus
 from typing import Any
 
 from glare_murano import resolver, wire
 from glare_murano.package import Unplannable, VersionSpec
 from glare_murano.service.database import Database
-from glare_murano.service.refusals import RefusedRequest, bad_request, conflict
+from glare_murano.service.refusals import bad_request, conflict, not_found
 from glare_murano.service.settings import Settings
 from glare_murano.service.source import CatalogSource
 
@@ -78,7 +77,7 @@ def _package_root(package_id: str, source: CatalogSource) -> tuple[str, VersionS
     """Return the name of a query's package, with a range that is exactly its version."""
     found = source.package(package_id)
     if found is None:
-        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Package with id={package_id} not found.")
+        raise not_found(f"Package with id={package_id} not found.")
     if found.version not in source.versions([found.name]).get(found.name, ()):
         raise conflict("; ".join(str(e) for e in source.excluded[found.name] if e.id == found.id))
     if not any(source.releases([found.key])):

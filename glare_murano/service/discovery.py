@@ -5,26 +5,46 @@
 Clients read the document before they authenticate, so no token is required.
 """
 
-from http import HTTPStatus
+from typing import Any
 
 import webob
 
-_ROOT = "/murano"
-_V1 = f"{_ROOT}/v1"
+from glare_murano.service.routing import Routes, find_handler
+
+ROOT = "/murano"
+_V1 = f"{ROOT}/v1"
 
 
 def show(req: webob.Request) -> webob.Response | None:
-    """List the versions, or the version at ``/murano/v1``; return None for any other path."""
-    path = req.path_info.removesuffix("/")
-    if path not in (_ROOT, _V1):
-        return None
-    if req.method != "GET":
-        return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
-    version = {
+    """List the versions, or the version at ``/murano/v1``; return None for any other path.
+
+    :raises RefusedRequest: with 405, for any other method.
+    """
+    handler = find_handler(_ROUTES, req)
+    return handler(req) if handler else None
+
+
+def _list_versions(req: webob.Request) -> webob.Response:
+    return webob.Response(json={"versions": [_version(req)]})
+
+
+def _show_version(req: webob.Request) -> webob.Response:
+    return webob.Response(json={"version": _version(req)})
+
+
+def _version(req: webob.Request) -> dict[str, Any]:
+    return {
         "id": "v1",
         "status": "CURRENT",
         "min_version": "1.0",
         "max_version": "1.0",
         "links": [{"rel": "self", "href": f"{req.application_url}{_V1}/"}],
     }
-    return webob.Response(json={"versions": [version]} if path == _ROOT else {"version": version})
+
+
+_ROUTES: Routes = {
+    ROOT: {"GET": _list_versions},
+    f"{ROOT}/": {"GET": _list_versions},
+    _V1: {"GET": _show_version},
+    f"{_V1}/": {"GET": _show_version},
+}

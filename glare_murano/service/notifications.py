@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import webob
 
 from glare_murano import wire
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest
 
 # The verbs of events, in both services.
@@ -54,7 +54,7 @@ def changed_packages(req: webob.Request) -> list[str] | None:
     if req.method != "POST" or req.path_info not in _CHANGES:
         return None
     try:
-        body = http_requests.read_body(req, _CHANGES[req.path_info])
+        body = request_reading.read_body(req, _CHANGES[req.path_info])
     except RefusedRequest:
         return []
     return list(body["ids"]) if "ids" in body else [body["id"]]

@@ -3,6 +3,7 @@
 """Refusals of requests, their answers, and warnings in answers."""
 
 import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -16,16 +17,30 @@ class RefusedRequest(GlareMuranoError):
     """A refused request.
 
     :ivar status: the HTTP status of the answer.
+    :ivar headers: further headers of the answer.
     """
 
-    def __init__(self, status: HTTPStatus, message: str) -> None:
+    def __init__(
+        self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.headers = headers or {}
 
 
 def bad_request(message: str) -> RefusedRequest:
     """Return the refusal of an invalid request."""
     return RefusedRequest(HTTPStatus.BAD_REQUEST, message)
+
+
+def forbidden(message: str) -> RefusedRequest:
+    """Return the refusal of a request that the caller may not send."""
+    return RefusedRequest(HTTPStatus.FORBIDDEN, message)
+
+
+def not_found(message: str) -> RefusedRequest:
+    """Return the refusal of a request for a package that is missing or hidden."""
+    return RefusedRequest(HTTPStatus.NOT_FOUND, message)
 
 
 def conflict(message: str) -> RefusedRequest:

@@ -122,7 +122,7 @@ def _glare(folder: pathlib.Path, identity: Keystone) -> Iterator[str]:
 def _put_audit_into_glance(etc: pathlib.Path) -> None:
     """Add the filter as an operator does, and run the command of this project afterwards."""
     file = IniFile(etc.parent / "glance-api-paste.ini")
-    ours = " murano-staging murano-images"
+    ours = " murano-images"
     text = file.text.replace(f" context{ours} ", " context audit ")
     assert text != file.text
     file.path.write_text(

@@ -13,8 +13,8 @@ from glare.db.sqlalchemy import models
 from oslo_utils import timeutils
 from sqlalchemy import orm
 
-from glare_murano.glare.db import queries
-from glare_murano.glare.db.glare_database import GlareDatabase
+from glare_murano.glare.db import artifact_queries
+from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.package import Version
 from glare_murano.resolver import PackageVersion
 from glare_murano.service.database import Viewer
@@ -190,8 +190,8 @@ INDEXES = ("ix_murano_classes", "ix_murano_keys")
 def test_classes_and_dependents_are_found_by_index(site: Site, glare: Client, name: str) -> None:
     artifact_id = _publish(glare, name)["id"]
     engine = site.database
-    of_class = queries._DEFINING.params(values=[f"{name}.Thing", f"{name}.Other"])
-    of_dependents = queries._requiring(name, None, *queries._ELEMENT)
+    of_class = artifact_queries.DEFINING.params(values=[f"{name}.Thing", f"{name}.Other"])
+    of_dependents = artifact_queries.dependents(name, None)
     table = "TABLE " * (engine.dialect.name == "mysql") + "glare_artifact_properties"
     with engine.begin() as connection:
         rows = [
@@ -237,7 +237,7 @@ def test_a_query_sees_one_state_of_the_database(
     package = PackageVersion(name, Version("1.0.0"))
     monkeypatch.setattr(database, "get_session", lambda: orm.Session(site.database))
 
-    with queries.snapshot() as connection:
+    with snapshot() as connection:
         viewer = Viewer(project, is_admin=True)
         source = CatalogSource(GlareDatabase(connection, viewer), Query(project_id=project))
         assert source.versions([name]) == {name: (package.version,)}

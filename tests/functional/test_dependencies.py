@@ -12,7 +12,6 @@ import pytest
 import requests
 from glare.db.sqlalchemy import api as database
 
-from glare_murano.glare.db import queries
 from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.service.database import Viewer
 from glare_murano.service.source import METADATA_CACHE, CatalogSource
@@ -440,13 +439,13 @@ def artifacts_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of artifacts whose metadata is read, a level each."""
     counts: list[int] = []
 
-    def count(connection: Any, ids: Collection[str]) -> Any:
+    def count(database: GlareDatabase, ids: Collection[str]) -> Any:
         if ids:
             counts.append(len(ids))
-        return find_metadata(connection, ids)
+        return find_metadata(database, ids)
 
-    find_metadata = queries.find_metadata
-    monkeypatch.setattr(queries, "find_metadata", count)
+    find_metadata = GlareDatabase.find_metadata
+    monkeypatch.setattr(GlareDatabase, "find_metadata", count)
     METADATA_CACHE.clear()
     return counts
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from glare_murano.glare.db import queries
+from glare_murano.glare.db.glare_database import GlareDatabase
 from tests import packages
 from tests.functional import statements
 from tests.functional.client import Client, message
@@ -41,12 +41,12 @@ def test_a_missing_core_library_is_named_as_such(
     glare: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft = _draft(glare, name, org__nowhere="1")
-    find = queries.find_candidates
+    find = GlareDatabase.find_candidates
 
-    def find_without_core(connection: Any, names: Iterable[str]) -> Any:
-        return find(connection, set(names) - {"io.murano"})
+    def find_without_core(database: GlareDatabase, names: Iterable[str]) -> Any:
+        return find(database, set(names) - {"io.murano"})
 
-    monkeypatch.setattr(queries, "find_candidates", find_without_core)
+    monkeypatch.setattr(GlareDatabase, "find_candidates", find_without_core)
     refusal = message(_activate(glare, draft))
     assert "io.murano in the range 0 (missing, or not visible), org.nowhere in" in refusal
     assert "io.murano is Murano's core library, which an administrator publishes" in refusal

@@ -14,7 +14,7 @@ from oslo_config import cfg
 from oslo_utils import timeutils
 
 from glare_murano.glare import blobs, leases, manage
-from glare_murano.glare.db import queries
+from glare_murano.glare.db import glare_database
 from tests import packages
 from tests.functional import sites
 from tests.functional.client import Client
@@ -219,7 +219,7 @@ def test_a_store_that_cannot_be_listed_is_named(application: object) -> None:
 def test_an_empty_database_is_taken_for_the_wrong_one(
     application: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "is_empty", lambda _: True)
+    monkeypatch.setattr(glare_database, "is_empty", lambda _: True)
 
     with pytest.raises(blobs.StoreError, match=r"check \[database\] connection"):
         blobs.find_orphans(timeutils.utcnow())

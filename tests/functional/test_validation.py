@@ -11,8 +11,8 @@ import pytest
 import webob
 import webob.exc
 
-from glare_murano.glare.api import validation as checks
-from glare_murano.service import http_requests
+from glare_murano.glare.api import validation_filter as checks
+from glare_murano.service import request_reading
 from tests import packages
 from tests.functional.client import ARTIFACTS, DEPENDENCIES, Answer, Client, Wire, message
 
@@ -98,7 +98,7 @@ def test_a_query_cannot_stand_for_another_method(
 
 
 def test_a_body_that_is_too_large_is_refused(wire: Wire, refused: Refused) -> None:
-    data = b'{"name": "%s"}' % (b"a" * http_requests.MAX_BODY)
+    data = b'{"name": "%s"}' % (b"a" * request_reading.MAX_BODY)
     for path in (ARTIFACTS, DEPENDENCIES):
         answer = wire.send("POST", path, data, {"Content-Type": JSON})
         refused(answer, 413, "larger than 1048576 bytes")
@@ -273,7 +273,7 @@ def test_an_upload_is_not_read_by_the_check() -> None:
 
 def test_an_answer_that_was_refused_does_not_harm_the_next(wire: Wire, name: str) -> None:
     """The rest of a body that was not read is not taken for a request."""
-    large = b'{"name": "%s"}' % (b"a" * 3 * http_requests.MAX_BODY)
+    large = b'{"name": "%s"}' % (b"a" * 3 * request_reading.MAX_BODY)
     first: Answer = wire.send("POST", ARTIFACTS, large, {"Content-Type": JSON})
     small = json.dumps({"name": name, "version": "1.0.0"}).encode()
     second = wire.send("POST", ARTIFACTS, small, {"Content-Type": JSON})

@@ -9,10 +9,11 @@ from typing import Any
 import webob
 from glare.common import exception, policy, store_api
 
+from glare_murano.glare import policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
-from glare_murano.glare.db import queries
+from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import RequestContext
-from glare_murano.service import batches, http_requests, schemas
+from glare_murano.service import batches, request_reading, schemas
 from glare_murano.service.batches import StoredArchive
 from glare_murano.service.database import PackageRecord, Viewer
 
@@ -22,22 +23,22 @@ _LOOK_UP = 16
 
 def download(req: webob.Request) -> webob.Response:
     """Send the archives of artifacts, each named by the artifact's id."""
-    ids = http_requests.read_body(req, schemas.BATCH)["artifacts"]
+    ids = request_reading.read_body(req, schemas.BATCH)["artifacts"]
     return batches.respond(downloadable(req.context, list(dict.fromkeys(ids))))
 
 
 def downloadable(context: RequestContext, ids: Sequence[str]) -> Iterator[StoredArchive]:
     """Yield the archives that the caller could also download one by one."""
-    may_all = policy.authorize("artifact:download_from_any_artifact", {}, context, do_raise=False)
+    may_all = policy.authorize(policies.DOWNLOAD_ANY, {}, context, do_raise=False)
     viewer = Viewer(context.project_id, context.is_admin or may_all)
     decisions: dict[tuple[str, str], bool] = {}
     # Only a few artifacts are looked up at once, since others may be deleted during a download.
     for start in range(0, len(ids), _LOOK_UP):
         share = ids[start : start + _LOOK_UP]
-        with queries.snapshot() as connection:
-            usable = queries.find_usable(connection, viewer, "id", share)
-            artifacts = {row.id: row for row in usable}
-            blobs = {row.artifact_id: row for row in queries.find_archives(connection, artifacts)}
+        with snapshot() as connection:
+            database = GlareDatabase(connection, viewer)
+            artifacts = {row.id: row for row in database.find_usable("id", share)}
+            blobs = {row.artifact_id: row for row in database.find_archives(artifacts)}
         for id_ in share:
             if id_ in blobs and (may_all or _may_download(context, artifacts[id_], decisions)):
                 blob = blobs[id_]
@@ -54,7 +55,7 @@ def _may_download(
         return decisions[kind]
     target = _PolicyTarget(context, artifact)
     try:
-        may = bool(policy.authorize("artifact:download", target, context, do_raise=False))
+        may = bool(policy.authorize(policies.DOWNLOAD, target, context, do_raise=False))
     except exception.NotFound:
         # The artifact was deleted or hidden after the look-up.
         return False

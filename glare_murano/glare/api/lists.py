@@ -5,7 +5,7 @@
 import webob
 
 from glare_murano import fields
-from glare_murano.service import http_requests
+from glare_murano.service import request_reading
 
 PATH = f"/artifacts/{fields.TYPE_NAME}"
 
@@ -18,7 +18,7 @@ def repair_links(req: webob.Request, response: webob.Response) -> None:
         return
     body = response.json
     query = [(name, value) for name, value in req.GET.items() if name != "marker"]
-    body["first"] = http_requests.link(PATH, query)
+    body["first"] = request_reading.link(PATH, query)
     if "next" in body:
-        body["next"] = http_requests.link(PATH, [*query, ("marker", body["artifacts"][-1]["id"])])
+        body["next"] = request_reading.link(PATH, [*query, ("marker", body["artifacts"][-1]["id"])])
     response.json = body

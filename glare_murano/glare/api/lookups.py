@@ -5,17 +5,16 @@
 import webob
 
 from glare_murano.glare import policies
-from glare_murano.glare.db import queries
-from glare_murano.glare.db.glare_database import GlareDatabase
-from glare_murano.glare.policies import SETTINGS
-from glare_murano.service import dependencies, http_requests, schemas, subclasses
+from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
+from glare_murano.glare.options import SETTINGS
+from glare_murano.service import dependencies, request_reading, schemas, subclass_pages
 
 
 def resolve(req: webob.Request) -> webob.Response:
     """Answer a dependency query with the closure of its requirements."""
-    query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
+    query = dependencies.read_query(request_reading.read_body(req, schemas.QUERY))
     viewer = policies.viewer_of(req.context)
-    with queries.snapshot() as connection:
+    with snapshot() as connection:
         database = GlareDatabase(connection, viewer)
         answer = dependencies.resolve(query, database, SETTINGS)
     return webob.Response(json=answer)
@@ -23,9 +22,9 @@ def resolve(req: webob.Request) -> webob.Response:
 
 def list_subclasses(req: webob.Request) -> webob.Response:
     """List the subclasses of a class, with their packages, a page at a time."""
-    parameters = subclasses.read_parameters(req)
+    parameters = subclass_pages.read_parameters(req)
     viewer = policies.viewer_of(req.context)
-    with queries.snapshot() as connection:
+    with snapshot() as connection:
         database = GlareDatabase(connection, viewer)
-        page = subclasses.find(req, parameters, database, SETTINGS)
+        page = subclass_pages.find(req, parameters, database, SETTINGS)
     return webob.Response(json=page)

@@ -6,7 +6,6 @@ The filter stands in Glare's paste pipeline after authentication, and passes on
 all other requests. See ``doc/openapi.yaml`` for the API.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import webob
@@ -23,19 +22,20 @@ from glare_murano.glare.api import (
     lookups,
     publications,
     responses,
-    validation,
+    validation_filter,
     yanks,
 )
-from glare_murano.service import http_requests
+from glare_murano.glare.options import SETTINGS
+from glare_murano.service import request_reading
 from glare_murano.service.refusals import warn
+from glare_murano.service.routing import Routes, find_handler
 
-# Path -> method and handler.
-ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
-    wire.ARCHIVES_PATH: ("POST", archives.download),
-    wire.DEPENDENCIES_PATH: ("POST", lookups.resolve),
-    wire.PUBLICATIONS_PATH: ("POST", publications.publish),
-    wire.SUBCLASSES_PATH: ("GET", lookups.list_subclasses),
-    wire.YANKS_PATH: ("POST", yanks.yank),
+ROUTES: Routes = {
+    wire.ARCHIVES_PATH: {"POST": archives.download},
+    wire.DEPENDENCIES_PATH: {"POST": lookups.resolve},
+    wire.PUBLICATIONS_PATH: {"POST": publications.publish},
+    wire.SUBCLASSES_PATH: {"GET": lookups.list_subclasses},
+    wire.YANKS_PATH: {"POST": yanks.yank},
 }
 
 
@@ -48,7 +48,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         :raises RuntimeError: if an option is not valid, so that the service does not start.
         """
         super().__init__(application, conf)
-        policies.SETTINGS.check()
+        SETTINGS.check()
         upload_locks.install()
 
     @dec.wsgify  # type: ignore[untyped-decorator]
@@ -57,7 +57,7 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
         if not hasattr(req, "context"):
             raise request_state.IncompletePipeline
         state = request_state.of(req.context)
-        state.is_filtered = validation.has_checked(req)
+        state.is_filtered = validation_filter.has_checked(req)
         if not state.is_filtered:
             return self._respond(req)
         response = responses.answer(req, lambda: self._respond(req))
@@ -79,17 +79,15 @@ class MuranoFilter(base_middleware.ConfigurableMiddleware):
     def process_request(req: webob.Request) -> webob.Response | None:
         """Handle a request to a path of this project; return None for any other path."""
         request_state.of(req.context).is_upload = req.method == "PUT"
-        if http_requests.overrides_checks(req):
+        if request_reading.overrides_checks(req):
             policies.authorize_override(req.context)
             request_state.of(req.context).overrides_checks = True
         if yanks.is_yank(req):
             return yanks.save(req)
-        if req.path_info not in ROUTES:
+        handler = find_handler(ROUTES, req)
+        if handler is None:
             return None
-        method, handler = ROUTES[req.path_info]
-        if req.method != method:
-            return webob.Response(status=405, headers={"Allow": method})
         request_state.check_filtered(req.context)
-        policy.authorize("artifact:list", {}, req.context)
+        policy.authorize(policies.LIST, {}, req.context)
         with metrics.QUERIES.labels(req.path_info).time():
             return handler(req)

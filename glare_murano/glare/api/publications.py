@@ -20,12 +20,15 @@ from glare.notification import Notifier
 from oslo_utils import timeutils
 from sqlalchemy.engine import Connection
 
-from glare_murano.glare import integrity
+from glare_murano.glare import lifecycle_checks, policies
 from glare_murano.glare.artifact import MuranoPackageArtifact
-from glare_murano.glare.db import queries, transactions
+from glare_murano.glare.db import transactions
+from glare_murano.glare.db.glare_database import GlareDatabase
 from glare_murano.glare.interfaces import Artifact, RequestContext
 from glare_murano.package import Version
-from glare_murano.service import http_requests, schemas
+from glare_murano.resolver import PackageVersion
+from glare_murano.service import request_reading, schemas
+from glare_murano.service.database import Viewer
 
 
 class Change(NamedTuple):
@@ -44,7 +47,7 @@ _Problems = list[exception.GlareException]
 
 def publish(req: webob.Request) -> webob.Response:
     """Activate packages, and make them public, all or none; only check them in a dry run."""
-    body = http_requests.read_body(req, schemas.PUBLICATION)
+    body = request_reading.read_body(req, schemas.PUBLICATION)
     ids, is_dry_run = list(dict.fromkeys(body["ids"])), body.get("dry_run", False)
     changes = _publish(req.context, ids, body["visibility"], is_dry_run)
     if not is_dry_run:
@@ -121,11 +124,11 @@ def _authorize(
     """Check the names of each package, and Glare's policies for its new state."""
     for af in packages:
         with _collected(problems):
-            integrity.check_names(context, af)
+            lifecycle_checks.check_names(context, af)
         fields = {**af.to_dict(), "status": "active"}
-        targets = {"artifact:activate": fields}
+        targets = {policies.ACTIVATE: fields}
         if visibility == "public":
-            targets["artifact:publish"] = {**fields, "visibility": visibility}
+            targets[policies.PUBLISH] = {**fields, "visibility": visibility}
         for rule, target in targets.items():
             if not policy.authorize(rule, target, context, do_raise=False):
                 problems.append(exception.Forbidden(f"{_name(af)}: the policy {rule} forbids it"))
@@ -167,15 +170,13 @@ def _check(
     activated = [af for af, actions in changes if "activate" in actions]
     published = [af for af, actions in changes if "publish" in actions]
     with _collected(problems):
-        integrity.check_activation(context, connection, activated)
+        lifecycle_checks.check_activation(context, connection, activated)
     with _collected(problems):
-        integrity.check_publication(context, connection, published)
-    public = collections.Counter(
-        (row.name, queries.version_of(row))
-        for row in queries.find_public(connection, {af.name for af in published})
-    )
+        lifecycle_checks.check_publication(context, connection, published)
+    catalog = GlareDatabase(connection, Viewer(context.project_id, context.is_admin))
+    public = collections.Counter(catalog.find_public({af.name for af in published}))
     for af in published:
-        if public[af.name, Version(af.version)] > 1:
+        if public[PackageVersion(af.name, Version(af.version))] > 1:
             problems.append(exception.Conflict(f"another {_name(af)} is public already"))
 
 

@@ -8,7 +8,6 @@ an exception. ``murano-validation`` answers all other errors.
 """
 
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Any
 
 import webob
@@ -17,8 +16,8 @@ from glare.common import exception
 from webob import exc
 
 from glare_murano.glare.api import refusal_log
-from glare_murano.service.http_requests import JSON
-from glare_murano.service.refusals import RefusedRequest, document_of
+from glare_murano.service.refusals import RefusedRequest, document, document_of
+from glare_murano.service.request_reading import JSON
 
 # Glare's message if another artifact has the same name and version, and our messages instead.
 _TAKEN = "Artifact with this name and version is already exists for this scope."
@@ -26,14 +25,6 @@ _TAKEN_BY = {
     "POST": "the project has a private package of this name and version already; find it by "
     "the filters name and version, and continue with it, or delete it",
     "PATCH": "another package of this name and version is public already; publish another version",
-}
-
-_GLARE_ERRORS = {
-    HTTPStatus.BAD_REQUEST: exception.BadRequest,
-    HTTPStatus.NOT_FOUND: exception.ArtifactNotFound,
-    HTTPStatus.CONFLICT: exception.Conflict,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: exception.RequestEntityTooLarge,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: exception.UnsupportedMediaType,
 }
 
 # Glare's filter, for the form of an error.
@@ -49,7 +40,8 @@ def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.R
     try:
         response = respond()
     except RefusedRequest as refusal:
-        return _refuse(req, _form._error(_of_glare(refusal)), {}, refusal)
+        error = document(refusal.status, str(refusal))
+        return _refuse(req, error, refusal.headers, refusal)
     except exception.GlareException as refusal:
         error = _form._error(refusal)
         if error["error"]["message"] == _TAKEN:
@@ -60,10 +52,6 @@ def answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.R
     if response.status_code < exc.HTTPBadRequest.code or response.content_type == JSON:
         return response
     return _refuse(req, document_of(req, response), response.headers)
-
-
-def _of_glare(refusal: RefusedRequest) -> exception.GlareException:
-    return _GLARE_ERRORS[refusal.status](str(refusal))
 
 
 def _refuse(

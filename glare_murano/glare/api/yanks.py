@@ -18,9 +18,9 @@ from glare.common import utils
 
 from glare_murano import fields
 from glare_murano.glare import policies
-from glare_murano.glare.api import validation
+from glare_murano.glare.api import validation_filter
 from glare_murano.glare.interfaces import RequestContext
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import request_reading, schemas
 
 _ARTIFACT = re.compile(f"/artifacts/{fields.TYPE_NAME}/([^/]+)")
 _OPERATIONS = {("/yanked", operation) for operation in ("add", "replace", "test")}
@@ -43,7 +43,7 @@ class _Engine(engine.Engine):  # type: ignore[misc]
 
 def yank(req: webob.Request) -> webob.Response:
     """Yank a package, or end its yank with an empty reason."""
-    body = http_requests.read_body(req, schemas.YANK)
+    body = request_reading.read_body(req, schemas.YANK)
     operation = {"op": "replace", "path": "/yanked", "value": body["reason"]}
     patch = jsonpatch.JsonPatch([operation])
     saved = _Engine().save(req.context, fields.TYPE_NAME, body["id"], patch)
@@ -52,8 +52,9 @@ def yank(req: webob.Request) -> webob.Response:
 
 def is_yank(req: webob.Request) -> bool:
     """Return whether a valid request changes the field ``yanked`` and nothing else."""
-    is_patch = req.method == "PATCH" and req.content_type == validation.PATCH
-    if not is_patch or not _ARTIFACT.fullmatch(req.path_info) or not validation.has_checked(req):
+    is_patch = req.method == "PATCH" and req.content_type == validation_filter.PATCH
+    is_checked = validation_filter.has_checked(req)
+    if not (is_patch and is_checked and _ARTIFACT.fullmatch(req.path_info)):
         return False
     operations = {(operation["path"], operation["op"]) for operation in json.loads(req.body)}
     return bool(operations) and operations <= _OPERATIONS

@@ -112,7 +112,7 @@ import pathlib
 import sys
 from glance.api.v2 import router
 from glance.common import wsgi_app
-from glare_murano.glance import image_requests, image_staging, middleware
+from glare_murano.glance.api import image_requests, package_application
 for directory in sys.argv[1:]:
     if not os.fork():
         os.environ["OS_GLANCE_CONFIG_DIR"] = directory

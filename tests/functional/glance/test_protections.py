@@ -276,7 +276,7 @@ def test_a_package_has_the_id_of_its_owner_name_and_version(
         assert refused.status_code == 403
         assert (
             f"the package {NAME} 1.0.0 of project {images.project} has the id {expected}"
-            in (refused.json()["message"])
+            in refused.json()["error"]["message"]
         )
     body = {"name": NAME, "container_format": "murano", form.OWN_VERSION: "1.0.0"}
     refused = images.request("POST", "/v2/images", json=body)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy
 
 from glare_murano import images as form
-from glare_murano.glance.glance_database import GlanceDatabase
+from glare_murano.glance.db.glance_database import GlanceDatabase
 from glare_murano.package import VersionSpec
 from glare_murano.resolver import plan
 from glare_murano.service.database import Viewer

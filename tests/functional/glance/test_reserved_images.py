@@ -72,7 +72,7 @@ def _client(glance: service.Glance, project: str, roles: str = "member,reader") 
 def _message(refused: requests.Response) -> str:
     """Return the message of a refusal by Glance's own API."""
     assert refused.status_code == 403, refused.text
-    text: str = refused.json()["message"]
+    text: str = refused.json()["error"]["message"]
     return text
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from glare_murano import images
-from glare_murano.glance.image_tables import ACCEPTED, IMAGES, MEMBERS, PROPERTIES
+from glare_murano.glance.db.image_tables import ACCEPTED, IMAGES, MEMBERS, PROPERTIES
 
 SHARED = "shared"
 

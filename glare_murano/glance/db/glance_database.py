@@ -22,16 +22,19 @@ from oslo_log import log as logging
 from sqlalchemy.engine import Connection, Row
 
 from glare_murano import images, wire
-from glare_murano.glance import queries
+from glare_murano.glance.db import image_queries
 from glare_murano.inheritance import ExtendingRecord
 from glare_murano.package import GlareMuranoError, Version, parse_version
 from glare_murano.resolver import PackageVersion
-from glare_murano.service.database import DependentsRecord, PackageMetadata, PackageRecord, Viewer
+from glare_murano.service.database import (
+    DependentsRecord,
+    PackageMetadata,
+    PackageRecord,
+    Viewer,
+    look_up,
+)
 
 LOG = logging.getLogger(__name__)
-
-# SQLite allows 32,766 values in a statement, PostgreSQL 65,535.
-_MAX_VALUES = 30_000
 
 
 class UnreadablePackages(Exception):
@@ -87,11 +90,11 @@ class GlanceDatabase:
 
     def find_candidates(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find packages that may satisfy requirements."""
-        return self._records(self._look_up(queries.CANDIDATES, names))
+        return self._records(self._look_up(image_queries.CANDIDATES, names))
 
     def find_public(self, names: Iterable[str]) -> Iterator[PackageRecord]:
         """Find public packages by name, including deactivated ones."""
-        for record in self._records(self._look_up(queries.PUBLIC, names)):
+        for record in self._records(self._look_up(image_queries.PUBLIC, names)):
             if record.status != "drafted":
                 yield record
 
@@ -103,7 +106,7 @@ class GlanceDatabase:
         wanted = set(ids)
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         sizes = {}
-        for row in self._look_up(queries.METADATA, wanted):
+        for row in self._look_up(image_queries.METADATA, wanted):
             found[row.image_id][row.name] = row.value
             sizes[row.image_id] = row.size
         read = {}
@@ -149,7 +152,9 @@ class GlanceDatabase:
         """Find the ranges in which other packages require a package."""
         requiring = self._requiring[name] = [
             (record, requirements[name])
-            for record, requirements in self._listed(images.REQUIREMENTS, {name}, queries.BY_ID)
+            for record, requirements in self._listed(
+                images.REQUIREMENTS, {name}, image_queries.BY_ID
+            )
             if name in requirements and record.name != name and owner in (None, record.owner)
         ]
         yield from {
@@ -169,20 +174,18 @@ class GlanceDatabase:
         return (key for key, _ in zip(keys, range(limit), strict=False))
 
     def _usable(self, column: str) -> Any:
-        return queries.usable(column, self.viewer.is_admin, self.viewer.project_id is not None)
+        return image_queries.usable(
+            column, self.viewer.is_admin, self.viewer.project_id is not None
+        )
 
     def _look_up(
         self, statement: Any, values: Iterable[str], **parameters: str | None
     ) -> Iterator[Row]:
-        """Execute a statement for values, at most ``_MAX_VALUES`` of them at once."""
-        ordered = sorted(values)
-        for start in range(0, len(ordered), _MAX_VALUES):
-            share = ordered[start : start + _MAX_VALUES]
-            yield from self._connection.execute(statement, {"values": share, **parameters}).all()
+        return look_up(self._connection, statement, values, **parameters)
 
     def _values(self, name: str, ids: Iterable[str]) -> dict[str, str]:
         """Return the values of a property, by the ids of images."""
-        rows = self._look_up(queries.VALUES, ids, property=name)
+        rows = self._look_up(image_queries.VALUES, ids, property=name)
         return {row.image_id: row.value for row in rows if row.name == name}
 
     def _listed(
@@ -196,7 +199,7 @@ class GlanceDatabase:
         if not wanted:
             return
         # The database searches the text of the lists first, since few packages match.
-        found = self._connection.execute(queries.lists(wanted), {"property": name}).all()
+        found = self._connection.execute(image_queries.lists(wanted), {"property": name}).all()
         texts = {row.image_id: row.value for row in found if row.name == name}
         readable = _readable(texts, name)
         values = {id_: value for id_, value in readable if not wanted.isdisjoint(value)}
@@ -208,7 +211,9 @@ class GlanceDatabase:
     def _records(self, rows: Iterable[Row]) -> Iterator[PackageRecord]:
         """Yield the valid packages among rows."""
         rows = list(rows)
-        members = self.find_members(row.id for row in rows if row.visibility == queries.SHARED)
+        members = self.find_members(
+            row.id for row in rows if row.visibility == image_queries.SHARED
+        )
         for row in rows:
             version = _version(row.version) if row.version_name == images.VERSION else None
             is_valid = version and images.image_id(row.owner, row.name, version) == row.id
@@ -229,7 +234,7 @@ class GlanceDatabase:
     def find_members(self, ids: Iterable[str]) -> Mapping[str, set[str]]:
         """Return the projects that have accepted shared images, by image id."""
         found: dict[str, set[str]] = collections.defaultdict(set)
-        for row in self._look_up(queries.ACCEPTED_MEMBERS, ids):
+        for row in self._look_up(image_queries.ACCEPTED_MEMBERS, ids):
             found[row.image_id].add(row.member)
         return found
 

@@ -8,7 +8,7 @@ _FLAG = sa.Boolean()
 # Attributes that policies may read.
 _ATTRIBUTES = (
     *("id", "name", "status", "visibility", "owner", "container_format", "disk_format"),
-    *("size", "virtual_size", "checksum", "min_disk", "min_ram"),
+    *("size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "min_disk", "min_ram"),
 )
 
 IMAGES = sa.table(

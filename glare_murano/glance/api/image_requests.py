@@ -3,19 +3,21 @@
 """The filter that checks changes of packages through Glance's own API, and sends notifications.
 
 The filter stands behind ``context`` in Glance's pipeline. The checked requests delete,
-deactivate, reactivate or publicize a package, or hide a package from projects that can see it.
-Requests for other images, and requests that Glance itself refuses, pass unchanged. A request to
-change an image's id is refused, since Glance would write over another image.
+deactivate, reactivate or publicize a package, or hide a package from projects that can see it;
+``image_staging`` checks those that stage or import its data. Requests for other images, and
+requests that Glance itself refuses, pass unchanged. A request to change an image's id is refused,
+since Glance would write over another image.
 
 New images are checked below Glance's API, so that no request and no task avoids the check. The
 id of a package belongs to one project, name and version: no other image can have it.
+
+All refusals are answered in one form, also those below Glance's API.
 """
 
 import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 import webob
@@ -23,20 +25,15 @@ from oslo_log import log as logging
 from webob import dec
 
 from glare_murano import images
-from glare_murano.glance import (
-    callers,
-    image_events,
-    image_publications,
-    image_rows,
-    internals,
-    start_checks,
-)
-from glare_murano.glance.glance_database import GlanceDatabase
-from glare_murano.glance.image_rows import ImageRow
-from glare_murano.glance.queries import SHARED
+from glare_murano.glance import image_events, image_policies, internals, start_checks
+from glare_murano.glance.api import callers, image_publications, image_staging
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import GlanceDatabase
+from glare_murano.glance.db.image_queries import SHARED
+from glare_murano.glance.db.image_rows import ImageRow
 from glare_murano.package.errors import shown
-from glare_murano.service import http_requests, notifications
-from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service import notifications, refusals, request_reading
+from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
 
 LOG = logging.getLogger(__name__)
 
@@ -54,12 +51,15 @@ _STATUSES = {"deactivate": images.DEACTIVATED, "reactivate": images.ACTIVE}
 _VERBS = {_DELETED: "delete", images.DEACTIVATED: "deactivate", images.ACTIVE: "reactivate"}
 # The status of the image afterwards -> the policy.
 _POLICIES = {
-    _DELETED: "delete_image",
-    images.DEACTIVATED: "deactivate",
-    images.ACTIVE: "reactivate",
+    _DELETED: image_policies.DELETE_IMAGE,
+    images.DEACTIVATED: image_policies.DEACTIVATE,
+    images.ACTIVE: image_policies.REACTIVATE,
 }
 # The method of a request that changes a member of an image -> the policy.
-_MEMBER_POLICIES = {"DELETE": "delete_member", "PUT": "modify_member"}
+_MEMBER_POLICIES = {
+    "DELETE": image_policies.DELETE_MEMBER,
+    "PUT": image_policies.MODIFY_MEMBER,
+}
 # The statuses of members that have not accepted an image.
 _OFFERED = ("pending", "rejected")
 # Attributes whose changes are checked. Glance refuses a change of the name or the owner.
@@ -74,13 +74,16 @@ _PATH_KEYS = {
 
 
 class ImageRequestFilter:
-    """A WSGI filter that checks requirements before Glance changes a package."""
+    """A WSGI filter that checks a request before Glance changes a package."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
+        internals.keep_properties_through_saves([internals.CLAIM, *images.PROPERTIES])
+        internals.keep_attributes_through_saves(images.CONTAINER_FORMAT)
+        internals.read_protections_in_turn()
         internals.check_new_images(_check_new)
         internals.hide_markers()
-        internals.keep_drafts_from_cache(images.CONTAINER_FORMAT, images.PUBLISHED)
+        internals.keep_drafts_from_cache(_is_draft)
         internals.remove_drafts_for_good(images.CONTAINER_FORMAT, images.PUBLISHED)
 
     @classmethod
@@ -94,8 +97,17 @@ class ImageRequestFilter:
 
     @dec.wsgify  # type: ignore[untyped-decorator]
     def __call__(self, req: webob.Request) -> webob.Response:
-        """Check a request, and pass it on."""
-        path = internals.routed_path(req.path_info)
+        """Check a request, and pass it on; answer a refusal as JSON."""
+        try:
+            response = self._respond(req, internals.routed_path(req.path_info))
+        except RefusedRequest as refusal:
+            return _answer(req, refusal)
+        below = internals.find_refusal(req.context)
+        return _answer(req, below) if below and notifications.is_refusal(response) else response
+
+    def _respond(self, req: webob.Request, path: str) -> webob.Response:
+        if (package := image_staging.find_open(req)) is not None:
+            return image_staging.pass_on(req, package, self._application)
         found, image = _PATH.match(path), _IMAGE.match(path)
         if image is None:
             return req.get_response(self._application)
@@ -106,9 +118,8 @@ class ImageRequestFilter:
             if found and (changes := _changes(req, found[2])):
                 return self._change(req, found[1], changes)
         except RefusedRequest as refusal:
-            LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
             image_events.send_refusal(req, refusal.status, str(refusal), [image[1]])
-            return _answer(refusal)
+            raise
         return req.get_response(self._application)
 
     def _change(
@@ -151,19 +162,16 @@ def _check_spelling(image_id: str) -> None:
     """
     if _ID.fullmatch(image_id):
         return
-    image = internals.find_image(image_id)
-    if image and image.container_format == images.CONTAINER_FORMAT and image.id != image_id:
-        raise RefusedRequest(HTTPStatus.NOT_FOUND, f"No image found with ID {image_id}")
+    image = image_rows.find_image(image_id)
+    if image and image.is_package and image.id != image_id:
+        raise not_found(f"No image found with ID {image_id}")
 
 
-def _forbidden(message: str) -> RefusedRequest:
-    return RefusedRequest(HTTPStatus.FORBIDDEN, message)
-
-
-def _answer(refusal: RefusedRequest) -> webob.Response:
+def _answer(req: webob.Request, refusal: RefusedRequest) -> webob.Response:
     """Return a refusal as JSON that python-glanceclient and keystoneauth can both read."""
-    error = {"code": refusal.status, "message": str(refusal)}
-    return webob.Response(status=refusal.status, json={"error": error})
+    LOG.info("Refused %s %s: %s", req.method, req.path, shown(str(refusal)))
+    error = refusals.document(refusal.status, str(refusal))["error"]
+    return webob.Response(status=refusal.status, json={"error": {"code": refusal.status, **error}})
 
 
 def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
@@ -178,8 +186,8 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
         return {"status": _STATUSES[action]}
     if method != "PATCH" or action or req.content_type not in _PATH_KEYS:
         return {}
-    http_requests.allow_chunks(req)
-    http_requests.check_body(req)
+    request_reading.allow_chunks(req)
+    request_reading.check_body(req)
     values: dict[str, Any] = {}
     operations = _parsed(req.body, list)
     for operation in (each for each in operations if isinstance(each, dict)):
@@ -188,7 +196,7 @@ def _changes(req: webob.Request, action: str | None) -> dict[str, Any]:
                 # Glance ignores spaces.
                 values[path.strip("/").strip()] = operation.get("value")
     if _ID_ATTRIBUTE in values:
-        raise _forbidden("the id of an image cannot be changed")
+        raise forbidden("the id of an image cannot be changed")
     return {name: values[name] for name in _CHECKED if name in values}
 
 
@@ -201,6 +209,11 @@ def _parsed(body: bytes, kind: type[_Body]) -> _Body:
     return found if isinstance(found, kind) else kind()
 
 
+def _is_draft(image_id: str) -> bool:
+    image = image_rows.find_image(image_id)
+    return image is not None and image.is_package and not image.is_published
+
+
 def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[str, str]) -> None:
     """Check the id and the name of a new image.
 
@@ -211,20 +224,20 @@ def _check_new(context: Any, attributes: Mapping[str, Any], properties: Mapping[
     row = ImageRow({**attributes, "member": None}, properties)
     if attributes["container_format"] != images.CONTAINER_FORMAT:
         if images.is_package_id(row.id):
-            raise _forbidden(
+            raise forbidden(
                 f"image {row.id}: ids of version 8 belong to packages, which have the container "
                 f"format {images.CONTAINER_FORMAT}; choose another id, or none"
             )
         return
     version = properties.get(images.OWN_VERSION)
     if not version:
-        raise _forbidden(
+        raise forbidden(
             f"image {row.id}: a package needs the property {images.OWN_VERSION}, since its id "
             f"follows from its project, its name and its version"
         )
     expected = images.image_id(row.owner, row.name, version)
     if row.id != expected:
-        raise _forbidden(
+        raise forbidden(
             f"image {row.id}: the package {row.name} {version} of project {row.owner} has the id "
             f"{expected}; create the image with this id"
         )
@@ -253,8 +266,8 @@ def _check_member(req: webob.Request, image_id: str, project_id: str) -> None:
 
 def _is_offered(req: webob.Request) -> bool:
     """Return whether a request sets a member's status to one in ``_OFFERED``."""
-    http_requests.allow_chunks(req)
-    http_requests.check_body(req)
+    request_reading.allow_chunks(req)
+    request_reading.check_body(req)
     return _parsed(req.body, dict).get("status") in _OFFERED
 
 
@@ -265,11 +278,11 @@ def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
     """
     is_same = (row.name, row.owner) == (changed.name, changed.owner)
     is_patch = changed.status == row.status
-    action = "modify_image" if is_patch else _POLICIES[changed.status]
+    action = image_policies.MODIFY_IMAGE if is_patch else _POLICIES[changed.status]
     if not is_same or not row.is_published or not caller.may_change(row, action):
         return
     is_public = row.visibility != changed.visibility == "public"
-    if is_public and not caller.may(row, "publicize_image"):
+    if is_public and not caller.may(row, image_policies.PUBLICIZE_IMAGE):
         return
     with internals.reading() as connection:
         _check_row(caller, GlanceDatabase(connection, caller.viewer), row, changed)

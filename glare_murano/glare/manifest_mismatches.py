@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Consistency of an artifact with the package in its archive.
+"""The comparison of an artifact with the manifest in its archive.
 
 A client creates an artifact with name and version, and may send any other field,
 before or after the archive. A value that contradicts the package is refused and never
@@ -16,7 +16,7 @@ from glare.common import exception
 
 from glare_murano import fields
 from glare_murano.glare.interfaces import Artifact
-from glare_murano.glare.policies import SETTINGS
+from glare_murano.glare.options import SETTINGS
 from glare_murano.package import Contents, InvalidManifest, Problem
 from glare_murano.package.errors import quoted
 from glare_murano.package.rules import Rule
@@ -27,16 +27,16 @@ _IDENTITY = {"name": "FullName", "version": "Version"}
 
 
 def check_upload(af: Artifact, contents: Contents) -> None:
-    """Compare an uploaded package with the artifact's present fields, and check its names.
+    """Compare an uploaded package with the artifact's present fields; check names and limits.
 
-    :raises InvalidManifest: with a problem for each contradiction and each name that belongs to
-        others.
+    :raises InvalidManifest: with a problem for each contradiction, each name that belongs to
+        others, and each value that Glare cannot store.
     """
-    manifest = contents.manifest
-    values: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
+    manifest, values = contents.manifest, fields.from_contents(contents)
+    compared: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
     if af.archive is None or not af.archive["url"]:
         # Otherwise the other fields come from the archive that is replaced.
-        values |= {**fields.from_contents(contents), **fields.common_from_contents(contents)}
+        compared |= values
     problems = [
         Problem(
             Rule.MANIFEST_MISMATCH,
@@ -44,10 +44,11 @@ def check_upload(af: Artifact, contents: Contents) -> None:
             f"the package says {_to_string(value)}, but the artifact was created with {field} "
             f"{_to_string(getattr(af, field))}",
         )
-        for field, value in values.items()
+        for field, value in compared.items()
         if getattr(af, field) and _comparable(getattr(af, field)) != _comparable(value)
     ]
     problems += name_checks.find_problems(SETTINGS, contents, af.owner)
+    problems += fields.find_excess(values)
     if problems:
         raise InvalidManifest(problems)
 

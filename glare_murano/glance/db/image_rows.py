@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Images in Glance's tables, for requests to change or download packages.
+"""Images in Glance's tables, for requests and imports that change or download packages.
 
 This module writes below Glance's API, since property protections forbid its changes to everybody.
 """
@@ -8,21 +8,22 @@ This module writes below Glance's API, since property protections forbid its cha
 import dataclasses
 import datetime
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance.image_tables import ACCEPTED, IMAGES, LOCATIONS, MEMBERS, PROPERTIES
+from glare_murano.glance import internals
+from glare_murano.glance.db.image_tables import ACCEPTED, IMAGES, LOCATIONS, MEMBERS, PROPERTIES
 from glare_murano.package import GlareMuranoError
 from glare_murano.service.refusals import RefusedRequest, conflict
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageRow:
-    """An image of a package in the database; see ``requirement_checks.Checked``.
+    """An image in the database; one of a package is ``requirement_checks.Checked``.
 
     :param attributes: the attributes of ``glance.domain.Image``.
     :param properties: the properties of the image.
@@ -84,6 +85,17 @@ class ImageRow:
             raise self._unreadable(error) from error
 
     @property
+    def updated_at(self) -> datetime.datetime:
+        """The time of the last change of the image, in UTC."""
+        found: datetime.datetime = self.attributes["updated_at"]
+        return found
+
+    @property
+    def is_package(self) -> bool:
+        """Whether the image is one of a package."""
+        return bool(self.attributes["container_format"] == images.CONTAINER_FORMAT)
+
+    @property
     def is_published(self) -> bool:
         """Whether the package was published; its image may have been deactivated since."""
         return bool(self.properties.get(images.PUBLISHED))
@@ -127,12 +139,25 @@ def find(connection: Connection, ids: Collection[str], project_id: str | None) -
 
     :param project_id: the caller's project, which may be a member of the images.
     """
-    is_package = sa.and_(
-        IMAGES.c.id.in_(list(ids)),
-        IMAGES.c.container_format == images.CONTAINER_FORMAT,
-        IMAGES.c.deleted == sa.false(),
-    )
-    rows = {row.id: row for row in connection.execute(sa.select(IMAGES).where(is_package))}
+    is_package = IMAGES.c.container_format == images.CONTAINER_FORMAT
+    found = {row.id: row for row in _read(connection, ids, project_id, is_package)}
+    return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
+
+
+def find_image(image_id: str) -> ImageRow | None:
+    """Return an image of any owner and format, as it is at this moment; None if it is missing.
+
+    Some databases ignore the case of the id.
+    """
+    with internals.reading() as connection:
+        return next(_read(connection, [image_id], None), None)
+
+
+def _read(
+    connection: Connection, ids: Collection[str], project_id: str | None, *conditions: Any
+) -> Iterator[ImageRow]:
+    is_found = sa.and_(IMAGES.c.id.in_(list(ids)), IMAGES.c.deleted == sa.false(), *conditions)
+    rows = {row.id: row for row in connection.execute(sa.select(IMAGES).where(is_found))}
     values: dict[str, dict[str, str]] = {id_: {} for id_ in rows}
     is_property = sa.and_(PROPERTIES.c.image_id.in_(list(rows)), PROPERTIES.c.deleted == sa.false())
     columns = (PROPERTIES.c.image_id, PROPERTIES.c.name, PROPERTIES.c.value)
@@ -144,11 +169,8 @@ def find(connection: Connection, ids: Collection[str], project_id: str | None) -
         MEMBERS.c.deleted == sa.false(),
     )
     shared = set(connection.execute(sa.select(MEMBERS.c.image_id).where(is_member)).scalars())
-    return [
-        ImageRow(_attributes(rows[id_], project_id if id_ in shared else None), values[id_])
-        for id_ in dict.fromkeys(ids)
-        if id_ in rows
-    ]
+    for id_, row in rows.items():
+        yield ImageRow(_attributes(row, project_id if id_ in shared else None), values[id_])
 
 
 def _attributes(row: Any, member: str | None) -> dict[str, Any]:
@@ -228,6 +250,33 @@ def lock(connection: Connection, ids: Collection[str]) -> None:
     for id_ in sorted(ids):
         statement = sa.update(IMAGES).where(IMAGES.c.id == id_)
         connection.execute(statement.values(status=IMAGES.c.status))
+
+
+def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]) -> bool:
+    """Return an image to its state before the staging or the import.
+
+    A process that still works on the image loses Glance's lock, and cannot activate the image.
+
+    :param image: the image as read before.
+    :param drop: names of further properties to delete.
+    :returns: False, without any change, if the image has changed meanwhile.
+    """
+    is_unchanged = sa.and_(
+        IMAGES.c.id == image.id,
+        IMAGES.c.status == image.status,
+        IMAGES.c.updated_at == image.updated_at,
+    )
+    values = {"status": internals.QUEUED, **dict.fromkeys(internals.DATA_ATTRIBUTES)}
+    statement = sa.update(IMAGES).where(is_unchanged).values(updated_at=_now(), **values)
+    if connection.execute(statement).rowcount != 1:
+        return False
+    is_progress = sa.and_(
+        PROPERTIES.c.image_id == image.id, PROPERTIES.c.name.in_([*internals.PROGRESS, *drop])
+    )
+    connection.execute(sa.delete(PROPERTIES).where(is_progress))
+    # If there are several stores, some may have the data already.
+    connection.execute(sa.delete(LOCATIONS).where(LOCATIONS.c.image_id == image.id))
+    return True
 
 
 def set_property(connection: Connection, image_id: str, name: str, value: str) -> None:

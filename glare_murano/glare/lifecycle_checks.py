@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The integrity of Glare's catalogue when a package is added or removed.
+"""The checks before an artifact is created, activated, published, removed or yanked.
 
 The checks are those of ``service/requirement_checks.py`` and ``service/name_checks.py``. This
 module runs them on Glare's database, counts refusals, and raises Glare's errors.
@@ -13,10 +13,9 @@ from glare.common import exception
 from sqlalchemy.engine import Connection
 
 from glare_murano.glare import metrics, policies, request_state
-from glare_murano.glare.db import queries
-from glare_murano.glare.db.glare_database import GlareDatabase
+from glare_murano.glare.db.glare_database import GlareDatabase, snapshot
 from glare_murano.glare.interfaces import Artifact, RequestContext
-from glare_murano.glare.policies import SETTINGS
+from glare_murano.glare.options import SETTINGS
 from glare_murano.service import name_checks
 from glare_murano.service.database import Viewer
 from glare_murano.service.requirement_checks import FailedCheck, RequirementChecks
@@ -74,7 +73,7 @@ def check_removal(context: RequestContext, af: Artifact) -> None:
     is_uploaded = af.archive is not None and af.archive["status"] == "active"
     if af.status == "active" or (af.status == "drafted" and is_uploaded):
         viewer = policies.viewer_of(context)
-        with _refusing(), queries.snapshot() as connection:
+        with _refusing(), snapshot() as connection:
             _checks(context, connection, viewer).check_removal(af)
 
 
@@ -82,7 +81,7 @@ def warn_of_yank(context: RequestContext, af: Artifact) -> None:
     """Warn before a yank if only this package satisfies requirements of active packages."""
     if af.status == "active":
         viewer = policies.viewer_of(context)
-        with queries.snapshot() as connection:
+        with snapshot() as connection:
             warning = _checks(context, connection, viewer).warning_of_yank(af)
         if warning:
             request_state.of(context).warning = warning

@@ -21,22 +21,14 @@ from glare.common import exception
 from oslo_middleware import base as base_middleware
 from webob import dec
 
-from glare_murano import wire
 from glare_murano.glare import artifact, uploads
 from glare_murano.glare.api import lists, refusal_log, responses
 from glare_murano.package.errors import quoted
-from glare_murano.service import discovery, http_requests
-from glare_murano.service.http_requests import JSON
+from glare_murano.service import discovery, request_reading
+from glare_murano.service.request_reading import JSON
 
 _BLOB = re.compile(f"{lists.PATH}/[^/]*/.*")
-_PATHS = (lists.PATH, "/murano")
-# Paths that take a JSON body, and read it themselves.
-_QUERIES = (
-    wire.ARCHIVES_PATH,
-    wire.DEPENDENCIES_PATH,
-    wire.PUBLICATIONS_PATH,
-    wire.YANKS_PATH,
-)
+_PATHS = (lists.PATH, discovery.ROOT)
 
 # The most operations in a patch: Glare checks the whole field after each operation, and its lock
 # expires after five seconds.
@@ -84,24 +76,24 @@ def check(req: webob.Request) -> None:
     :raises RefusedRequest: naming the mistake.
     """
     _check_url(req.environ)
-    http_requests.allow_chunks(req)
+    request_reading.allow_chunks(req)
     if req.method == "PUT" and _BLOB.fullmatch(req.path_info):
         _check_upload(req)
         return
-    http_requests.check_content_type(req)
+    request_reading.check_content_type(req)
     if req.is_body_readable:
-        http_requests.check_body(req)
+        request_reading.check_body(req)
     if req.method == "PATCH" and req.content_type == PATCH:
-        _check_patch(http_requests.parse_json(req.body))
+        _check_patch(request_reading.parse_json(req.body))
     elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
-        _check_fields(http_requests.parse_json(req.body))
-    elif req.is_body_readable and req.path_info not in _QUERIES:
+        _check_fields(request_reading.parse_json(req.body))
+    elif req.is_body_readable and not req.path_info.startswith(f"{discovery.ROOT}/"):
         # Glare refuses the request, but parses the body first, and fails if that is too deep.
         req.body = b"{}"
 
 
 def _check_url(environ: dict[str, Any]) -> None:
-    http_requests.check_url(environ)
+    request_reading.check_url(environ)
     query = environ.get("QUERY_STRING", "")
     # Glare's router would take its value for the method, and would read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):

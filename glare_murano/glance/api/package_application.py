@@ -8,41 +8,29 @@ first, since the discovery document needs no token. The application comes after 
 """
 
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 import webob
 from oslo_log import log as logging
-from sqlalchemy.engine import Connection
 from webob import dec
 
 from glare_murano import wire
-from glare_murano.glance import (
+from glare_murano.glance import image_events, internals, start_checks
+from glare_murano.glance.api import (
     callers,
     image_archives,
     image_deletions,
-    image_events,
+    image_lookups,
     image_publications,
     image_yanks,
-    internals,
-    options,
-    start_checks,
 )
-from glare_murano.glance.callers import SETTINGS
-from glare_murano.glance.glance_database import GlanceDatabase, UnreadablePackages
+from glare_murano.glance.options import SETTINGS
 from glare_murano.package.errors import shown
-from glare_murano.service import (
-    dependencies,
-    discovery,
-    http_requests,
-    notifications,
-    refusals,
-    schemas,
-    subclasses,
-)
-from glare_murano.service.database import Viewer
+from glare_murano.service import discovery, notifications, refusals, request_reading
 from glare_murano.service.refusals import RefusedRequest
+from glare_murano.service.routing import Routes, find_handler
 
 LOG = logging.getLogger(__name__)
 
@@ -82,7 +70,6 @@ class PackageApplication:
         :raises RuntimeError: if an option is not valid or missing, so that Glance does not start.
         """
         start_checks.check()
-        options.group()
         SETTINGS.check()
 
     @classmethod
@@ -102,55 +89,20 @@ class PackageApplication:
 
 
 def _handle(req: webob.Request) -> webob.Response:
-    if req.path_info not in ROUTES:
+    handler = find_handler(ROUTES, req)
+    if handler is None:
         return webob.Response(status=HTTPStatus.NOT_FOUND)
-    method, handler = ROUTES[req.path_info]
-    if req.method != method:
-        return webob.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": method})
     callers.of(req).check_list()
     return handler(req)
 
 
-def resolve(req: webob.Request) -> webob.Response:
-    """Answer a dependency query with the closure of its requirements."""
-    query = dependencies.read_query(http_requests.read_body(req, schemas.QUERY))
-    if query.package is not None:
-        callers.of(req).check_archive(query.package)
-    with internals.reading() as connection:
-        answer = _resolve(connection, callers.of(req).viewer, query)
-    return webob.Response(json=answer)
-
-
-def _resolve(connection: Connection, viewer: Viewer, query: wire.Query) -> dict[str, Any]:
-    """Resolve a query, and leave out unreadable packages."""
-    left_out: set[str] = set()
-    # The loop ends, since packages that are left out are not found again.
-    while True:
-        database = GlanceDatabase(connection, viewer, left_out)
-        try:
-            return dependencies.resolve(query, database, SETTINGS)
-        except UnreadablePackages as error:
-            LOG.warning("A query is answered without some packages: %s", error)
-            left_out |= error.ids
-
-
-def list_subclasses(req: webob.Request) -> webob.Response:
-    """List the subclasses of a class, with their packages, a page at a time."""
-    parameters = subclasses.read_parameters(req)
-    with internals.reading() as connection:
-        database = GlanceDatabase(connection, callers.of(req).viewer)
-        page = subclasses.find(req, parameters, database, SETTINGS)
-    return webob.Response(json=page)
-
-
-# Path -> method and handler.
-ROUTES: dict[str, tuple[str, Callable[[webob.Request], webob.Response]]] = {
-    wire.ARCHIVES_PATH: ("POST", image_archives.download),
-    wire.DELETIONS_PATH: ("POST", image_deletions.find),
-    wire.DEPENDENCIES_PATH: ("POST", resolve),
-    wire.PUBLICATIONS_PATH: ("POST", image_publications.publish),
-    wire.SUBCLASSES_PATH: ("GET", list_subclasses),
-    wire.YANKS_PATH: ("POST", image_yanks.yank),
+ROUTES: Routes = {
+    wire.ARCHIVES_PATH: {"POST": image_archives.download},
+    wire.DELETIONS_PATH: {"POST": image_deletions.find},
+    wire.DEPENDENCIES_PATH: {"POST": image_lookups.resolve},
+    wire.PUBLICATIONS_PATH: {"POST": image_publications.publish},
+    wire.SUBCLASSES_PATH: {"GET": image_lookups.list_subclasses},
+    wire.YANKS_PATH: {"POST": image_yanks.yank},
 }
 
 
@@ -165,11 +117,11 @@ def _unmount(req: webob.Request) -> None:
 
 
 def _check(req: webob.Request) -> None:
-    http_requests.check_url(req.environ)
-    http_requests.allow_chunks(req)
-    http_requests.check_content_type(req)
+    request_reading.check_url(req.environ)
+    request_reading.allow_chunks(req)
+    request_reading.check_content_type(req)
     if req.is_body_readable:
-        http_requests.check_body(req)
+        request_reading.check_body(req)
 
 
 def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.Response:
@@ -177,24 +129,28 @@ def _answer(req: webob.Request, respond: Callable[[], webob.Response]) -> webob.
     try:
         response = respond()
     except RefusedRequest as refusal:
-        return _refuse(req, refusals.document(refusal.status, str(refusal)))
+        error = refusals.document(refusal.status, str(refusal))
+        return _refuse(req, error, refusal.headers)
     except internals.ImagesBusy:
-        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY))
+        return _refuse(req, refusals.document(HTTPStatus.CONFLICT, _BUSY), {})
     except Exception:
         LOG.exception("%s %s failed", req.method, req.path)
         error = refusals.document(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
         return webob.Response(status=error["code"], json=error)
     is_error = response.status_code >= HTTPStatus.BAD_REQUEST
-    if not is_error or response.content_type == http_requests.JSON:
+    if not is_error or response.content_type == request_reading.JSON:
         return response
-    answer = _refuse(req, refusals.document_of(req, response))
     kept = {"Allow", "WWW-Authenticate"}
-    answer.headers.update({k: v for k, v in response.headers.items() if k in kept})
-    return answer
+    headers = {name: value for name, value in response.headers.items() if name in kept}
+    return _refuse(req, refusals.document_of(req, response), headers)
 
 
-def _refuse(req: webob.Request, error: dict[str, Any]) -> webob.Response:
+def _refuse(
+    req: webob.Request, error: dict[str, Any], headers: Mapping[str, str]
+) -> webob.Response:
     path = urllib.parse.quote(req.environ["PATH_INFO"], encoding="latin-1")
     message = shown(error["error"]["message"].replace("\n", " "))
     LOG.info("Refused %s %s with %d: %s", req.method, path, error["code"], message)
-    return webob.Response(status=error["code"], json=error)
+    response = webob.Response(status=error["code"], json=error)
+    response.headers.update(headers)
+    return response

@@ -18,7 +18,7 @@ from glare_murano.package import Unplannable, VersionSpec
 from glare_murano.package.errors import quoted
 from glare_murano.package.manifest import check_full_name
 from glare_murano.resolver import PackageVersion
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.database import Database
 from glare_murano.service.refusals import bad_request
 from glare_murano.service.settings import Settings
@@ -50,7 +50,7 @@ def read_parameters(req: webob.Request) -> dict[str, Any]:
     :raises RefusedRequest: for values that are not valid.
     """
     read = {}
-    for name, text in http_requests.read_parameters(req, schemas.SUBCLASSES).items():
+    for name, text in request_reading.read_parameters(req, schemas.SUBCLASSES).items():
         try:
             read[name] = _READ[name](text)
         except ValueError as error:
@@ -77,7 +77,7 @@ def find(
     if len(page) < len(rest):
         query = [(name, value) for name, value in req.GET.items() if name != "marker"]
         marker = ("marker", page[-1].name)
-        body["next"] = http_requests.link(wire.SUBCLASSES_PATH, [*query, marker])
+        body["next"] = request_reading.link(wire.SUBCLASSES_PATH, [*query, marker])
     return body
 
 

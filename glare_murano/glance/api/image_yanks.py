@@ -8,16 +8,18 @@ The reason is a property that only the server can write: Glance's API refuses it
 import webob
 
 from glare_murano import images
-from glare_murano.glance import callers, image_events, image_rows, internals
-from glare_murano.glance.glance_database import GlanceDatabase
-from glare_murano.glance.image_rows import ImageRow, check_imported
-from glare_murano.service import http_requests, notifications, schemas
+from glare_murano.glance import image_events, image_policies, internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import GlanceDatabase
+from glare_murano.glance.db.image_rows import ImageRow, check_imported
+from glare_murano.service import notifications, request_reading, schemas
 from glare_murano.service.refusals import warn
 
 
 def yank(req: webob.Request) -> webob.Response:
     """Yank a package, or end its yank with an empty reason."""
-    body = http_requests.read_body(req, schemas.YANK)
+    body = request_reading.read_body(req, schemas.YANK)
     caller, reason = callers.of(req), body["reason"]
     row = internals.retry(lambda: _yank(caller, body["id"], reason))
     warning = ""
@@ -43,7 +45,7 @@ def _yank(caller: callers.Caller, image_id: str, reason: str) -> ImageRow:
     # Policies may query other services, so they are checked before the image is locked.
     row = caller.find(image_id)
     caller.check_owner(row)
-    caller.check_policy(row, internals.YANK_RULE.name)
+    caller.check_policy(row, image_policies.YANK)
     check_imported(row)
     with internals.writing() as connection:
         image_rows.lock(connection, [row.id])

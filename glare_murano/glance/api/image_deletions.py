@@ -10,9 +10,11 @@ deleted images. A deleted draft leaves no row.
 import webob
 
 from glare_murano import images
-from glare_murano.glance import callers, image_rows, internals
+from glare_murano.glance import internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
 from glare_murano.package import InvalidVersion, Version, parse_version
-from glare_murano.service import http_requests, schemas
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import bad_request
 
 
@@ -21,7 +23,7 @@ def find(req: webob.Request) -> webob.Response:
 
     :raises RefusedRequest: for versions that are not valid.
     """
-    packages = http_requests.read_body(req, schemas.DELETIONS)["packages"]
+    packages = request_reading.read_body(req, schemas.DELETIONS)["packages"]
     # All ids are of the caller's project, so that the answer reveals nothing about other projects.
     project = callers.of(req).viewer.project_id or ""
     ids = [images.image_id(project, each["name"], _version(each["version"])) for each in packages]

@@ -16,10 +16,12 @@ import webob
 from sqlalchemy.engine import Connection
 
 from glare_murano import images
-from glare_murano.glance import callers, image_events, image_rows, internals
-from glare_murano.glance.glance_database import GlanceDatabase
-from glare_murano.glance.image_rows import ImageRow, check_imported
-from glare_murano.service import http_requests, schemas
+from glare_murano.glance import image_events, image_policies, internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.glance_database import GlanceDatabase
+from glare_murano.glance.db.image_rows import ImageRow, check_imported
+from glare_murano.service import request_reading, schemas
 from glare_murano.service.refusals import RefusedRequest, conflict
 
 # The problems of a publication, in the order of the checks.
@@ -46,7 +48,7 @@ class _DryRun(Exception):
 
 def publish(req: webob.Request) -> webob.Response:
     """Publish packages, and make them public, all or none; only check them in a dry run."""
-    body = http_requests.read_body(req, schemas.PUBLICATION)
+    body = request_reading.read_body(req, schemas.PUBLICATION)
     ids, is_dry_run = list(dict.fromkeys(body["ids"])), body.get("dry_run", False)
     visibility = body["visibility"]
     try:
@@ -112,7 +114,9 @@ def _permitted(
 ) -> list[ImageRow]:
     """Return the packages that the caller sees and owns; check their names and the policies."""
     by_id = {row.id: row for row in rows}
-    actions = ["modify_image", "publicize_image"] if visibility == "public" else ["modify_image"]
+    actions = [image_policies.MODIFY_IMAGE]
+    if visibility == "public":
+        actions.append(image_policies.PUBLICIZE_IMAGE)
     found = []
     for id_ in ids:
         with _collected(problems):

@@ -2,21 +2,19 @@
 
 """The caller of a request to Glance, and what Glance's policies permit to the caller."""
 
-from http import HTTPStatus
 from typing import Any
 
 import webob
 
 from glare_murano import images
-from glare_murano.glance import image_rows, internals, options
-from glare_murano.glance.image_rows import ImageRow
-from glare_murano.service import http_requests, name_checks
+from glare_murano.glance import image_policies, internals
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.glance.options import SETTINGS
+from glare_murano.service import name_checks, request_reading
 from glare_murano.service.database import Database, Viewer
-from glare_murano.service.refusals import RefusedRequest, conflict
+from glare_murano.service.refusals import conflict, forbidden, not_found
 from glare_murano.service.requirement_checks import RequirementChecks
-from glare_murano.service.settings import Settings
-
-SETTINGS = Settings(options.GROUP)
 
 
 class Caller:
@@ -41,7 +39,7 @@ class Caller:
         :raises RefusedRequest: if the policy ``get_images`` forbids it.
         """
         if not internals.may_list(self.context):
-            raise _forbidden("the policy get_images forbids it")
+            raise forbidden(f"the policy {image_policies.GET_IMAGES} forbids it")
 
     def may(self, row: ImageRow, action: str) -> bool:
         """Return whether a policy permits the caller an action on a package."""
@@ -60,7 +58,7 @@ class Caller:
             rows = image_rows.find(connection, [image_id], self.viewer.project_id)
         return rows[0] if rows else None
 
-    def may_change(self, row: ImageRow, action: str = "modify_image") -> bool:
+    def may_change(self, row: ImageRow, action: str = image_policies.MODIFY_IMAGE) -> bool:
         """Return whether the caller may change a package.
 
         If not, the request is left to Glance, whose errors reveal nothing about a package of
@@ -76,7 +74,7 @@ class Caller:
         :param action: the policy: ``delete_member`` for the owner, or ``modify_member`` for each
             member itself.
         """
-        is_own = members <= {self.viewer.project_id} if action == "modify_member" else False
+        is_own = action == image_policies.MODIFY_MEMBER and members <= {self.viewer.project_id}
         return (is_own or self.owns(row)) and self._sees(row) and self.may(row, action)
 
     def check_archive(self, image_id: str) -> None:
@@ -94,8 +92,8 @@ class Caller:
         :param row: None for a missing package.
         :raises RefusedRequest: if the package is missing or hidden; both have the same message.
         """
-        if row is None or not (self._sees(row) and self.may(row, "get_image")):
-            raise RefusedRequest(HTTPStatus.NOT_FOUND, f"Image with id={image_id} not found.")
+        if row is None or not (self._sees(row) and self.may(row, image_policies.GET_IMAGE)):
+            raise not_found(f"Image with id={image_id} not found.")
         return row
 
     def _sees(self, row: ImageRow) -> bool:
@@ -107,9 +105,8 @@ class Caller:
 
     def may_download(self, row: ImageRow) -> bool:
         """Return whether Glance would let the caller download an active package."""
-        return self._sees(row) and all(
-            self.may(row, action) for action in ("get_image", "download_image")
-        )
+        needed = (image_policies.GET_IMAGE, image_policies.DOWNLOAD_IMAGE)
+        return self._sees(row) and all(self.may(row, action) for action in needed)
 
     def owns(self, row: ImageRow) -> bool:
         """Return whether the caller owns a package; an administrator owns all packages."""
@@ -121,7 +118,7 @@ class Caller:
         :raises RefusedRequest: if the package belongs to another project.
         """
         if not self.owns(row):
-            raise _forbidden(f"{row} belongs to another project")
+            raise forbidden(f"{row} belongs to another project")
 
     def check_names(self, row: ImageRow) -> None:
         """Check that a package and its classes have no names that belong to others.
@@ -135,7 +132,7 @@ class Caller:
             row.name,
             row.class_definitions,
             row.owner,
-            lambda: self.may(row, "publicize_image"),
+            lambda: self.may(row, image_policies.PUBLICIZE_IMAGE),
         )
 
     def check_policy(self, row: ImageRow, action: str) -> None:
@@ -144,7 +141,7 @@ class Caller:
         :raises RefusedRequest: if the policy forbids the action.
         """
         if not self.may(row, action):
-            raise _forbidden(f"{row}: the policy {action} forbids it")
+            raise forbidden(f"{row}: the policy {action} forbids it")
 
 
 def of(req: webob.Request) -> Caller:
@@ -152,11 +149,7 @@ def of(req: webob.Request) -> Caller:
 
     :raises RefusedRequest: if a caller who is not an administrator overrides the checks.
     """
-    caller = Caller(req.context, http_requests.overrides_checks(req))
+    caller = Caller(req.context, request_reading.overrides_checks(req))
     if caller.overrides and not caller.viewer.is_admin:
-        raise _forbidden("only an administrator may override the checks of requirements")
+        raise forbidden("only an administrator may override the checks of requirements")
     return caller
-
-
-def _forbidden(message: str) -> RefusedRequest:
-    return RefusedRequest(HTTPStatus.FORBIDDEN, message)

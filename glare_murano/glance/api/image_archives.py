@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import webob
 
-from glare_murano.glance import callers, image_rows, internals
-from glare_murano.service import batches, http_requests, schemas
+from glare_murano.glance import internals
+from glare_murano.glance.api import callers
+from glare_murano.glance.db import image_rows
+from glare_murano.service import batches, request_reading, schemas
 from glare_murano.service.batches import StoredArchive
 
 # The number of images that are looked up at once.
@@ -17,7 +19,7 @@ _LOOK_UP = 16
 
 def download(req: webob.Request) -> webob.Response:
     """Send the archives of packages, each named by the id of its image."""
-    ids = list(dict.fromkeys(http_requests.read_body(req, schemas.BATCH)["artifacts"]))
+    ids = list(dict.fromkeys(request_reading.read_body(req, schemas.BATCH)["artifacts"]))
     return batches.respond(_downloadable(callers.of(req), ids))
 
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The staging and the import of a package, even after a process was killed.
+
+The id of a package's image is fixed, and Glance never reuses the id of a deleted image. So an
+image must not stay in a state in which Glance refuses to stage its data:
+
+* Two simultaneous requests to stage can return the image to ``queued``, and leave data behind.
+  This module refuses the second request, and removes such data before each staging.
+* A killed process leaves the image ``uploading`` or ``importing``. After ``import_timeout``
+  seconds without progress, this module returns the image to ``queued``.
+"""
+
+import datetime
+import re
+from typing import Any
+
+import webob
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from glare_murano import images
+from glare_murano.glance import internals
+from glare_murano.glance.db import image_rows
+from glare_murano.glance.db.image_rows import ImageRow
+from glare_murano.glance.options import SETTINGS
+from glare_murano.service.refusals import RefusedRequest, conflict
+
+LOG = logging.getLogger(__name__)
+
+_PATH = re.compile(r"/v2/images/([0-9a-f-]{36})/(stage|import)")
+_METHODS = {"stage": "PUT", "import": "POST"}
+# The statuses of an image whose staging or import has begun.
+_BEGUN = (internals.UPLOADING, internals.IMPORTING)
+
+
+def find_open(req: webob.Request) -> ImageRow | None:
+    """Return the package whose data a request stages or imports, if the caller may do so.
+
+    :returns: None for any other request, and for a package with data, which never changes.
+    """
+    path = _PATH.fullmatch(internals.routed_path(req.path_info))
+    if path is None or internals.routed_method(req) != _METHODS[path[2]]:
+        return None
+    image = image_rows.find_image(path[1])
+    is_open = image is not None and _is_open(image)
+    return image if is_open and internals.may_modify(req.context, path[1]) else None
+
+
+def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Response:
+    """Let Glance stage or import the data of a package, unless another request does so.
+
+    :raises RefusedRequest: if another request does so.
+    """
+    is_staging = internals.routed_method(req) == _METHODS["stage"]
+    if is_staging:
+        _cancel_killed(image)
+    elif internals.is_staged_elsewhere(image.properties):
+        # Glance passes the request on to the process that has the data. That process claims
+        # the image. A second request would take a running import away from that process.
+        if internals.CLAIM in image.properties:
+            raise _claimed(image)
+        return req.get_response(application)
+    try:
+        with internals.claimed(image.id):
+            if is_staging:
+                _remove_staged(image.id)
+            return req.get_response(application)
+    except internals.Claimed as error:
+        raise _claimed(image) from error
+
+
+def _remove_staged(image_id: str) -> None:
+    """Remove the data that an earlier request has left behind."""
+    image = image_rows.find_image(image_id)
+    if image and image.status == internals.QUEUED:
+        internals.staged_file(image_id).unlink(missing_ok=True)
+
+
+def _is_open(image: ImageRow) -> bool:
+    """Return whether a package's data can be staged or imported; stored data never changes."""
+    return image.is_package and image.status in (internals.QUEUED, *_BEGUN)
+
+
+def _claimed(image: ImageRow) -> RefusedRequest:
+    return conflict(
+        f"another request is staging or importing the package of image {image.id}; wait for it"
+    )
+
+
+def _cancel_killed(image: ImageRow) -> None:
+    """Cancel the staging or the import of a package if its process was killed."""
+    if internals.CLAIM not in image.properties and image.status not in _BEGUN:
+        return
+    progress = internals.find_task_progress(image.properties) or image.updated_at
+    idle = timeutils.utcnow() - max(progress, image.updated_at)
+    if idle < datetime.timedelta(seconds=SETTINGS["import_timeout"]):
+        return
+    with internals.writing() as connection:
+        if not image_rows.cancel_import(connection, image, images.of_server(image.properties)):
+            return
+    internals.staged_file(image.id).unlink(missing_ok=True)
+    LOG.warning("The import of image %s was cancelled after %s without progress", image.id, idle)

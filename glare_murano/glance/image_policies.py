@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The policies that requests to packages are checked against: Glance's own, and one more."""
+
+from oslo_policy import policy
+
+GET_IMAGES = "get_images"
+GET_IMAGE = "get_image"
+DOWNLOAD_IMAGE = "download_image"
+MODIFY_IMAGE = "modify_image"
+PUBLICIZE_IMAGE = "publicize_image"
+DELETE_IMAGE = "delete_image"
+DEACTIVATE = "deactivate"
+REACTIVATE = "reactivate"
+DELETE_MEMBER = "delete_member"
+MODIFY_MEMBER = "modify_member"
+YANK = "murano:yank"
+
+# The policies for requests that give an image data without an import.
+DATA_POLICIES = (
+    "upload_image",
+    "add_image_location",
+    "set_image_location",
+    "delete_image_location",
+)
+
+# The policy of yanks, which Glance does not have. A member may yank a public package as well.
+YANK_RULE = policy.DocumentedRuleDefault(
+    YANK,
+    "rule:context_is_admin or (role:member and project_id:%(project_id)s)",
+    "Yank a package, or end the yank.",
+    [{"path": "/murano/v1/yanks", "method": "POST"}],
+)

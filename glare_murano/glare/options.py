@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options of this project in Glare's configuration: the group ``[artifact_type:murano]``."""
+
+from oslo_config import cfg
+
+from glare_murano import fields
+from glare_murano.service import archive_settings, requirement_checks, settings
+
+GROUP = f"artifact_type:{fields.TYPE_NAME}"
+
+# Glare registers the options of an artifact type.
+OPTIONS = [
+    *requirement_checks.OPTIONS,
+    *archive_settings.OPTIONS,
+    cfg.IntOpt(
+        "upload_timeout",
+        min=1,
+        default=90,
+        help="The longest time that an upload may make no progress, in seconds. After that the "
+        "upload has expired, since its process may have been killed, and the archive can be "
+        "uploaded again.",
+    ),
+    *settings.OPTIONS,
+]
+
+# The values of the options.
+SETTINGS = settings.Settings(GROUP)

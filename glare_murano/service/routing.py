@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The tables of routes: path -> method -> function that answers the request."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+import webob
+
+from glare_murano.service.refusals import RefusedRequest
+
+Handler = Callable[[webob.Request], webob.Response]
+Routes = Mapping[str, Mapping[str, Handler]]
+
+
+def find_handler(routes: Routes, req: webob.Request) -> Handler | None:
+    """Return the function that answers a request; None for a path without routes.
+
+    :raises RefusedRequest: with 405 and the header ``Allow``, if the path has other methods.
+    """
+    methods = routes.get(req.path_info)
+    if methods is None:
+        return None
+    if req.method not in methods:
+        allowed = ", ".join(sorted(methods))
+        message = f"{req.method} {req.path}: the method is not allowed; use {allowed}"
+        raise RefusedRequest(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": allowed})
+    return methods[req.method]
