@@ -168,7 +168,7 @@ def from_contents(contents: Contents) -> Mapping[str, Any]:
 def find_excess(values: Mapping[str, Any]) -> list[Problem]:
     """Return a problem for each value that exceeds a limit, or that a database cannot store.
 
-    Glare declares its fields with the same limits, and would not read other values again.
+    Glare's fields have the same limits. Glare could not load a value that exceeds them.
 
     :param values: field name -> a string, a list of strings, or a mapping of strings.
     """

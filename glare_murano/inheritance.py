@@ -33,7 +33,7 @@ class ExtendingRecord(NamedTuple):
 
 
 class Extensions(Protocol):
-    """The packages that may have subclasses."""
+    """The packages to search for subclasses."""
 
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """Find the packages that have direct subclasses of these classes."""
@@ -139,7 +139,7 @@ class _Hierarchy:
     def _extend(
         self, base: str, extending: list[ExtendingRecord], defining: Set[PackageVersion]
     ) -> Iterator[str]:
-        """Add the direct subclasses of a class; yield those that have got a new package.
+        """Add a class's direct subclasses; yield those for which a package was added.
 
         :param defining: the packages that define the class.
         """

@@ -13,8 +13,8 @@ cycle, each version of a package may lead to a range that excludes this version,
 rounds would never end. Then the required ranges of this package are kept for all later
 rounds, and it may get several versions.
 
-A withdrawn version, such as a yanked one, is chosen only if it is pinned, or if a range
-names exactly this version. A provided package is an extension plug-in of the engine. The
+Some versions, such as yanked ones, are chosen only if they are pinned, or if a range names
+exactly this version. A provided package is an extension plug-in of the engine. The
 closure has neither a provided package nor any other package with its name.
 """
 
@@ -69,8 +69,8 @@ class PackageVersion:
         return f"{self.fqn} {self.version}"
 
 
-# Returns whether a version is withdrawn.
-IsWithdrawn = Callable[[PackageVersion], bool]
+# Returns whether a version is chosen only if it is pinned or named exactly.
+IsExactOnly = Callable[[PackageVersion], bool]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,14 +121,14 @@ class Unsatisfied:
 
     :param chain: the demands from a root to this demand.
     :param available: the available versions, the newest first.
-    :param withdrawn: the withdrawn versions, the newest first.
+    :param exact_only: versions that only a pin or their exact range selects, the newest first.
     :param provided: the versions that the engine provides, the newest first.
     """
 
     demand: Demand
     chain: tuple[Demand, ...]
     available: tuple[Version, ...]
-    withdrawn: tuple[Version, ...] = ()
+    exact_only: tuple[Version, ...] = ()
     provided: tuple[Version, ...] = ()
 
 
@@ -160,7 +160,7 @@ class Reason(enum.StrEnum):
 
     RANGE = "range"  # a range excludes it
     PIN = "pin"  # another version is pinned
-    WITHDRAWN = "withdrawn"  # it is withdrawn, and the range does not name exactly this version
+    EXACT_ONLY = "exact_only"  # only a pin or its exact range selects it
     CLASS = "class"  # it does not define the object's class
     CATALOGUE = "catalogue"  # an earlier catalogue has another version
 
@@ -220,7 +220,7 @@ def plan(
     *,
     headers: Iterable[Header] = (),
     provided: Pins = types.MappingProxyType({}),
-    is_withdrawn: IsWithdrawn = lambda _: False,
+    is_exact_only: IsExactOnly = lambda _: False,
     seconds: float = MAX_SECONDS,
 ) -> Closure:
     """Plan the closure of a set of requirements.
@@ -232,7 +232,7 @@ def plan(
     :param seconds: the longest time for the plan, including the time of the source.
     :raises Unplannable: if the plan exceeds a limit.
     """
-    planner = _Planner(pins, provided, source, is_withdrawn, _Budget(seconds))
+    planner = _Planner(pins, provided, source, is_exact_only, _Budget(seconds))
     return planner.closure([*(Header(fqn, spec, None) for fqn, spec in roots), *headers])
 
 
@@ -275,7 +275,7 @@ def find_headers(
     classes: Iterable[tuple[str, VersionSpec]],
     defining: Callable[[str], Iterable[Iterable[PackageVersion]]],
     pins: Pins,
-    is_withdrawn: IsWithdrawn = lambda _: False,
+    is_exact_only: IsExactOnly = lambda _: False,
     *,
     seconds: float = MAX_SECONDS,
 ) -> tuple[list[Header], tuple[Undefined, ...]]:
@@ -300,7 +300,7 @@ def find_headers(
         budget.check(f"class {class_name}")
         if class_name not in definitions:
             definitions[class_name] = _Definition(defining(class_name), pins)
-        header = definitions[class_name].find_header(spec, is_withdrawn)
+        header = definitions[class_name].find_header(spec, is_exact_only)
         if header is not None:
             headers.append(header)
         else:
@@ -317,7 +317,7 @@ class _Definition:
     def __init__(self, releases: Iterable[Iterable[PackageVersion]], pins: Pins) -> None:
         found = list(map(tuple, releases))
         # The releases of all packages that define the class are needed: of two packages with the
-        # same version, one may be pinned or withdrawn.
+        # same version, one may be pinned, or only its exact range may select it.
         in_turn = (sorted(each, key=_newness, reverse=True) for each in found)
         ordered = list(itertools.chain.from_iterable(in_turn))
         self._pinned = {each: None for each in ordered if each.version in pins.get(each.fqn, ())}
@@ -328,10 +328,10 @@ class _Definition:
         self._versions = {fqn: frozenset(of_package) for fqn, of_package in versions.items()}
         self.available = tuple(map(str, one_of_each(itertools.chain(*found))))
 
-    def find_header(self, spec: VersionSpec, is_withdrawn: IsWithdrawn) -> Header | None:
+    def find_header(self, spec: VersionSpec, is_exact_only: IsExactOnly) -> Header | None:
         for wanted in spec.with_fallbacks():
             for release in self._in_turn:
-                is_candidate = release in self._pinned or not is_withdrawn(release)
+                is_candidate = release in self._pinned or not is_exact_only(release)
                 if wanted.is_exactly(release.version) or (
                     is_candidate and wanted.match(release.version)
                 ):
@@ -422,9 +422,9 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """Return the pinned version for the range; a withdrawn one only if all others are, too."""
+        """Return the pinned version for the range; an exact-only one if all others are, too."""
         pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
-        usual = self.spec.select(pin for pin in pins if pin not in self.package.withdrawn)
+        usual = self.spec.select(pin for pin in pins if pin not in self.package.exact_only)
         return self.spec.select(pins) if usual is None else usual
 
     def take(self) -> _ReleaseNode | None:
@@ -450,8 +450,8 @@ class _RangeNode(Node):
     def _objection(self, version: Version) -> Reason | None:
         if self._among is not None and version not in self._among:
             return Reason.CLASS
-        if version in self.package.withdrawn and not self.spec.is_exactly(version):
-            return Reason.WITHDRAWN
+        if version in self.package.exact_only and not self.spec.is_exactly(version):
+            return Reason.EXACT_ONLY
         return None
 
 
@@ -467,7 +467,7 @@ class _Package:
         # The pins are sorted, since the order of a set differs between processes.
         self.pins = newest_first(pins)
         self.versions: Sequence[Version] = ()
-        self.withdrawn: Collection[Version] = ()
+        self.exact_only: Collection[Version] = ()
         self._all_ranges: dict[tuple[VersionSpec, Collection[Version] | None], _RangeNode] = {}
         self.releases: dict[Version, _ReleaseNode] = {}
         self.ranges: set[_RangeNode] = set()
@@ -626,12 +626,17 @@ class _Planner:
     """Chooses versions, round by round."""
 
     def __init__(
-        self, pins: Pins, provided: Pins, source: Source, is_withdrawn: IsWithdrawn, budget: _Budget
+        self,
+        pins: Pins,
+        provided: Pins,
+        source: Source,
+        is_exact_only: IsExactOnly,
+        budget: _Budget,
     ) -> None:
         self._pins = pins
         self._provided = provided
         self._source = source
-        self._is_withdrawn = is_withdrawn
+        self._is_exact_only = is_exact_only
         self._budget = budget
         self._packages: dict[str, _Package] = {}
         self._known: set[_Package] = set()
@@ -661,7 +666,7 @@ class _Planner:
         return self._packages[fqn]
 
     def _assign(self, changed: Iterable[Node]) -> set[_Package]:
-        """Add reached ranges to their packages, remove the others, and return the packages."""
+        """Add reached ranges to their packages, remove unreached ones; return the packages."""
         ranges = [node for node in changed if isinstance(node, _RangeNode)]
         for each in ranges:
             if each.is_reached:
@@ -699,7 +704,7 @@ class _Planner:
         for fqn, package in unknown.items():
             package.versions = found.get(fqn, ())
             releases = (PackageVersion(fqn, version) for version in package.versions)
-            package.withdrawn = {r.version for r in releases if self._is_withdrawn(r)}
+            package.exact_only = {r.version for r in releases if self._is_exact_only(r)}
 
     def _learn_requirements(self, packages: Iterable[_Package]) -> None:
         chosen = itertools.chain.from_iterable(package.choice or () for package in packages)
@@ -738,11 +743,11 @@ class _Planner:
             demand, range_ = queue.popleft()
             release = range_.take()
             if release is None:
-                withdrawn = newest_first(range_.package.withdrawn)
-                available = newest_first(set(range_.package.versions).difference(withdrawn))
+                exact_only = newest_first(range_.package.exact_only)
+                available = newest_first(set(range_.package.versions).difference(exact_only))
                 chain = chain_of(demand, lambda requirer: first[requirer])
                 provided = newest_first(self._provided.get(demand.fqn, ()))
-                unsatisfied.append(Unsatisfied(demand, chain, available, withdrawn, provided))
+                unsatisfied.append(Unsatisfied(demand, chain, available, exact_only, provided))
                 continue
             if release not in answers:
                 answers[release] = {}

@@ -259,7 +259,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
                 **{
                     key: list(map(str, versions))
                     for key, versions in (
-                        ("withdrawn", missing.withdrawn),
+                        ("exact_only", missing.exact_only),
                         ("provided", missing.provided),
                     )
                     if versions
@@ -461,9 +461,9 @@ def _unsatisfied(content: object) -> Unsatisfied:
     if not chain:
         raise Malformed("chain: expected at least one requirement, found none")
     available = get(content, "available", _each(_version))
-    withdrawn = _get_optional(content, "withdrawn", _each(_version)) or ()
+    exact_only = _get_optional(content, "exact_only", _each(_version)) or ()
     provided = _get_optional(content, "provided", _each(_version)) or ()
-    return Unsatisfied(chain[-1], chain, available, withdrawn, provided)
+    return Unsatisfied(chain[-1], chain, available, exact_only, provided)
 
 
 def _external(content: object) -> External:

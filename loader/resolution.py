@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 _REASONS = {
     Reason.RANGE: "excluded by {}",
     Reason.CLASS: "without the class that is required in {}",
-    Reason.WITHDRAWN: "withdrawn, and not required exactly by {}",
+    Reason.EXACT_ONLY: "yanked or a pre-release, and not required exactly by {}",
     Reason.CATALOGUE: "in a later catalogue",
 }
 
@@ -158,7 +158,7 @@ class Resolution:
             demand.fqn,
             spec,
             missing.available,
-            {"yanked": missing.withdrawn, "provided by engines": missing.provided},
+            {"yanked": missing.exact_only, "provided by engines": missing.provided},
             where,
             how,
             requirer,
@@ -243,7 +243,7 @@ def explain(choice: Choice) -> str:
 def explain_missing(missing: resolver.Unsatisfied) -> str:
     """Explain why each version of a missing package was passed over."""
     demand = _range_text(missing.demand, False)
-    found = {Reason.RANGE: missing.available, Reason.WITHDRAWN: missing.withdrawn}
+    found = {Reason.RANGE: missing.available, Reason.EXACT_ONLY: missing.exact_only}
     return "; ".join(
         f"{errors.listed(map(str, versions))} {_REASONS[reason].format(demand)}"
         for reason, versions in found.items()
@@ -342,7 +342,7 @@ def by_level(
     eligibility = Eligibility(reserved, query.private_overrides)
     source = _Releases(EligibleReleases(catalogs, eligibility), query.prereleases)
     headers, undefined = resolver.find_headers(
-        query.classes, source.defining, query.pins, source.is_withdrawn, seconds=seconds
+        query.classes, source.defining, query.pins, source.is_exact_only, seconds=seconds
     )
     planned = resolver.plan(
         query.requirements,
@@ -350,7 +350,7 @@ def by_level(
         source,
         headers=headers,
         provided=query.provided,
-        is_withdrawn=source.is_withdrawn,
+        is_exact_only=source.is_exact_only,
         seconds=seconds,
     )
     why = planned.why if query.why else dict.fromkeys(planned.releases, Why())
@@ -465,8 +465,8 @@ class _Releases:
         found = self._releases.defining(class_name)
         return [[release.key for release in releases] for releases in found]
 
-    def is_withdrawn(self, release: resolver.PackageVersion) -> bool:
-        """Check whether a version is withdrawn: yanked, or an excluded pre-release."""
+    def is_exact_only(self, release: resolver.PackageVersion) -> bool:
+        """Check whether a version is yanked, or an excluded pre-release."""
         is_wanted = self._prereleases or not release.version.prerelease
         return bool(self.found[release][1].yanked) or not is_wanted
 

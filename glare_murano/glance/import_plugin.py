@@ -286,7 +286,7 @@ def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Probl
 
 
 def _find_lookalikes(properties: Mapping[str, str], image: ImageRow) -> Iterator[Problem]:
-    """Find the owner's properties whose names some databases take for those of the package."""
+    """Find the owner's properties that some databases confuse with those of the package."""
     folded = {_folded(name): name for name in properties}
     for name in internals.find_counted(image.properties) - folded.keys():
         if own := folded.get(_folded(name)):

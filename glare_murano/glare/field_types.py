@@ -86,7 +86,7 @@ class BlobField(wrappers.BlobField):  # type: ignore[misc]
 
 
 def declare(field: table.Field) -> Any:
-    """Return Glare's declaration of a field of the table."""
+    """Return the Glare field for an entry of ``FIELDS``."""
     common: dict[str, Any] = {"description": field.description, "mutable": field.mutable}
     common["required_on_activate"] = False
     length = validators.MaxStrLen(field.max_length)

@@ -51,7 +51,7 @@ class Upload:
     def __init__(self, artifact_id: str, blob: dict[str, Any]) -> None:
         """Prepare an upload.
 
-        :param blob: the metadata of the archive, with the mark; Glare adds the URL later.
+        :param blob: the archive's metadata, marked ``saving``; Glare adds the URL later.
         """
         self._artifact_id = artifact_id
         self._blob = blob

@@ -58,7 +58,7 @@ class Unplannable(GlareMuranoError):
 
 
 class TooManyVersions(Unplannable):
-    """The search for the fewest versions takes too long; the message has the ranges."""
+    """The search for the fewest versions that satisfy all ranges takes too long."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,7 @@ def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.
         query.classes,
         lambda name: [defining.get(name, ())],
         query.pins,
-        source.is_withdrawn,
+        source.is_exact_only,
         seconds=settings.plan_seconds,
     )
     roots = list(query.requirements)
@@ -57,7 +57,7 @@ def _plan(query: wire.Query, source: CatalogSource, settings: Settings) -> wire.
         source,
         headers=headers,
         provided={**settings.provided(), **query.provided},
-        is_withdrawn=source.is_withdrawn,
+        is_exact_only=source.is_exact_only,
         seconds=settings.plan_seconds,
     )
     releases = source.releases(closure.releases)

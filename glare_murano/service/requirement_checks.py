@@ -153,7 +153,7 @@ class RequirementChecks:
         """
         self._enforce("check_dependents", functools.partial(self._last, package, _any))
 
-    def check_withdrawal(self, package: Checked, keeping: Collection[str] = ()) -> None:
+    def check_hiding(self, package: Checked, keeping: Collection[str] = ()) -> None:
         """Check the dependents of a package before it is hidden from projects that can see it.
 
         :param keeping: the other projects that can still see the package.

@@ -103,7 +103,7 @@ class CatalogSource:
         """See ``resolver.Source``."""
         return {package: _ranges(metadata) for package, metadata in self._metadata_of(packages)}
 
-    def is_withdrawn(self, package: PackageVersion) -> bool:
+    def is_exact_only(self, package: PackageVersion) -> bool:
         """Return whether a found version satisfies only pins and ranges of exactly this version."""
         record = self._packages[package]
         is_wanted = self._query.prereleases or not package.version.prerelease

@@ -450,7 +450,7 @@ def test_glance_records_changes_of_visibility(
 ) -> None:
     package = _in_glance(cloud, glance, "private")
     recorder = Recorder(cloud.glance_events, "package.")
-    for visibility, verb in (("public", "publish"), ("private", "withdraw")):
+    for visibility, verb in (("public", "publish"), ("private", "unpublish")):
         assert glance["admin"].set(package, "visibility", visibility).status_code == 200
         (found,) = _changes(recorder.new(), "package.")
         assert found[:3] == (verb, [package], "active")

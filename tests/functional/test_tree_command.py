@@ -100,8 +100,8 @@ def test_the_versions_of_a_missing_package_are_explained(
     assert shown.splitlines() == [
         f"{name} 1.0.0  [*]",
         f"└── {library} missing  [<2]",
-        f"    passed over: 2.0.0 excluded by <2 of {name} 1.0.0; 1.0.0 withdrawn, and not required "
-        f"exactly by <2 of {name} 1.0.0",
+        f"    passed over: 2.0.0 excluded by <2 of {name} 1.0.0; 1.0.0 yanked or a "
+        f"pre-release, and not required exactly by <2 of {name} 1.0.0",
     ]
     assert "passed over" not in openstack.ok("package", "tree", name).out
 

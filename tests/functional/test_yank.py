@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Releases that their owners withdraw, in the real Glare."""
+"""Releases that their owners yank, in the real Glare."""
 
 import logging
 from collections.abc import Callable

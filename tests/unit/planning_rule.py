@@ -30,14 +30,14 @@ Packages = Mapping[str, Mapping[Version, Mapping[str, VersionSpec]]]
 class Catalogue:
     """Packages, as a source of the resolver, and a query for them.
 
-    :ivar withdrawn: versions that serve only pins, and ranges that are exactly these.
+    :ivar exact_only: versions that serve only pins, and ranges that are exactly these.
     """
 
     packages: Packages
     roots: Sequence[tuple[str, VersionSpec]]
     headers: Sequence[Header]
     pins: Mapping[str, Sequence[Version]]
-    withdrawn: Collection[PackageVersion]
+    exact_only: Collection[PackageVersion]
 
     def versions(self, fqns: Iterable[str]) -> Mapping[str, Sequence[Version]]:
         return {fqn: newest_first(self.packages[fqn]) for fqn in fqns if fqn in self.packages}
@@ -47,8 +47,8 @@ class Catalogue:
     ) -> Mapping[PackageVersion, Mapping[str, VersionSpec]]:
         return {release: self.packages[release.fqn][release.version] for release in releases}
 
-    def is_withdrawn(self, release: PackageVersion) -> bool:
-        return release in self.withdrawn
+    def is_exact_only(self, release: PackageVersion) -> bool:
+        return release in self.exact_only
 
     def has_cycle(self) -> bool:
         """Whether any packages require each other, in any version."""
@@ -83,9 +83,9 @@ def generate(dice: random.Random) -> Catalogue:
         for fqn in names
     }
     releases = [PackageVersion(fqn, v) for fqn, versions in packages.items() for v in versions]
-    withdrawn = dice.sample(releases, dice.choice((0, 0, len(releases) // 4)))
+    exact_only = dice.sample(releases, dice.choice((0, 0, len(releases) // 4)))
     if dice.random() < 0.3:
-        withdrawn += [release for release in releases if release.version.prerelease]
+        exact_only += [release for release in releases if release.version.prerelease]
     roots = [(dice.choice(names), _random_range(dice)) for _ in range(dice.randint(1, 4))]
     headers = [
         Header(fqn, _random_range(dice), frozenset(dice.sample(list(packages[fqn]), 1)))
@@ -95,7 +95,7 @@ def generate(dice: random.Random) -> Catalogue:
         fqn: [Version(text) for text in dice.sample(VERSIONS, dice.randint(1, 2))]
         for fqn in dice.sample(names, dice.choice((0, 0, 0, 1, 2)))
     }
-    return Catalogue(packages, roots, headers, pins, frozenset(withdrawn))
+    return Catalogue(packages, roots, headers, pins, frozenset(exact_only))
 
 
 def _random_range(dice: random.Random) -> VersionSpec:
@@ -189,7 +189,7 @@ def upon(fqn: str, wishes: Iterable[Wish]) -> set[Range]:
 def _pinned(catalogue: Catalogue, fqn: str, range_: Range) -> Version | None:
     spec, among = range_
     pins = [p for p in newest_first(catalogue.pins.get(fqn, ())) if among is None or p in among]
-    usual = [pin for pin in pins if PackageVersion(fqn, pin) not in catalogue.withdrawn]
+    usual = [pin for pin in pins if PackageVersion(fqn, pin) not in catalogue.exact_only]
     return spec.select(usual) or spec.select(pins)
 
 
@@ -198,7 +198,7 @@ def _serves(catalogue: Catalogue, release: PackageVersion, range_: Range) -> boo
     spec, among = range_
     is_exact = spec.text.lstrip("=") == str(release.version)
     is_candidate = among is None or release.version in among
-    is_allowed = is_exact or release not in catalogue.withdrawn
+    is_allowed = is_exact or release not in catalogue.exact_only
     return spec.match(release.version) and is_candidate and is_allowed
 
 

@@ -22,7 +22,7 @@ def _answers(catalogue: Catalogue) -> Answers:
         catalogue.pins,
         catalogue,
         headers=catalogue.headers,
-        is_withdrawn=catalogue.is_withdrawn,
+        is_exact_only=catalogue.is_exact_only,
     )
     answers: Answers = {missing.demand: set() for missing in closure.unsatisfied}
     for release, demands in closure.releases.items():
@@ -82,7 +82,7 @@ def test_the_order_does_not_matter(planned: Planned) -> None:
             _shuffled(dice, catalogue.roots),
             _shuffled(dice, catalogue.headers),
             {fqn: _shuffled(dice, pins) for fqn, pins in catalogue.pins.items()},
-            catalogue.withdrawn,
+            catalogue.exact_only,
         )
         assert list(_answers(shuffled).items()) == list(_answers(catalogue).items())
 

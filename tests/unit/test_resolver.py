@@ -50,7 +50,7 @@ def _parsed(versions):
     return {fqn: [parse_version(text) for text in texts] for fqn, texts in versions.items()}
 
 
-def planned(packages, roots, pins=None, withdrawn=(), headers=(), provided=None):
+def planned(packages, roots, pins=None, exact_only=(), headers=(), provided=None):
     """The closure, and its catalogue."""
     catalogue = Catalogue(packages)
     found = resolver.plan(
@@ -59,22 +59,22 @@ def planned(packages, roots, pins=None, withdrawn=(), headers=(), provided=None)
         catalogue,
         headers=headers,
         provided=_parsed(provided or {}),
-        is_withdrawn=lambda release: str(release) in withdrawn,
+        is_exact_only=lambda release: str(release) in exact_only,
     )
     return found, catalogue
 
 
-def taken(packages, roots, pins=None, withdrawn=()):
-    found, _ = planned(packages, roots, pins, withdrawn)
+def taken(packages, roots, pins=None, exact_only=()):
+    found, _ = planned(packages, roots, pins, exact_only)
     result = {}
     for release in found.releases:
         result.setdefault(release.fqn, []).append(str(release.version))
     return {fqn: sorted(versions, reverse=True) for fqn, versions in result.items()}
 
 
-def why(packages, roots, fqn, pins=None, withdrawn=(), headers=()):
+def why(packages, roots, fqn, pins=None, exact_only=(), headers=()):
     """The reasons for a package's chosen versions, and the kept ranges."""
-    found, _ = planned(packages, roots, pins, withdrawn, headers)
+    found, _ = planned(packages, roots, pins, exact_only, headers)
 
     def texts(demands):
         return [f"{demand} of {demand.requirer}" for demand in demands]
@@ -164,13 +164,13 @@ class TestPlan:
         found = taken(packages, {"p0": ">=1", "p1": ">=1"})
         assert found == {"p0": ["1.0.0"], "p1": ["2.1.0"]}
 
-    def test_a_withdrawn_version_serves_only_its_pin_and_its_exact_range(self):
+    def test_an_exact_only_version_serves_only_its_pin_and_its_exact_range(self):
         packages = {"a": {"1": {"db": "==1.3.0"}}, "b": {"1": {"db": "1"}}, "db": DB}
-        withdrawn = {"db 1.3.0", "db 2.0.0"}
-        assert taken(packages, {"db": "*"}, withdrawn=withdrawn) == {"db": ["1.2.0"]}
-        assert taken(packages, {"db": "2"}, withdrawn=withdrawn) == {}
-        assert taken(packages, {"db": "1"}, {"db": ["1.3.0"]}, withdrawn) == {"db": ["1.3.0"]}
-        found, _ = planned(packages, {"a": "*", "b": "*"}, withdrawn=withdrawn)
+        exact_only = {"db 1.3.0", "db 2.0.0"}
+        assert taken(packages, {"db": "*"}, exact_only=exact_only) == {"db": ["1.2.0"]}
+        assert taken(packages, {"db": "2"}, exact_only=exact_only) == {}
+        assert taken(packages, {"db": "1"}, {"db": ["1.3.0"]}, exact_only) == {"db": ["1.3.0"]}
+        found, _ = planned(packages, {"a": "*", "b": "*"}, exact_only=exact_only)
         upon = {str(r): [str(d.requirer) for d in of] for r, of in found.releases.items()}
         assert upon["db 1.3.0"] == ["a 1.0.0"]
         assert upon["db 1.2.0"] == ["b 1.0.0"]
@@ -292,9 +292,9 @@ class TestWhy:
             )
         }
 
-    def test_a_withdrawn_version_is_named(self):
-        found = why({"db": DB}, {"db": "*"}, "db", withdrawn=["db 2.0.0"])
-        assert found == {"1.3.0": ([], [(["2.0.0"], "withdrawn", ["db * of None"])])}
+    def test_an_exact_only_version_is_named(self):
+        found = why({"db": DB}, {"db": "*"}, "db", exact_only=["db 2.0.0"])
+        assert found == {"1.3.0": ([], [(["2.0.0"], "exact_only", ["db * of None"])])}
 
     def test_a_version_without_the_class_is_named(self):
         header = resolver.Header("db", VersionSpec.of("*"), frozenset([parse_version("1.2")]))
@@ -504,9 +504,9 @@ def test_of_packages_that_define_a_class_in_one_version_a_pinned_or_valid_one_is
     one, two = (resolver.PackageVersion(f"org.{name}", parse_version("1")) for name in ("a", "b"))
     classes = [("org.A", VersionSpec.of("1"))]
 
-    def found(pins: dict[str, list[Any]], *withdrawn: resolver.PackageVersion) -> list[str]:
+    def found(pins: dict[str, list[Any]], *exact_only: resolver.PackageVersion) -> list[str]:
         headers, _ = resolver.find_headers(
-            classes, lambda _: [[one, two]], pins, withdrawn.__contains__
+            classes, lambda _: [[one, two]], pins, exact_only.__contains__
         )
         return [header.fqn for header in headers]
 

@@ -149,7 +149,7 @@ def _verb(row: ImageRow, changed: ImageRow) -> str | None:
     if changed.status != row.status:
         return _VERBS[changed.status]
     if changed.visibility != row.visibility and "public" in (row.visibility, changed.visibility):
-        return "publish" if changed.visibility == "public" else "withdraw"
+        return "publish" if changed.visibility == "public" else "unpublish"
     return None
 
 
@@ -261,7 +261,7 @@ def _check_member(req: webob.Request, image_id: str, project_id: str) -> None:
         if caller.may_change_members(row, _MEMBER_POLICIES[method], leaving):
             database = GlanceDatabase(connection, caller.viewer)
             keeping = database.find_members([row.id]).get(row.id, set()) - leaving
-            caller.checks(database).check_withdrawal(row, keeping)
+            caller.checks(database).check_hiding(row, keeping)
 
 
 def _is_offered(req: webob.Request) -> bool:
@@ -299,7 +299,7 @@ def _check_row(
     if row.is_release and changed.is_release and not is_public:
         is_shared = changed.visibility == SHARED
         members = database.find_members([row.id]).get(row.id, ()) if is_shared else ()
-        checks.check_withdrawal(row, members)
+        checks.check_hiding(row, members)
     is_new = changed.is_release and not row.is_release
     if is_new or (is_public and not was_public):
         caller.check_names(changed)

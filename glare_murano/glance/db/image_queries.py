@@ -116,9 +116,9 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Any:
-    """Return the statement for lists and mappings that may have one of the names.
+    """Return the query for lists and mappings that may contain one of the names.
 
-    For many names, it finds all lists and mappings.
+    With too many names, the query has no filter.
     """
     if len(names) > _MAX_NAMES:
         return _LISTS

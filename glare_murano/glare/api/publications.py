@@ -190,7 +190,7 @@ def _collected(problems: _Problems) -> Iterator[None]:
 
 
 def _notify(context: RequestContext, changes: Iterable[Change]) -> None:
-    """Send the notifications that Glare sends for the same changes."""
+    """Send the notifications that Glare's own API would send."""
     for af, actions in changes:
         for action in ("update", *actions) if actions else ():
             Notifier.notify(context, f"artifact:{action}", af)

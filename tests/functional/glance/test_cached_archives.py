@@ -30,7 +30,7 @@ def glance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[service.Glance]
         yield running
 
 
-def test_what_is_withdrawn_is_not_sent_from_the_cache(
+def test_what_is_hidden_is_not_sent_from_the_cache(
     glance: service.Glance,
     images: ImageClient,
     images_of: Callable[..., ImageClient],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages are published in the real Glance, withdrawn, and copied from and to Glare."""
+"""Packages are published in the real Glance, yanked, and copied from and to Glare."""
 
 import pathlib
 

@@ -255,7 +255,7 @@ def test_the_last_package_for_a_requirement_stays(
     assert images.delete(ids[0]).status_code == 204
 
 
-_WITHDRAWN = {"op": "replace", "path": "/visibility", "value": "private"}
+_UNPUBLISHED = {"op": "replace", "path": "/visibility", "value": "private"}
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,11 @@ _WITHDRAWN = {"op": "replace", "path": "/visibility", "value": "private"}
         ("GET", "?a=1&_method=delete", {}),
         ("GET", "/actions/deactivate?_method=POST", {}),
         ("DELETE", "?_method=", {}),
-        ("POST", "?_method=PATCH", _WITHDRAWN),
-        ("PATCH", "%0A", _WITHDRAWN),
-        ("PATCH", "", {**_WITHDRAWN, "path": "/ visibility"}),
-        ("PATCH", "", {**_WITHDRAWN, "path": "//visibility\u3000"}),
-        ("PATCH", "", {**_WITHDRAWN, "replace": "/name"}),
+        ("POST", "?_method=PATCH", _UNPUBLISHED),
+        ("PATCH", "%0A", _UNPUBLISHED),
+        ("PATCH", "", {**_UNPUBLISHED, "path": "/ visibility"}),
+        ("PATCH", "", {**_UNPUBLISHED, "path": "//visibility\u3000"}),
+        ("PATCH", "", {**_UNPUBLISHED, "replace": "/name"}),
     ],
 )
 def test_requests_are_checked_in_each_form_that_glance_takes(

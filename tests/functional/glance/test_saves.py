@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Changes by Glance's own API, while others publish or withdraw the same package.
+"""Changes by Glance's own API, while others publish or hide the same package.
 
 Glance loads an image, and saves the whole image after the change. It deletes an image in two
 transactions.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Packages in the real Glance that their owners withdraw."""
+"""Packages in the real Glance that their owners yank."""
 
 from collections.abc import Callable
 from typing import Any
