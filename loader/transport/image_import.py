@@ -48,7 +48,7 @@ def import_archive(
     def stage() -> None:
         service.stage(image_id, archive, size, label)
 
-    is_staged = False
+    is_staged, status = False, "unknown"
     wait, stage_again = _FIRST_WAIT, time.monotonic() + _STAGE_AGAIN
     with Deadline(_TIMEOUT, f"the import of {label}", "not complete in time") as deadline:
         while deadline.left > 0:

@@ -98,7 +98,7 @@ def test_an_import_without_progress_is_begun_anew(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_import_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_import, "_TIMEOUT", 0.01)
+    monkeypatch.setattr(image_import, "_TIMEOUT", 0.3)
 
     with pytest.raises(errors.CatalogUnavailable, match="the image 1 has the status importing"):
         _import(Images("importing+1"))
