@@ -5,24 +5,35 @@
 Archives and unpacked packages have records in the same form, in JSON; the record
 of an archive lists a single file and no directory::
 
-    {"files": {PATH: [SIZE, CHANGED, SHA256], ...}, "directories": {PATH: CHANGED, ...}}
+    {"files": {PATH: [SIZE, CHANGED, SHA256], ...}, "directories": {PATH: CHANGED, ...},
+     "boots": [BOOT, ...]}
 
 Paths are relative and have slashes; the root directory itself is ``""``. CHANGED
 is ``st_ctime_ns``, which the kernel sets and no program can choose. If a file still
 has its recorded size and time, nothing was written to it since, except perhaps
 within the same tick of the kernel's clock, a few milliseconds.
+
+Unpacked files are not synced, since the archive can be unpacked again. After a power cut, a file
+may have its recorded size and time, and not its content. So their record lists boots of hosts: in
+another boot, the files are read before they are used.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import stat
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from loader.fs import is_temporary, private_opener, size_on_disk, sync, sync_files
+from loader.fs import is_temporary, private_opener, size_on_disk
+
+_BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
+# How many boots a record lists. Hosts can share a cache.
+_MAX_BOOTS = 16
 
 
 class _File(NamedTuple):
@@ -38,26 +49,27 @@ class Record:
     :param files: path -> the state of the file.
     :param directories: path -> the directory's time of change, which changes when a file is
         added or removed.
+    :param boots: the boots of hosts in which the files were written or read, the latest last;
+        empty for files that were synced.
     """
 
     files: Mapping[str, _File]
     directories: Mapping[str, int]
+    boots: tuple[str, ...] = ()
 
     @classmethod
-    def seal(cls, root: pathlib.Path) -> Self:
-        """Write all files below a directory to the disk, and record them.
+    def of_tree(cls, root: pathlib.Path) -> Self:
+        """Record all files below a directory, which were written in this boot.
 
-        :raises OSError: if a file cannot be written.
+        :raises OSError: if a file cannot be read.
         """
         directories, paths = [], []
         for directory, _, names in os.walk(root, topdown=False):
             relative = pathlib.Path(directory).relative_to(root)
             directories.append("" if directory == str(root) else str(relative))
             paths += [str(relative / name) for name in names]
-        sync_files([f"{root}/{path}" for path in paths])
-        for directory in directories:
-            sync(f"{root}/{directory}")
-        return cls.stamp(root, {path: _sum(f"{root}/{path}") for path in paths}, directories)
+        sums = {path: _sum(f"{root}/{path}") for path in paths}
+        return cls.stamp(root, sums, directories).confirmed()
 
     @classmethod
     def stamp(
@@ -93,7 +105,7 @@ class Record:
             for file in files.values():
                 if type(file.size) is not int or file.size < 0 or type(file.changed) is not int:
                     raise TypeError("a size or a time is not a valid number")
-            return cls(files, dict(content["directories"]))
+            return cls(files, dict(content["directories"]), tuple(content["boots"]))
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"the record is not valid: {error!r}") from error
 
@@ -118,7 +130,18 @@ class Record:
         :raises OSError: if a file or a directory is missing.
         """
         sums = {path: file.sha256 for path, file in self.files.items()}
-        return self.stamp(root, sums, self.directories)
+        return dataclasses.replace(self.stamp(root, sums, self.directories), boots=self.boots)
+
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Whether the files were written or read since this host has started."""
+        return boot_id() in self.boots
+
+    def confirmed(self) -> Self:
+        """Return the record after the files were written or read in this boot."""
+        if self.is_of_this_boot:
+            return self
+        return dataclasses.replace(self, boots=(*self.boots, boot_id())[-_MAX_BOOTS:])
 
     def problems(self, root: pathlib.Path) -> dict[str, str]:
         """Read all files, and return their differences from the record.
@@ -139,6 +162,15 @@ class Record:
             if problem := _problem(f"{root}/{name}", file.sha256):
                 problems[name] = problem
         return dict(sorted(problems.items()))
+
+
+@functools.cache
+def boot_id() -> str:
+    """Return an id that this host has until it is started again; if it has none, a new id."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return str(uuid.uuid4())
 
 
 def _sum(path: str) -> str:

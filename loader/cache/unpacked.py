@@ -3,8 +3,8 @@
 """Unpacked packages on disk, each in a directory named by its archive's SHA-256 digest.
 
 The directory has the package's ``files`` and their ``record``; files without a record
-are not used. Both are completed in a staging directory, written to the disk, and moved
-to their place by a single rename.
+are not used. Both are completed in a staging directory, and moved to their place by a single
+rename. They are not synced: after a power cut, they are read before they are used.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class UnpackedPackages:
         """Return whether a package exists, and nothing was written to it since the last check."""
         try:
             record = Record.load(self._record(digest))
-            return record.restamped(self.files(digest)) == record
+            return record.is_of_this_boot and record.restamped(self.files(digest)) == record
         except (OSError, ValueError):
             return False
 
@@ -65,25 +65,24 @@ class UnpackedPackages:
             if isinstance(error, OSError) and fs.is_temporary(error):
                 raise
             problems = [str(error)]
-        if not problems and present is not None and present != record:
+        if not problems and present is not None and present.confirmed() != record:
             # If the record cannot be replaced, each use of the package checks its files.
             with contextlib.suppress(OSError), self._staging.new() as made:
-                _save_record(present, made)
+                present.confirmed().save(made / _RECORD)
                 (made / _RECORD).rename(self._record(digest))
         # If the record is missing, another process is removing the package.
         return problems if self._record(digest).exists() else None
 
     def make(self, digest: str, path: pathlib.Path, limits: Limits) -> None:
-        """Unpack an archive, write all files to the disk, and move them to their place.
+        """Unpack an archive, and move its files to their place.
 
         :raises InvalidArchive: if the archive breaks a rule.
         """
         with self._staging.directory(digest) as made:
             with Archive.open(path, limits) as archive:
                 archive.unpack(made / _FILES)
-            _save_record(Record.seal(made / _FILES), made)
+            Record.of_tree(made / _FILES).save(made / _RECORD)
             self._place(made)
-        fs.sync(self._root)
 
     def forget(self, digest: str) -> None:
         """Remove a record, but keep its files; a power failure does not bring the record back."""
@@ -121,9 +120,3 @@ class UnpackedPackages:
             with self._staging.new() as old:
                 target.rename(old / made.name)
                 made.rename(target)
-
-
-def _save_record(record: Record, directory: pathlib.Path) -> None:
-    record.save(directory / _RECORD)
-    fs.sync(directory / _RECORD)
-    fs.sync(directory)

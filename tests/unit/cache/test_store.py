@@ -536,20 +536,50 @@ def test_an_archive_is_on_the_disk_before_it_appears(
     assert disk.synced == {archives}
 
 
-def test_all_files_are_on_the_disk_before_they_appear(
+def test_unpacked_files_do_not_wait_for_the_disk(
     cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored.take_archive(cache)
-    packages = cache.folder / "packages"
-    disk = _Disk(packages, monkeypatch)
+    disk = _Disk(cache.folder / "archives", monkeypatch)
     stored.take(cache)
 
-    made = cache.folder / "staging" / stored.digest
-    (needed,) = disk.needed
-    assert {made, made / "record", made / "files" / "Resources" / "4"} <= needed
-    assert len(needed) > len(stored.files)
-    assert disk.appeared == [packages / stored.digest]
-    assert disk.synced == {packages}
+    assert disk.synced == set()
+
+
+def test_unpacked_files_are_read_once_in_each_boot_of_each_host(
+    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(cache, stored)
+    read = _count_reads(monkeypatch)
+    for boot in ("second", "of another host", "second"):
+        monkeypatch.setattr(checksums, "boot_id", lambda boot=boot: boot)
+        _use(cache, stored)
+        _use(cache, stored)
+
+    # Before the lock, and under it: in two boots.
+    assert sorted(read) == sorted(2 * [pathlib.Path(path).name for path in stored.files])
+    boots = checksums.Record.load(_folder(cache, stored) / "record").boots
+    assert boots[1:] == ("second", "of another host")
+
+
+def test_files_that_a_power_cut_has_damaged_are_unpacked_again(
+    cache: loader.Cache,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A file may have its recorded size and time, and not its content."""
+    _use(cache, stored)
+    folder = _folder(cache, stored)
+    record = checksums.Record.load(folder / "record")
+    _flip(folder / "files" / "Resources" / "3")
+    record.restamped(folder / "files").save(folder / "record")
+    monkeypatch.setattr(checksums, "boot_id", lambda: "another")
+
+    assert stored.is_in(stored.take(cache))
+
+    assert "Resources/3 has changed since it was stored" in caplog.text
+    assert checksums.Record.load(folder / "record").boots == ("another",)
 
 
 def _break_the_disk(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -581,22 +611,6 @@ def test_an_archive_that_cannot_be_written_to_the_disk_leaves_nothing(
     assert _leftovers(cache) == []
     assert stored.is_in(stored.take(cache))
     assert cache.counters.downloads == 1
-
-
-def test_files_that_cannot_be_written_to_the_disk_leave_nothing(
-    cache: loader.Cache, stored: Stored, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored.take_archive(cache)
-    # Of each file, three directories, the record and its directory.
-    for number in range(len(stored.files) + 5):
-        with monkeypatch.context() as patch:
-            _break_the_disk(patch, number)
-            with pytest.raises(loader.CacheError, match=f"{stored.digest}.*the disk is broken"):
-                stored.take(cache)
-        assert _unpacked(cache) == set()
-        assert _leftovers(cache) == []
-
-    assert stored.is_in(cache.package(stored.digest, stored.nothing))
 
 
 # Damage
