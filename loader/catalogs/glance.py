@@ -2,8 +2,8 @@
 
 """Packages in Glance, the image service: releases to load, and all packages for publishers.
 
-A package is an image with the container format ``murano``. All requests are those of
-python-glanceclient, but for those to the filter of ``glare_murano``.
+A package is an image with the container format ``murano``. The client uses python-glanceclient,
+except for requests that the filter of ``glare_murano`` answers.
 
 Glance's rules of visibility apply: a project can use its own packages, public packages, and
 shared packages that it has accepted. Any project can publish packages with the visibility

@@ -85,8 +85,8 @@ class ServiceClient:
         :param region_name: the region to look the URL up in; by default any.
         :param attempts: how often a request is sent while its failures are temporary.
         :param request_timeout: how long a request and its retries may take, in seconds.
-        :param min_download_rate: the lowest rate of a download, in bytes per second; at this
-            rate, an archive may arrive two minutes late.
+        :param min_download_rate: the lowest rate of a download, in bytes per second. A download
+            fails if it falls behind this rate by two minutes.
         :param limits: the limits for a downloaded archive.
         """
         if not isinstance(session, ksa_session.Session):

@@ -105,7 +105,7 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
 
 def requirers(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
-    """Yield the active packages that require a package in a range with its version.
+    """Yield the active packages that require a package in a range that contains its version.
 
     :raises CatalogError: if the service does not answer.
     """

@@ -100,25 +100,25 @@ def seconds(text: str) -> float:
 
 @_as_argument_error()
 def reference(text: str) -> PackageReference:
-    """Read a reference to a package, with the parser's own error."""
+    """Read a reference to a package; raise argparse's error if it is not valid."""
     return PackageReference.parse(text)
 
 
 @_as_argument_error()
 def version(text: str) -> Version:
-    """Read a version, with the parser's own error."""
+    """Read a version; raise argparse's error if it is not valid."""
     return parse_version(text)
 
 
 @_as_argument_error()
 def class_and_range(text: str) -> tuple[str, VersionSpec | None]:
-    """Read ``CLASS`` or ``CLASS@RANGE``, with the parser's own error."""
+    """Read ``CLASS`` or ``CLASS@RANGE``; raise argparse's error if it is not valid."""
     name, spec = split_range(text)
     return check_full_name(name), spec
 
 
 @_as_argument_error()
 def package_and_version(text: str) -> tuple[str, Version | None]:
-    """Read ``NAME`` or ``NAME@VERSION``, with the parser's own error."""
+    """Read ``NAME`` or ``NAME@VERSION``; raise argparse's error if it is not valid."""
     fqn, separator, written = text.partition("@")
     return check_required_name(fqn), parse_version(written) if separator else None

@@ -297,7 +297,7 @@ def _items(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _child(node: yaml.Node, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return a pair of a mapping, or of a mapping in a sequence."""
+    """Find a key in a mapping, or in a list of mappings; return the key and its value."""
     pairs = (pair for part in _items(node) for pair in _pairs(part))
     return next((pair for pair in pairs if pair[0].value == key), None)
 

@@ -70,9 +70,9 @@ class ForbiddenTrust(Exception):
 
 
 class EnvironmentTrust(identity.BaseIdentityPlugin):
-    """The credentials by a trust, which has to belong to the environment's project.
+    """Credentials from a trust; the trust has to belong to the environment's project.
 
-    The id of the trust is in the environment's model, and Keystone lets Murano's account use
+    The id of the trust is in the environment's model. Keystone would let Murano's account use
     every trust that any user has made for this account.
     """
 

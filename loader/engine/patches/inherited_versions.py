@@ -18,10 +18,10 @@ from glare_murano.resolver import newest_first
 def merge_inherited_versions() -> None:
     """Let a class inherit a single version of a package, if one version satisfies all ancestors.
 
-    Murano 16 looks up the class of the other version in a set of names. This fails with a
-    ``TypeError``, even if all ancestors use the same version for different ranges. The
-    specification "Murano versioning", section "Side by side", takes the version that
-    satisfies all ancestors. Without such a version, it treats the versions as unrelated classes.
+    The specification "Murano versioning", section "Side by side", requires this. If no version
+    satisfies all ancestors, it treats the versions as unrelated classes. Murano 16 fails with a
+    ``TypeError`` if the ranges of the ancestors differ, even if all of them get the same version:
+    it looks for a class in a set of names.
     """
 
     def build_parent_remappings(murano_class: Any) -> dict[Any, Any]:
