@@ -22,7 +22,7 @@ EXTERNAL = "in the engine"
 class Requirement:
     """An edge of a graph: a requirement, and the package chosen for it.
 
-    The edges are the whole graph: each is a row of a table.
+    A graph is a list of its edges, and each edge becomes a row of a table.
 
     :param fqn: the required package.
     :param version: its version; ``missing`` if no version is in the range. For an extension
