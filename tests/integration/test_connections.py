@@ -452,7 +452,7 @@ def test_the_agents_of_another_environment_are_not_reached(cloud: Cloud, agents:
 
     message = _error(_run_in(model, owner, "send"))
 
-    assert f"e{OTHER}-hobject is not of environment {OWN}" in message
+    assert f"e{OTHER}-hobject does not belong to environment {OWN}" in message
 
 
 # Credentials
