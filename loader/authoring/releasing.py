@@ -216,7 +216,7 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that the changed manifest has the new values: anchors, for example, prevent that."""
+    """Check that the edited manifest has the new values; YAML anchors may prevent that."""
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)
         written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}

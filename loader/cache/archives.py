@@ -47,7 +47,7 @@ class ArchiveFiles:
         return self.path(digest).is_file()
 
     def is_untouched(self, digest: str) -> bool:
-        """Return whether an archive was found intact, and nothing was written to it since."""
+        """Return whether an archive was intact at its last check, and was not written to since."""
         try:
             # Strings instead of pathlib for speed: every load of a package runs this.
             return Record.load(f"{self._records}/{digest}") == self._stamp(digest)

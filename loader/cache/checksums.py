@@ -63,10 +63,10 @@ class Record:
     def stamp(
         cls, root: pathlib.Path, sums: Mapping[str, str], directories: Iterable[str] = ()
     ) -> Self:
-        """Record the present sizes and times of files with given SHA-256 sums.
+        """Record the present sizes and times of files, and their given SHA-256 sums.
 
-        If other processes can write to the files, record them before their sums are
-        checked. Then a later change differs from the record.
+        If other processes can write to the files, call this before the sums are checked. Then
+        a later change differs from the record.
 
         :raises OSError: if a file or a directory is missing.
         """
@@ -147,7 +147,7 @@ def _sum(path: str) -> str:
 
 
 def _problem(path: str, sha256: str) -> str:
-    """Return why a file does not have a given sum; an empty string if it has."""
+    """Return why a file does not match a checksum; an empty string if it matches."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return "is not a regular file"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The common part of all clients of OpenStack services: session, project, queries, options."""
+"""The base classes of clients for OpenStack services: session, project, queries, options."""
 
 import dataclasses
 import logging
@@ -138,7 +138,7 @@ class ServiceCatalog(ServiceClient, base.Catalog):
 
     @classmethod
     def service_options(cls) -> Options:
-        """Return the options for the service: its endpoint, and the session with it."""
+        """Return the options for the service's endpoint and for sessions."""
         region = cfg.StrOpt("home_region", help="The region of the services. By default any.")
         url = cfg.StrOpt(
             "url",

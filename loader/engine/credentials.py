@@ -17,7 +17,7 @@ CONF = murano_config.CONF
 
 
 class ExecutionSession(Protocol):
-    """The credentials of one task; the part of Murano's class that is used here."""
+    """The credentials of one task: the attributes of Murano's class that are used here."""
 
     token: str
     project_id: str

@@ -51,7 +51,7 @@ class ResultSender:
             self._unsent.remove(environment_id)
 
     def report_unsent(self) -> None:
-        """Log the results that are lost since the process ends."""
+        """Log the results that no queue has when the process ends."""
         for environment_id in self._unsent:
             LOG.error(
                 "The result for environment %s is lost: RabbitMQ did not take it before the "

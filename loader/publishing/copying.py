@@ -148,7 +148,7 @@ def copy(
 def _same(
     target: Repository, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
-    """Return id in the source -> the package that the target has published with this archive."""
+    """Return id of a package in the source -> the target's published package with this archive."""
     project = target.project()
     digests = {(package.key, package.digest): package.id for package in packages}
     return {

@@ -72,7 +72,7 @@ def describe_ambiguous_members() -> None:
 
 
 def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
-    """Return the packages of a class and its ancestors -> the range that each must satisfy."""
+    """Return package -> required range, for the packages of a class and its ancestors."""
     own = murano_class.package
     ranges: dict[Any, set[str]] = collections.defaultdict(set, {own: {f"=={own.version}"}})
     for child in (murano_class, *murano_class.ancestors()):
@@ -83,7 +83,7 @@ def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
 
 
 def _replacements(ranges: Mapping[Any, VersionSpec]) -> dict[Any, Any]:
-    """Return package -> the version that replaces it, so that the fewest versions are left."""
+    """Return package -> its replacement, so that the fewest versions of each package remain."""
     versions: dict[str, dict[semantic_version.Version, Any]] = collections.defaultdict(dict)
     for package in ranges:
         versions[package.name][package.version] = package
