@@ -93,8 +93,8 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
         found = self._trust.get_auth_ref(session)
         if found.project_id != self._project_id:
             raise ForbiddenTrust(
-                f"the trust of the environment is of project {found.project_id}, and the "
-                f"environment is of project {self._project_id}; an operator removes TrustId "
+                f"the trust of the environment belongs to project {found.project_id}, but the "
+                f"environment to project {self._project_id}; have an operator remove TrustId "
                 f"from the environment's model"
             )
         return found
