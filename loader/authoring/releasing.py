@@ -79,9 +79,9 @@ def prepare(
 ) -> Release:
     """Prepare a release; the tree is not changed.
 
-    By default, a release has the smallest version that is enough for the changes since the newest
-    release, or the version of ``dev`` if that is greater. The first release has the version of
-    ``dev``, or 0.1.0.
+    By default, the version is the smallest one that is enough for the changes since the newest
+    release. If ``dev`` has a greater version, the release gets it. The first release gets the
+    version of ``dev``, or 0.1.0.
 
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for files of the release.

@@ -9,8 +9,8 @@ of an archive lists a single file and no directory::
 
 Paths are relative and have slashes; the root directory itself is ``""``. CHANGED
 is ``st_ctime_ns``, which the kernel sets and no program can choose. If a file still
-has its recorded size and time, nothing was written to it since, except perhaps
-within the same tick of the kernel's clock, a few milliseconds.
+has its recorded size and time, nothing was written to it since. Only a write in the
+same tick of the kernel's clock, a few milliseconds, would not be noticed.
 """
 
 import dataclasses

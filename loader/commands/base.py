@@ -228,7 +228,7 @@ class Command(command.Command):
     def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
         """Return the chosen cloud with the same credentials, for another project.
 
-        :raises CatalogError: if the credentials are not those of a user of Keystone.
+        :raises CatalogError: if the credentials do not belong to a Keystone user.
         """
         kind = self.cloud.config["auth_type"]
         if all(option.dest != "project_id" for option in get_plugin_options(kind)):

@@ -136,7 +136,7 @@ class _ClassPair:
         if (old and old.owner is self._old) or (new and new.owner is self._new):
             return False
         if old is not None and new is None and old.owner.name not in self._new_lineage.names:
-            return True  # the lost base class is reported
+            return True  # the removed base class is reported
         if old and new and old.owner.name == new.owner.name and old.owner.name in self._own_bases:
             return True
         for base in self._own_bases:

@@ -32,7 +32,7 @@ def plan_whole_models() -> None:
 
 
 def keep_pins_in_models() -> None:
-    """Write the pins into the model after each task, where Murano's API shows them.
+    """After each task, write the pins into the model, which Murano's API shows.
 
     Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. If a task
     fails before its action, for example since a version is missing, the pins do not change.
