@@ -3,9 +3,9 @@
 """Make a release from the directory ``dev`` of a package.
 
 The specification "Murano versioning", "Developer impact", defines the layout. The tree of a
-package has a directory for each released version, and the directory ``dev``, where versioning is
-off. The trees of other packages lie beside it, under the names of these packages. Nothing is
-published here.
+package has a directory for each released version, and the directory ``dev``, in which the package
+has no version. The trees of other packages are beside it; each has the name of its package. Nothing
+is published here.
 """
 
 import contextlib

@@ -126,7 +126,7 @@ class Hierarchy:
         return self._lineages[name]
 
     def is_subclass(self, name: str, base: str) -> bool | None:
-        """Return whether a class is a base class itself, or extends it; None if unknown."""
+        """Return whether a class is the other class, or extends it; None if unknown."""
         if base in (name, ROOT_CLASS):
             return True
         found = self.find(name)

@@ -86,7 +86,7 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
         self._project_id = project_id
 
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
-        """Return a token by the trust.
+        """Return a token that Keystone issues for the trust.
 
         :raises ForbiddenTrust: if the trust belongs to another project.
         """

@@ -172,7 +172,7 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log, in which no later line can pass for a log entry."""
+    """Return a message for the log; mark each further line, so that none looks like a log entry."""
     return "\n| ".join(shorten(value).splitlines())
 
 

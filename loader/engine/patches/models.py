@@ -64,9 +64,9 @@ def keep_designer_entries() -> None:
     """Keep the entries of an object's header that begin with an underscore.
 
     The MuranoPL reference, section "Object model", lets designers add such entries, and its
-    section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the entries in
-    a store that exists only while a model is loaded. So each task loses them, for example the
-    disabled actions. Here, the store shares the entries with its parent.
+    section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the entries in a
+    temporary store, which exists only while a model is loaded. So each task drops the entries, for
+    example the disabled actions. Here, the store shares its entries with its parent store.
     """
     cls = object_store.InitializationObjectStore
     initialize = cls.__init__

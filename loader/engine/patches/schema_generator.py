@@ -223,7 +223,7 @@ def _describing(generate_schema: Any) -> Any:
 
 
 def _required_range(package: Any, name: str) -> str | None:
-    """Return the range of a requirement, as in the manifest; None if the package lacks it."""
+    """Return the required range for a name, as in the manifest; None if it is not required."""
     written = getattr(package, "application_package", package).requirements
     spec = written.get(name, package.requirements.get(name))
     return None if spec is None else str(getattr(spec, "text", spec))
