@@ -19,9 +19,9 @@ def merge_inherited_versions() -> None:
     """Let a class inherit a single version of a package, if one version satisfies all ancestors.
 
     The specification "Murano versioning", section "Side by side", requires this. If no version
-    satisfies all ancestors, it treats the versions as unrelated classes. Murano 16 fails with a
-    ``TypeError`` if the ranges of the ancestors differ, even if all of them get the same version:
-    it looks for a class in a set of names.
+    satisfies all ancestors, it treats the versions as unrelated classes. To replace a version,
+    Murano 16 looks for a class in a set of names, which fails with a ``TypeError``. This also
+    happens if all ancestors use the same version, but with different ranges.
     """
 
     def build_parent_remappings(murano_class: Any) -> dict[Any, Any]:
