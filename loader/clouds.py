@@ -39,7 +39,7 @@ def find(name: str | None = None) -> "CloudRegion":
 def checked(
     get_one: "Callable[..., CloudRegion]", name: str | None, **arguments: Any
 ) -> "CloudRegion":
-    """Return what openstacksdk finds for a cloud, if a session can be made from it.
+    """Return openstacksdk's configuration of a cloud; check that a session can be made from it.
 
     :param get_one: the method of openstacksdk's configuration.
     :param arguments: further arguments of the method.

@@ -54,8 +54,8 @@ OPTIONS: options.Options = {
         cfg.StrOpt(
             "lock_file",
             help="The path of a lock file. Only its releases are used, in every deployment; the "
-            "catalogues only give archives that are missing in the cache. Every project can use "
-            "the locked packages, so private ones are refused. Each deployment reads the file.",
+            "catalogues are only used to fetch archives that the cache lacks. Every project can "
+            "use the locked packages, so private ones are refused. Each deployment reads the file.",
         ),
         cfg.IntOpt(
             "max_cache_size",
@@ -68,7 +68,7 @@ OPTIONS: options.Options = {
             type=options.Seconds(min=1),
             default=locks.DEFAULT_TIMEOUT,
             help="How many seconds to wait for another process, or another thread, that fetches or "
-            "unpacks the same package, before an error names that process.",
+            "unpacks the same package. After that, an error names that process.",
         ),
         cfg.IntOpt(
             "fetch_workers",
@@ -82,8 +82,8 @@ OPTIONS: options.Options = {
             type=options.Seconds(min=0.001),
             default=resolver.MAX_SECONDS,
             help="The longest time that planning a closure may take, in seconds, with all requests "
-            "to catalogues. After that the deployment fails, with the package where planning "
-            "stopped. The server has an option of its own.",
+            "to catalogues. After that, the deployment fails, and the error names the package "
+            "where planning stopped. The server has an option of its own.",
         ),
         cfg.IntOpt(
             "max_subclasses",
@@ -109,9 +109,9 @@ OPTIONS: options.Options = {
         cfg.BoolOpt(
             "private_overrides",
             default=True,
-            help="Whether packages that are not public are used where a public package has their "
-            "name. If not, a project cannot replace a public package by one of its own, not even "
-            "by a pin.",
+            help="Whether a package that is not public may be used although a public package has "
+            "the same name. If not, a project cannot replace a public package by one of its own, "
+            "not even by a pin.",
         ),
     ],
     **metadata_cache.OPTIONS,

@@ -30,13 +30,13 @@ def replace(path: pathlib.Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Replace or create a file with what the caller writes; after a failure, it is unchanged.
+    """Replace or create a file with what the caller writes; after a failure, keep the old file.
 
     A symbolic link stays, and its target is replaced. The new file has the mode of the old one.
 
     :raises FileExistsError: if the path is a directory, or a device.
     """
-    # Unlike pathlib's, this one lets the next call report links that lead in a circle.
+    # Unlike pathlib's ``resolve``, this accepts circular links; the next call reports them.
     target = pathlib.Path(os.path.realpath(path))
     mode = _replaceable_mode(path)
     with _new_file(target, path) as (file, new):

@@ -3,8 +3,8 @@
 """The offline index, which replaces catalogues while they cannot be reached.
 
 When a release was chosen for a project and its archive is in the cache, the release is
-recorded in the cache's directory. The releases may be outdated, so the operator has to
-enable the index, and they change no pins.
+recorded in the cache's directory. Recorded releases may be outdated. So the operator has to
+enable the index, and recorded releases change no pins.
 """
 
 import collections

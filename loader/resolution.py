@@ -278,7 +278,7 @@ def names(catalogs: Iterable[Catalog]) -> str:
 
 
 def remedy(catalogs: Iterable[Catalog], missing: str) -> str:
-    """Explain in a message how to add to the catalogues what is missing there."""
+    """Return how to add something missing to the catalogues, for messages."""
     remedies = dict.fromkeys(catalog.remedy(missing) for catalog in catalogs)
     return "; or ".join(remedies) or "pass a catalogue"
 
@@ -316,9 +316,9 @@ def resolve(
 
 
 def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
-    """Return whether this loader may use what a service has chosen.
+    """Return whether this loader may use the releases that a service has chosen.
 
-    The file of reserved names that the service has read may differ from ours.
+    The service may have another file of reserved names than this loader.
     """
     for release, _ in answer.releases:
         if objection := rules.find_objection(release):

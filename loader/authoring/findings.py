@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a check of packages has found, as text, as GitHub annotations, and as SARIF 2.1.0.
+"""Findings of a check of packages, as text, as GitHub annotations, and as SARIF 2.1.0.
 
 ``checking`` has the checks themselves.
 """
@@ -84,7 +84,7 @@ def sarif(findings: Sequence[Finding]) -> str:
 
 
 def remedies(rules: type[enum.StrEnum]) -> Mapping[str, str]:
-    """Return the strings below the members of an enumeration, by the names of the members."""
+    """Return name -> docstring for the members of an enumeration."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(rules))).body
     found = {}
     name = ""

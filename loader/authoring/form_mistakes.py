@@ -43,7 +43,7 @@ def find(form: yaml.Node, manifest: Manifest) -> Iterator[Mistake]:
 
 
 def is_missing(manifest: Manifest, class_name: str) -> bool:
-    """Return whether a class is missing: its name says that it should be in the package."""
+    """Return whether a class should be in the package, by its name, but is missing."""
     prefix = f"{manifest.full_name}."
     # The name of a required package may begin with the name of this package.
     required = tuple(f"{each}." for each in manifest.requirements if each.startswith(prefix))

@@ -93,9 +93,9 @@ class WrongDirectory(errors.LoaderError, ValueError):
 def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[pathlib.Path]:
     """Find packages, and yield their directories and ZIP files.
 
-    Hidden directories and symbolic links are not searched. The directories ``dev`` of the
-    specification "Murano versioning" (section "Developer impact") are not searched either: the
-    command ``package release`` makes a version from them, which can be published.
+    Hidden directories and symbolic links are not searched. Directories called ``dev`` are not
+    searched either: a package in development has no version yet (specification "Murano
+    versioning", section "Developer impact"). The command ``package release`` gives it one.
 
     :param path: the ZIP file or the directory of a package, or a directory to search.
     :param omitted: the names of directories that are not searched.

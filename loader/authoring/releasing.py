@@ -3,9 +3,9 @@
 """Make a release from the directory ``dev`` of a package.
 
 The specification "Murano versioning", "Developer impact", defines the layout. The tree of a
-package has a directory for each released version, and the directory ``dev``, where versioning is
-off. The trees of other packages lie beside it, under the names of these packages. Nothing is
-published here.
+package has a directory for each released version, and the directory ``dev``, in which the package
+has no version. The trees of other packages are beside it; each has the name of its package. Nothing
+is published here.
 """
 
 import contextlib
@@ -79,9 +79,9 @@ def prepare(
 ) -> Release:
     """Prepare a release; the tree is not changed.
 
-    By default, a release has the smallest version that is enough for the changes since the newest
-    release, or the version of ``dev`` if that is greater. The first release has the version of
-    ``dev``, or 0.1.0.
+    By default, the version is the smallest one that is enough for the changes since the newest
+    release. If ``dev`` has a greater version, the release gets it. The first release gets the
+    version of ``dev``, or 0.1.0.
 
     :param tree: the directory with ``dev`` and the released versions.
     :param folder: an empty directory for files of the release.
@@ -216,7 +216,7 @@ def _check_changed(dev: pathlib.Path, before: pathlib.Path, packed: pathlib.Path
 def _check_edited(
     data: bytes, version: Version, ranges: Mapping[str, str], dev: pathlib.Path
 ) -> None:
-    """Check that the changed manifest has the new values: anchors, for example, prevent that."""
+    """Check that the edited manifest has the new values; YAML anchors may prevent that."""
     with contextlib.suppress(InvalidPackage):
         edited = Manifest.parse(data)
         written = {fqn: VersionSpec.of(text) for fqn, text in ranges.items()}

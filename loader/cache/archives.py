@@ -39,7 +39,7 @@ class ArchiveFiles:
         return self._root / digest
 
     def record(self, digest: str) -> pathlib.Path:
-        """Return the path of the record of an archive, which may be missing."""
+        """Return the path of an archive's record, which may be missing."""
         return self._records / digest
 
     def has(self, digest: str) -> bool:
@@ -47,7 +47,7 @@ class ArchiveFiles:
         return self.path(digest).is_file()
 
     def is_untouched(self, digest: str) -> bool:
-        """Return whether an archive was found intact, and nothing was written to it since."""
+        """Return whether an archive was intact at its last check, and was not written to since."""
         try:
             # Strings instead of pathlib for speed: every load of a package runs this.
             return Record.load(f"{self._records}/{digest}") == self._stamp(digest)

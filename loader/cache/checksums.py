@@ -10,8 +10,8 @@ of an archive lists a single file and no directory::
 
 Paths are relative and have slashes; the root directory itself is ``""``. CHANGED
 is ``st_ctime_ns``, which the kernel sets and no program can choose. If a file still
-has its recorded size and time, nothing was written to it since, except perhaps
-within the same tick of the kernel's clock, a few milliseconds.
+has its recorded size and time, nothing was written to it since. Only a write in the
+same tick of the kernel's clock, a few milliseconds, would not be noticed.
 
 Unpacked files are not synced, since the archive can be unpacked again. After a power cut, a file
 may have its recorded size and time, and not its content. So their record lists boots of hosts: in
@@ -75,10 +75,10 @@ class Record:
     def stamp(
         cls, root: pathlib.Path, sums: Mapping[str, str], directories: Iterable[str] = ()
     ) -> Self:
-        """Record the present sizes and times of files with given SHA-256 sums.
+        """Record the present sizes and times of files, and their given SHA-256 sums.
 
-        If other processes can write to the files, record them before their sums are
-        checked. Then a later change differs from the record.
+        If other processes can write to the files, call this before the sums are checked. Then
+        a later change differs from the record.
 
         :raises OSError: if a file or a directory is missing.
         """
@@ -179,7 +179,7 @@ def _sum(path: str) -> str:
 
 
 def _problem(path: str, sha256: str) -> str:
-    """Return why a file does not have a given sum; an empty string if it has."""
+    """Return why a file does not match a checksum; an empty string if it matches."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return "is not a regular file"

@@ -2,9 +2,10 @@
 
 """Last-used times of files, which are stored as modification times.
 
-A new time is the present time. If a clock was set back, or another host's clock is slow, it is
-the latest time plus a nanosecond. So the order of the times is always the order of use. The latest
-time is the modification time of another file. Functions raise ``OSError`` if the disk fails.
+Each new time is later than all earlier ones, so the files can be sorted by their last use. It is
+the present time; if a clock was set back, or another host's clock is slow, it is the latest time
+plus a nanosecond. A separate file has the latest time as its modification time. Functions raise
+``OSError`` if the disk fails.
 """
 
 import os
@@ -13,14 +14,17 @@ import time
 
 
 def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
-    """Set the last-used time of a file to a new time, and the latest time as well."""
+    """Give a file a new last-used time.
+
+    :param latest: the file with the latest time; it gets the same time.
+    """
     now = max(time.time_ns(), last_used(latest) + 1)
     os.utime(latest, ns=(now, now))
     os.utime(path, ns=(now, now))
 
 
 def advance(latest: pathlib.Path, used: int) -> None:
-    """Let new times follow a last-used time, which can be in the future in a copied cache."""
+    """Raise the latest time to a file's last-used time, which a copied cache has in the future."""
     if used > last_used(latest):
         os.utime(latest, ns=(used, used))
 

@@ -99,7 +99,7 @@ class Pruner:
         return removed, size
 
     def _remove(self, package: KeptPackage) -> bool:
-        """Remove a package that is not in use; return whether nothing is left."""
+        """Remove a package, unless it is in use; return whether it was removed completely."""
         digest = package.digest
         with self._locks.try_exclusive([use_lock(digest)]) as locked:
             if not locked or lru.last_used(self._archives.record(digest)) != package.used:

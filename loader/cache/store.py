@@ -337,7 +337,7 @@ class Cache:
             yield path
 
     def _fetch(self, digest: str, fetch: Callable[[], Iterable[bytes]]) -> bool:
-        """Fetch an archive; return false if it is intact, or another process has restored it."""
+        """Fetch an archive, unless it is intact; return whether it was fetched."""
         lock = self._lock_unless_intact(self._archives, digest)
         with self._directory.entered(f"find package {digest}", lock) as is_needed:
             if is_needed:
@@ -359,9 +359,10 @@ class Cache:
 
     @contextlib.contextmanager
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
-        """Lock a package; yield false if it is intact, or another process has restored it.
+        """Lock a damaged or missing package, and yield true; yield false if it is intact.
 
-        An intact package is not locked, so that a cache on a read-only disk can be used.
+        An intact package is not locked, so that a cache on a read-only disk can be used. If another
+        process restores the package during the wait for the lock, false is yielded as well.
         """
         if kept.is_untouched(digest) or kept.damage(digest) == []:
             yield False
@@ -467,7 +468,7 @@ class Cache:
         return removed, left
 
     def _discard_damage(self, digest: str) -> list[str]:
-        """Read a package, remove damaged parts, and return its problems."""
+        """Check a package, remove its damaged parts, and return the problems that were found."""
         of_archive = self._archives.damage(digest) or []
         of_files = self._unpacked.damage(digest) or []
         problems = [*of_archive, *of_files]

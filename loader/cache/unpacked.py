@@ -2,9 +2,10 @@
 
 """Unpacked packages on disk, each in a directory named by its archive's SHA-256 digest.
 
-The directory has the package's ``files`` and their ``record``; files without a record
-are not used. Both are completed in a staging directory, and moved to their place by a single
-rename. They are not synced: after a power cut, they are read before they are used.
+Each directory contains the package's ``files``, and a ``record`` of their sizes and checksums.
+Files without a record are not used. The files and the record are completed in a staging
+directory, and moved to their place by a single rename. They are not synced: after a power cut,
+they are read before they are used.
 """
 
 import contextlib

@@ -56,7 +56,7 @@ class Catalog(abc.ABC):
     def releases_extending(self, class_names: Collection[str]) -> Iterable[Release]:
         """Return all releases that have direct subclasses of classes, in any order.
 
-        By default, return none: such a catalogue does not know the base classes of its packages.
+        By default, return no releases: not every catalogue has the base classes of its packages.
 
         :raises CatalogError: if the catalogue cannot be read.
         """
@@ -125,7 +125,7 @@ def newest_first(releases: Iterable[Release]) -> list[Release]:
 
 
 class Owned(Protocol):
-    """What a project owns."""
+    """An object that belongs to a project, such as a release."""
 
     @property
     def owner(self) -> str | None: ...
@@ -135,7 +135,7 @@ _Owned = TypeVar("_Owned", bound=Owned)
 
 
 def own_first(found: Iterable[_Owned], project: str | None) -> list[_Owned]:
-    """Sort what a project owns before everything else; otherwise keep the order."""
+    """Put the objects that a project owns before the others; otherwise keep the order."""
     return sorted(found, key=lambda each: each.owner != project)
 
 

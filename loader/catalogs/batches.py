@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Batches: several archives in one answer, as a TAR stream."""
+"""Read batches: a service sends several archives in one answer, as a TAR stream."""
 
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ _END_OF_BATCH = bytes(tarfile.BLOCKSIZE)
 def read_batch(pieces: Iterator[bytes], sizes: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
     """Yield the archives in a batch, each with the id of its package.
 
-    The server writes plain files only, so no other entries are read. The library's own reader
-    follows every kind of header, and may never end.
+    The server writes plain files only, so other entries are refused. ``tarfile.open`` is not used:
+    it follows every kind of header, and may never end.
 
     :param sizes: id of each requested package -> size of its archive.
     :raises BATCH_ERRORS: if the stream breaks off, or contains anything but these archives.

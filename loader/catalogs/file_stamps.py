@@ -17,7 +17,7 @@ _Stamp = tuple[int, ...]
 
 
 class FileStamps:
-    """The state of some paths, recorded before they are read."""
+    """The state of files and directories, which is recorded before they are read."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         self._stamps = {os.fspath(path): _stamp(path) for path in paths}
@@ -26,12 +26,12 @@ class FileStamps:
 
     @property
     def unchanged(self) -> bool:
-        """Check that no path was changed, replaced or removed since."""
+        """Check that no path was changed, replaced or removed after its state was recorded."""
         return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
     @property
     def surely_unchanged(self) -> bool:
-        """Check the same, but return false if a path may have changed within a clock tick."""
+        """Check as ``unchanged`` does, but return false if a clock tick may hide a change."""
         return self._is_certain and self.unchanged
 
 

@@ -2,8 +2,8 @@
 
 """Packages in Glance, the image service: releases to load, and all packages for publishers.
 
-A package is an image with the container format ``murano``. All requests are those of
-python-glanceclient, but for those to the filter of ``glare_murano``.
+A package is an image with the container format ``murano``. The client uses python-glanceclient,
+except for requests that the filter of ``glare_murano`` answers.
 
 Glance's rules of visibility apply: a project can use its own packages, public packages, and
 shared packages that it has accepted. Any project can publish packages with the visibility
@@ -112,9 +112,9 @@ class GlanceClient(ServiceClient):
 class GlanceCatalog(GlanceClient, PlanningCatalog):
     """The packages in a Glance that a project can use.
 
-    A Glance without the filter of ``glare_murano`` has neither queries nor batches. Its lists
-    of images give the same releases. Glance cannot filter them by class, so each search for a
-    class reads all packages.
+    A Glance without the filter of ``glare_murano`` has neither dependency queries nor batches.
+    Then the releases are read from lists of images. Glance cannot filter images by class, so each
+    search for a class reads all packages.
 
     >>> catalog = GlanceCatalog(session, project_id="my-project", region_name="north")
     """
@@ -220,8 +220,8 @@ class GlanceRepository(GlanceClient, Repository):
     keeps the id of a deleted release, so its version cannot be published again. It does not keep
     the id of a deleted draft.
 
-    A search lists all packages, since Glance can filter packages by name only. One list is
-    enough to find the packages that require any of several others.
+    A search lists all packages, since Glance can filter packages only by name. One list is enough
+    to find the packages that require one of several others.
     """
 
     filter_place = "glance-api-paste.ini"
@@ -400,7 +400,7 @@ class GlanceRepository(GlanceClient, Repository):
 
     @contextlib.contextmanager
     def _existing(self, package_id: str) -> Iterator[None]:
-        """Raise the error for a missing package if its image is missing."""
+        """Raise ``NotFound`` for a package whose image is missing."""
         try:
             yield
         except NoSuchPath as error:
@@ -441,7 +441,7 @@ class GlanceRepository(GlanceClient, Repository):
 
 
 def _name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
-    """Yield lists of package names, each with the filter that finds the images for them."""
+    """Split package names into lists, and yield each list with Glance's filter for it."""
     for names in name_lists(fqns, _MAX_NAME, _SEPARATOR):
         quoted = ",".join(f'"{name}"' for name in names)
         yield names, {"name": f"in:{quoted}"}

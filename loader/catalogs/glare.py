@@ -34,7 +34,7 @@ _MAX_VALUES = 200
 class GlareCatalog(PlanningCatalog):
     """The packages in a Glare that a project can use.
 
-    A Glare without the filter of ``glare_murano`` has neither queries nor batches.
+    A Glare without the filter of ``glare_murano`` has neither dependency queries nor batches.
 
     >>> catalog = GlareCatalog(session, project_id="my-project", region_name="north")
     """

@@ -2,7 +2,7 @@
 
 """A cache of the releases that archives contain, so that a host reads each archive once.
 
-It is a directory in the package cache. If it is lost, the archives are read again.
+It is a directory in the package cache. If it is deleted, the archives are read again.
 """
 
 import functools

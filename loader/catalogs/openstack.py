@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The common part of all clients of OpenStack services: session, project, queries, options."""
+"""The base classes of clients for OpenStack services: session, project, queries, options."""
 
 import dataclasses
 import logging
@@ -85,8 +85,8 @@ class ServiceClient:
         :param region_name: the region to look the URL up in; by default any.
         :param attempts: how often a request is sent while its failures are temporary.
         :param request_timeout: how long a request and its retries may take, in seconds.
-        :param min_download_rate: the lowest rate of a download, in bytes per second; at this
-            rate, an archive may arrive two minutes late.
+        :param min_download_rate: the lowest rate of a download, in bytes per second. A download
+            fails if it falls behind this rate by two minutes.
         :param limits: the limits for a downloaded archive.
         """
         if not isinstance(session, ksa_session.Session):
@@ -138,7 +138,7 @@ class ServiceCatalog(ServiceClient, base.Catalog):
 
     @classmethod
     def service_options(cls) -> Options:
-        """Return the options for the service: its endpoint, and the session with it."""
+        """Return the options for the service's endpoint and for sessions."""
         region = cfg.StrOpt("home_region", help="The region of the services. By default any.")
         url = cfg.StrOpt(
             "url",

@@ -3,8 +3,9 @@
 """Find the service that keeps the packages of a cloud: Glare or Glance.
 
 The user names the service with ``--os-murano-catalog``, ``OS_MURANO_CATALOG`` or
-``murano_catalog`` in ``clouds.yaml``. By default, it is the only one of both in the cloud. Nearly
-every cloud has Glance, so in a cloud with both, Glance's discovery document of packages is read.
+``murano_catalog`` in ``clouds.yaml``. By default, it is the service that the cloud has. Nearly
+every cloud has Glance. So if a cloud has both services, a discovery document shows whether Glance
+has the filter for packages.
 """
 
 import dataclasses

@@ -33,7 +33,7 @@ def catalogs(names: Iterable[str], conf: cfg.ConfigOpts, scope: Scope) -> list[C
 
 
 def built_in_options() -> Iterator[Options]:
-    """Yield the options of each catalogue of this distribution."""
+    """Yield the options of each catalogue that this distribution registers."""
     for entry_point in importlib.metadata.entry_points(group=NAMESPACE):
         if entry_point.dist is not None and entry_point.dist.name == "glare-murano":
             yield importlib.import_module(entry_point.module).OPTIONS

@@ -76,7 +76,7 @@ class Repository(ServiceClient, abc.ABC):
 
     @abc.abstractmethod
     def named(self, fqns: Collection[str], selection: Selection = EVERY) -> Iterator[StoredPackage]:
-        """Yield the packages with these names that match, in any order.
+        """Yield the packages that have one of these names and match, in any order.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -171,7 +171,7 @@ class Repository(ServiceClient, abc.ABC):
         return package.fqn, VersionSpec.exactly(package.version)
 
     def blocked(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
-        """Return which missing packages cannot be created, and why.
+        """Return the missing packages that can no longer be created, and why.
 
         :returns: package -> reason, without the packages that can be created.
         :raises CatalogError: if the service does not answer.
@@ -180,7 +180,7 @@ class Repository(ServiceClient, abc.ABC):
 
     @abc.abstractmethod
     def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
-        """Yield the active packages that require one of these packages, in any range and order.
+        """Yield the active packages that require one of these, whatever the range; in any order.
 
         :raises CatalogError: if the service does not answer.
         """

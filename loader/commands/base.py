@@ -48,7 +48,7 @@ from loader.references import AmbiguousReference, PackageReference
 from loader.transport import failures
 from loader.transport.adapter import ServiceAdapter
 
-# The names of the columns, and the rows; the names of properties, and their values.
+# What commands return: a table's column names and rows; an object's property names and values.
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
 Properties = tuple[Sequence[str], Sequence[Any]]
 
@@ -64,7 +64,7 @@ class NotConfirmed(errors.LoaderError):
     """A user did not confirm a change."""
 
 
-# The first class of an error counts.
+# If an error belongs to several classes, the first of them decides.
 _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.NotFound: NOT_FOUND,
     errors.CatalogUnavailable: UNREACHABLE,
@@ -73,7 +73,7 @@ _EXIT_CODES: Mapping[type[Exception], int] = {
     errors.InvalidCloud: MISUSED,
     InvalidName: MISUSED,
     InvalidRange: MISUSED,
-    # Of the chosen cloud.
+    # These three are raised if the chosen cloud is misconfigured.
     sdk_exceptions.ConfigException: MISUSED,
     ksa_exceptions.OptionError: MISUSED,
     ksa_exceptions.NoMatchingPlugin: MISUSED,
@@ -99,7 +99,7 @@ class Command(command.Command):
         """
         for stream in (self.app.stdout, self.app.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                # A locale without UTF-8, or a path that is not UTF-8.
+                # Escape what the stream cannot encode: the locale or a path may not be UTF-8.
                 stream.reconfigure(errors="backslashreplace")
         try:
             with _stopped_by_ctrl_c():
@@ -110,14 +110,14 @@ class Command(command.Command):
             return next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
         except OSError as error:
             if error.filename is None:
-                # Not a file, such as the pipe of the standard output.
+                # The error does not come from a file, but for example from a closed pipe.
                 raise
             LOG.debug("%s", error, exc_info=True)
             self.note(f"{os.fsdecode(error.filename)}: {error.strerror}")
             return REFUSED
 
     def note(self, text: str) -> None:
-        """Write lines to the standard error, without characters that control a terminal."""
+        """Write lines to the standard error; escape characters that control a terminal."""
         for line in text.splitlines():
             self.app.stderr.write(f"{escaped(line)}\n")
 
@@ -133,9 +133,9 @@ class Command(command.Command):
 
     @contextlib.contextmanager
     def source(self, place: PackageReference | pathlib.Path) -> Iterator[Source]:
-        """Fetch the archive of a package of the repository; a path is yielded unchanged.
+        """Download a package's archive from the repository; yield a path unchanged.
 
-        :raises NotFound: if the repository does not have it.
+        :raises NotFound: if the repository does not have the package.
         """
         if isinstance(place, pathlib.Path):
             yield place
@@ -147,10 +147,10 @@ class Command(command.Command):
 
     @contextlib.contextmanager
     def opened(self, place: PackageReference | pathlib.Path) -> Iterator[Archive]:
-        """Open a package of the repository, or one on this host.
+        """Open a package from the repository, or one on this host.
 
-        :raises NotFound: if the repository does not have it.
-        :raises InvalidArchive: if it breaks a rule for archives.
+        :raises NotFound: if the repository does not have the package.
+        :raises InvalidArchive: if the package breaks a rule for archives.
         """
         with self.source(place) as source, Archive.open(source) as archive:
             yield archive
@@ -159,15 +159,15 @@ class Command(command.Command):
     def requirements(
         self, directories: Iterable[str], *compared: PackageReference | pathlib.Path
     ) -> Iterator[Requirements | None]:
-        """Return a function that finds required packages for a comparison.
+        """Yield a function that finds required packages for a comparison.
 
-        The function searches directories, and the cloud if a compared package is from there.
-        Without either, None is returned.
+        The function searches the directories. If a compared package is in the cloud, it searches
+        the cloud as well. If there is nothing to search, None is yielded.
 
         :raises OSError: if a directory cannot be read.
         """
         for each in directories:
-            # The catalogue takes a missing directory for an empty one.
+            # Report a missing directory: the catalogue would treat it as an empty one.
             os.scandir(each).close()
         catalogs: list[Catalog] = [DirectoryCatalog(each) for each in directories]
         if any(isinstance(each, PackageReference) for each in compared):
@@ -207,7 +207,7 @@ class Command(command.Command):
 
     @functools.cached_property
     def cloud(self) -> cloud_region.CloudRegion:
-        """The chosen cloud of ``clouds.yaml``, of the options and of the environment."""
+        """The cloud that the options, the environment and ``clouds.yaml`` describe."""
         options = self.app.options
         return self._configured(options.cloud, argparse=options)
 
@@ -228,7 +228,7 @@ class Command(command.Command):
     def cloud_for_project(self, project_id: str) -> cloud_region.CloudRegion:
         """Return the chosen cloud with the same credentials, for another project.
 
-        :raises CatalogError: if the credentials are not those of a user of Keystone.
+        :raises CatalogError: if the credentials do not belong to a Keystone user.
         """
         kind = self.cloud.config["auth_type"]
         if all(option.dest != "project_id" for option in get_plugin_options(kind)):
@@ -241,7 +241,7 @@ class Command(command.Command):
 class Lister(Command, lister.Lister):
     """A command that prints a table.
 
-    :cvar nothing: a line in place of a table without rows; may be empty.
+    :cvar nothing: the message if the table has no rows; if it is empty, nothing is printed.
     """
 
     nothing = "Nothing was found."
@@ -259,7 +259,7 @@ class Lister(Command, lister.Lister):
         return 0
 
     def finish(self, parsed_args: argparse.Namespace) -> None:
-        """Work after the table was printed, such as making a change; by default, do nothing."""
+        """Continue after the table, for example with a change; by default, do nothing."""
 
 
 class ShowOne(Command, show.ShowOne):
@@ -274,7 +274,7 @@ class ShowOne(Command, show.ShowOne):
 
 @contextlib.contextmanager
 def _stopped_by_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt if an error of a cleanup has taken its place."""
+    """Raise KeyboardInterrupt again if an error during a cleanup has replaced it."""
     try:
         yield
     except Exception as error:

@@ -19,7 +19,7 @@ from loader.transport.failures import NoSuchPath
 
 
 class ListClasses(base.Lister):
-    """List classes of packages that can be loaded, of the newest version of each package.
+    """List the classes in the newest version of each package that can be loaded.
 
     For example::
 
@@ -44,7 +44,7 @@ class ListClasses(base.Lister):
 
 
 class ShowClass(base.Lister):
-    """List all packages and versions that define a class, with its base classes.
+    """List the packages and versions that define a class, and the base classes in each.
 
     For example::
 
@@ -82,7 +82,7 @@ class ShowSchema(base.Command):
             "name",
             type=parsing.class_and_range,
             metavar="<class>",
-            help="Fully qualified name of the class, with @RANGE for a range of the package.",
+            help="Fully qualified name of the class; @RANGE may follow, for the package's version.",
         )
         parser.add_argument("--package", metavar="<name>", help="Name of the package.")
         parser.add_argument(
@@ -90,12 +90,12 @@ class ShowSchema(base.Command):
             action="append",
             default=[],
             metavar="<name>",
-            help="Only the schema of this model builder or action (repeat for several).",
+            help="Print only the schema of this model builder or action (repeat for several).",
         )
         parser.add_argument(
             "--subclasses",
             action="store_true",
-            help="List the subclasses of the class of each object.",
+            help="List the subclasses as well, wherever the schema has an object.",
         )
         return parser
 

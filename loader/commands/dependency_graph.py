@@ -22,7 +22,7 @@ EXTERNAL = "in the engine"
 class Requirement:
     """An edge of a graph: a requirement, and the package chosen for it.
 
-    The edges are the whole graph: each is a row of a table.
+    A graph is a list of its edges, and each edge becomes a row of a table.
 
     :param fqn: the required package.
     :param version: its version; ``missing`` if no version is in the range. For an extension
@@ -105,7 +105,7 @@ def dependents_of(repository: Repository, package: StoredPackage) -> list[Requir
 
 
 def requirers(repository: Repository, package: StoredPackage) -> Iterator[StoredPackage]:
-    """Yield the active packages that require a package in a range with its version.
+    """Yield the active packages that require a package in a range that contains its version.
 
     :raises CatalogError: if the service does not answer.
     """

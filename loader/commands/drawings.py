@@ -23,7 +23,7 @@ _GAP = 60
 
 
 def tree(graph: Sequence[Requirement]) -> str:
-    """Draw a tree in plain text; a package that is repeated has ``(*)`` for its requirements."""
+    """Draw a tree in plain text; a repeated package has ``(*)`` in place of its requirements."""
     edges, shown = by_requirer(graph), set[str]()
     lines: list[str] = []
     # No recursion: a chain of requirements may be longer than Python's limit of nested calls.
@@ -46,7 +46,7 @@ def tree(graph: Sequence[Requirement]) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """Return a tree whose lines are ASCII characters, for terminals that have no others."""
+    """Return a tree drawn with ASCII characters, for terminals that have no other characters."""
     return text.translate(_ASCII)
 
 
@@ -74,7 +74,7 @@ def mermaid(graph: Sequence[Requirement]) -> str:
 
 
 def svg(graph: Sequence[Requirement]) -> str:
-    """Draw an SVG picture, with each package on the right of the first that requires it."""
+    """Draw an SVG picture; each package is to the right of the first one that requires it."""
     places = _places(graph)
     width = (max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP)
     height = (max(row for _, row in places.values()) + 1) * (_HEIGHT + _GAP // 2)

@@ -17,7 +17,7 @@ _DEFAULT_FILE = "packages.lock"
 
 
 class CreateLock(base.Lister):
-    """Write a lock file: the exact releases that packages and their requirements need.
+    """Write a lock file: a list of the exact releases of packages and their requirements.
 
     A name without a range takes the newest version, also in later updates. For example::
 
@@ -55,7 +55,7 @@ class CreateLock(base.Lister):
             )
         requirements = {wanted.fqn: wanted.spec for wanted in parsed_args.requirements}
         if len(requirements) < len(parsed_args.requirements):
-            raise errors.LockError("a package is named twice; join its ranges by a comma")
+            raise errors.LockError("a package is listed twice; join its ranges with a comma")
         provided: dict[str, list[str]] = {}
         for fqn, version in parsed_args.provided:
             provided.setdefault(fqn, []).append(str(version))
@@ -70,7 +70,7 @@ class CreateLock(base.Lister):
 class UpdateLock(base.Lister):
     """Update packages in a lock file to the newest versions in their ranges.
 
-    Other packages keep their versions, unless a package that is updated needs another one.
+    Other packages keep their versions, unless an updated package requires another version.
     For example::
 
         $ openstack murano lock update --dry-run
@@ -108,9 +108,10 @@ class UpdateLock(base.Lister):
 class CheckLock(base.Lister):
     """Check that every release in a lock file can still be fetched.
 
-    The exit code is 1 if a release is missing, or has another archive now. A yanked release
-    is only reported. The column Newer has the newest version in any range; "lock update
-    --dry-run" shows what an update would take. For example::
+    The exit code is 1 if a release is missing, or if its archive was replaced. A yanked release
+    is reported, but does not change the exit code. The column Newer has the newest version, even
+    if it is outside the range; "lock update --dry-run" shows what an update would change. For
+    example::
 
         $ openstack murano lock check --file /etc/murano/packages.lock
     """
@@ -146,7 +147,7 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 def _requirement(text: str) -> PackageReference:
     wanted = parsing.reference(text)
     if wanted.id:
-        raise argparse.ArgumentTypeError(f"{text} is an id; name the package, as NAME@RANGE")
+        raise argparse.ArgumentTypeError(f"{text} is an id; give the package as NAME@RANGE")
     return wanted
 
 

@@ -15,12 +15,13 @@ from loader.publishing import migration
 class MigratePackages(base.Lister):
     """Migrate the packages of Murano's API into Glare or Glance.
 
-    Owner, visibility, display name, description, categories and tags are kept. By default the
-    packages of your project and public packages are migrated. Packages of other projects need a
-    role in these projects, and public packages the rights of an administrator.
+    Owner, visibility, display name, description, categories and tags are kept. By default, the
+    packages of your project and public packages are migrated. To migrate packages of other
+    projects, you need a role in these projects. To migrate public packages, you need the rights
+    of an administrator.
 
-    The other packages are migrated even if some are refused; the exit code is then 1. Run the
-    command again: it migrates only what is missing. For example::
+    If some packages are refused, the others are migrated, and the exit code is 1. Run the command
+    again after that: it migrates only what is missing. For example::
 
         $ openstack murano migrate --all-projects --dry-run
     """

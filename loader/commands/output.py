@@ -18,8 +18,8 @@ CHANGE_COLUMNS = ("Name", "Before", "After")
 _SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
 # The formats that print strings without escapes.
 _PLAIN_FORMATS = ("csv", "shell", "table", "value")
-# The characters that a shell interprets between double quotes, but for these themselves, which
-# the formatter escapes.
+# The characters that a shell interprets between double quotes. The formatter itself escapes double
+# quotes.
 _OF_SHELLS = str.maketrans({each: f"\\{each}" for each in "\\$`"})
 
 
@@ -42,7 +42,7 @@ def change_row(change: VersionChange) -> tuple[Any, ...]:
 
 
 def printable(values: Iterable[Any], formatter: str) -> tuple[Any, ...]:
-    """Return values for a formatter; JSON and YAML escape by themselves."""
+    """Escape control characters in the values for a formatter, unless it escapes them itself."""
     if formatter not in _PLAIN_FORMATS:
         return tuple(values)
     texts = (_plain(value, formatter) for value in values)

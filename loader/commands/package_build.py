@@ -12,8 +12,8 @@ class BuildPackage(base.ShowOne):
     """Build the ZIP file of a package.
 
     The same files give the same ZIP file with the same SHA-256, on every host and at any time.
-    The package is checked by the rules of an upload first. Problems of its form are warnings, since
-    a server can be set up to accept the form. No cloud is needed. For example::
+    First, the package is checked by the rules for uploads. Problems in its form are warnings, since
+    an operator can configure a server to accept the form. No cloud is needed. For example::
 
         $ openstack murano package build org.example.wiki/1.1.0
     """

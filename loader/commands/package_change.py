@@ -30,7 +30,7 @@ class SetPackage(_ChangePackage):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--display-name", metavar="<name>", help="The name for users.")
+        parser.add_argument("--display-name", metavar="<name>", help="The name that users read.")
         parser.add_argument("--description", metavar="<text>", help="The description.")
         _add_lists(parser, "Add to")
         return parser
@@ -93,9 +93,9 @@ def _add_lists(parser: argparse.ArgumentParser, action: str) -> None:
 
 
 class YankPackage(_ChangePackage):
-    """Withdraw a version of a package, for example because it loses data.
+    """Yank a version of a package, for example because it loses data.
 
-    The version is not chosen for a range any more. Pins, lock files and ranges of exactly this
+    A yanked version is no longer chosen for a range. Pins, lock files and ranges of exactly this
     version still get it, so that deployed environments keep working. For example::
 
         $ openstack murano package yank org.example.db@1.2.0 --reason "loses data; use 1.2.1"
@@ -117,7 +117,7 @@ class YankPackage(_ChangePackage):
 
 
 class UnyankPackage(_ChangePackage):
-    """End the yank of a version of a package.
+    """Unyank a version of a package, so that it is chosen for ranges again.
 
     For example::
 
@@ -131,7 +131,7 @@ class UnyankPackage(_ChangePackage):
 class DeactivatePackage(_ChangePackage):
     """Deactivate a version of a package: it can neither be loaded nor downloaded any more.
 
-    By default only administrators may. For example::
+    By default, only administrators can do this. For example::
 
         $ openstack murano package deactivate org.example.db@1.2.0
     """
@@ -154,10 +154,10 @@ class ReactivatePackage(_ChangePackage):
 
 
 class DeletePackages(base.Command):
-    """Delete versions of packages, which cannot be undone.
+    """Delete versions of packages; this cannot be undone.
 
-    On a terminal, the packages that require them are listed before you confirm. To withdraw a
-    version that others use, yank it instead. For example::
+    On a terminal, you see the packages that require these versions before you confirm. If a version
+    is in use, yank it instead. For example::
 
         $ openstack murano package delete org.example.db@1.0.0
     """

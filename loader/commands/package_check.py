@@ -18,9 +18,9 @@ class CheckPackages(base.Command):
     """Check packages on this host, and show every problem with its file and line.
 
     A path is the directory of a package, a ZIP file, or a directory that is searched for both.
-    Errors would be refused by an upload. Warnings are other probable mistakes, such as a class
-    file that the manifest does not list. No cloud is needed, but for --against with a
-    published package. The exit code is 1 if there are errors. For example::
+    An upload would refuse a package with errors. Warnings are other probable mistakes, such as a
+    class file that the manifest does not list. A cloud is needed only to compare with a published
+    package (--against). The exit code is 1 if there are errors. For example::
 
         $ openstack murano package check org.example.wiki org.example.db/dev
         $ openstack murano package check org.example.wiki --against org.example.wiki@1
@@ -29,7 +29,11 @@ class CheckPackages(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            "paths", nargs="+", type=parsing.path, metavar="<path>", help="What to check."
+            "paths",
+            nargs="+",
+            type=parsing.path,
+            metavar="<path>",
+            help="A package or a directory.",
         )
         parser.add_argument(
             "--format",

@@ -11,11 +11,11 @@ from loader.compatibility import compare
 
 
 class ComparePackages(base.Lister):
-    """Compare two versions of a package: show which part of the version the changes need, and why.
+    """Compare two versions of a package: list the changes, and the version number that they need.
 
-    Each version is a package of the cloud, or a directory or ZIP file, whose path has a slash.
-    Each change is shown with the file and the line, in the old version if something was removed.
-    The last line says which version is enough. For example::
+    Each version is a package in the cloud, or the path of a directory or ZIP file; the path needs
+    a slash. The table shows where each change is; for a removal, this is a line in the old version.
+    The last line says whether the number of the new version is enough. For example::
 
         $ openstack murano package compare org.example.db@1.2.0 ./org.example.db
     """
@@ -46,12 +46,12 @@ class ComparePackages(base.Lister):
             self.requirements(parsed_args.requirements, old, new) as requirements,
         ):
             for place, source in ((old, before), (new, after)):
-                # The comparison does not say which of the two is wrong.
+                # An error has to name its package; errors of the comparison do not.
                 with local_packages.named(place), Archive.open(source) as archive:
                     read_manifest(archive)
             comparison = compare(before, after, requirements)
         for each in comparison.unseen:
-            self.note(f"not read: {each}; name a directory with it by --path")
+            self.note(f"not read: {each}; add a directory that contains it with --path")
         verdict = comparison.verdict
         self.note(f"{comparison.full_name}: {verdict}")
         if parsed_args.check and not verdict.is_enough and not verdict.is_unversioned:

@@ -21,9 +21,9 @@ _DONE = package_publish.DONE | {State.MISSING: "copied"}
 class CopyPackages(base.Lister):
     """Copy packages to another cloud of clouds.yaml or another service, all of them or none.
 
-    For a name or a range, the newest version is copied. A yanked version is copied only by its
-    exact version or its id, and is yanked there as well. Archives stay the same, byte by byte;
-    display name, description, tags, categories and keywords are copied.
+    For a name or a range, the newest version is copied. A yanked version is copied only if you
+    give its exact version or its id; the copy is yanked as well. Archives stay the same, byte by
+    byte. Display name, description, tags, categories and keywords are copied.
 
     If the command fails or is stopped, run it again: it copies only what is missing. For
     example::
@@ -40,12 +40,12 @@ class CopyPackages(base.Lister):
         parser.add_argument(
             "--to-cloud",
             metavar="<cloud>",
-            help="The other cloud, an entry of clouds.yaml; by default the same cloud.",
+            help="The target cloud, an entry of clouds.yaml; by default, the same cloud.",
         )
         parser.add_argument(
             "--to-catalog",
             choices=package_service.SERVICES,
-            help="The service in that cloud; by default, the only one for packages.",
+            help="The target service; by default, the only one that keeps packages.",
         )
         parser.add_argument(
             "--public",
@@ -53,7 +53,8 @@ class CopyPackages(base.Lister):
             dest="visibility",
             const="public",
             default="private",
-            help="Publish for every project there; by default for the project of that entry.",
+            help="Publish for every project of the target cloud; by default, only for the project "
+            "of your credentials there.",
         )
         parser.add_argument(
             "--closure", action="store_true", help="Copy all required packages as well."
@@ -94,7 +95,7 @@ class CopyPackages(base.Lister):
     def _target(self, arguments: argparse.Namespace) -> tuple[CloudRegion, PackageService]:
         """Return the cloud and the service to copy to.
 
-        :raises UnknownService: if they are where the packages are.
+        :raises UnknownService: if the packages are in this cloud and service already.
         """
         if arguments.to_cloud:
             cloud = self.other_cloud(arguments.to_cloud)
@@ -102,6 +103,6 @@ class CopyPackages(base.Lister):
         service = package_service.SERVICES.get(arguments.to_catalog, self.service)
         if service is self.service:
             raise package_service.UnknownService(
-                "name another cloud with --to-cloud, or the other service with --to-catalog"
+                "choose another cloud with --to-cloud, or the other service with --to-catalog"
             )
         return self.cloud, service

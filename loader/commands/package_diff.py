@@ -12,8 +12,8 @@ from loader.commands import base, parsing
 class DiffPackages(base.Command):
     """Show the differences between the files of two packages.
 
-    Each package is one of the cloud, or a directory or ZIP file, whose path has a slash. The exit
-    code is 0 whether they differ or not. For example::
+    Each package is in the cloud, or is the path of a directory or ZIP file; the path needs a slash.
+    The exit code is 0 even if the packages differ. For example::
 
         $ openstack murano package diff org.example.db@1.2.0 org.example.db@1.3.0
         $ openstack murano package diff org.example.db ./org.example.db

@@ -22,7 +22,9 @@ class InitPackage(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("name", metavar="<name>", help="Name, such as org.example.wiki.")
+        parser.add_argument(
+            "name", metavar="<name>", help="Name of the package, such as org.example.wiki."
+        )
         parser.add_argument(
             "--directory",
             type=parsing.path,

@@ -106,8 +106,8 @@ class ListVersions(base.Lister):
 class ShowPackage(base.ShowOne):
     """Show the newest version of a package in a range, and which packages require it.
 
-    "chosen" says whether the user's project would get this package for the range, and why not.
-    Without a range, that is the range of its major version. For example::
+    "chosen" says whether your project would get this package for the range, and if not, why. If
+    you give no range, it is the range of the package's major version. For example::
 
         $ openstack murano package show "org.example.db@>=1,<2"
     """

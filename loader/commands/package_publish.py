@@ -16,7 +16,7 @@ from loader.publishing import bundles, publication, requirements
 from loader.publishing.publication import State, Step
 from loader.publishing.target import Target
 
-# The results of a step, by the state before.
+# The result of a step, by the state of the package before the step.
 WOULD = {
     State.MISSING: "would be uploaded and published",
     State.UPLOADED: "would be published",
@@ -35,13 +35,13 @@ class PublishPackages(base.Lister):
     """Publish packages, all of them or none.
 
     A path is the directory of a package, a ZIP file, a directory that is searched for both
-    (without its directories "dev"), or a bundle file or its URL. A URL without TLS needs
-    "#sha256=" and the digest of the bundle behind it. All packages are checked before the
-    first is uploaded. Packages may require each other.
+    (except in directories "dev"), or a bundle file or its URL. A URL without TLS has to end with
+    "#sha256=" and the digest of the bundle. All packages are checked before the first is
+    uploaded. Packages may require each other.
 
-    If the command fails or is stopped, run it again: it uploads only what is missing. A
-    published version never changes; the same files are skipped, and other files refused.
-    For example::
+    If the command fails or is stopped, run it again: it uploads only what is missing. A published
+    version never changes. If a package is published already with the same files, it is skipped;
+    with other files, it is refused. For example::
 
         $ openstack murano package publish --public org.example.wiki/1.1.0 org.example.db
     """
@@ -49,7 +49,11 @@ class PublishPackages(base.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            "paths", nargs="+", type=parsing.place, metavar="<path>", help="What to publish."
+            "paths",
+            nargs="+",
+            type=parsing.place,
+            metavar="<path>",
+            help="A package, a directory, or a bundle.",
         )
         visibility = parser.add_mutually_exclusive_group()
         visibility.add_argument(
@@ -58,7 +62,7 @@ class PublishPackages(base.Lister):
             dest="visibility",
             const="public",
             default="private",
-            help="Publish for every project; by default only administrators may.",
+            help="Publish for every project; by default, only administrators can do this.",
         )
         visibility.add_argument(
             "--private",
@@ -91,7 +95,7 @@ class PublishPackages(base.Lister):
             "--as-version",
             metavar="<version>",
             type=parsing.version,
-            help="Publish the packages as this version, in place of that in their manifests.",
+            help="Publish the packages as this version, instead of the one in their manifests.",
         )
         parser.add_argument(
             "--dry-run",
@@ -145,7 +149,7 @@ class PublishPackages(base.Lister):
 
 @contextlib.contextmanager
 def drafts_stay(stream: TextIO) -> Iterator[None]:
-    """Report after a failure that the same command goes on with the drafts."""
+    """After a failure, report that the same command continues with the uploaded drafts."""
     try:
         yield
     except BaseException:
@@ -154,7 +158,7 @@ def drafts_stay(stream: TextIO) -> Iterator[None]:
 
 
 def _paths(places: Iterable[str], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return paths with packages; packages of bundles are fetched."""
+    """Return the paths of packages; download those that are listed in bundles."""
     paths: list[pathlib.Path] = []
     for place in places:
         if bundles.is_bundle(place):

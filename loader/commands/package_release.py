@@ -20,9 +20,10 @@ class ReleasePackage(base.ShowOne):
     """Make a release from the directory "dev" of a package.
 
     The tree has a directory for each released version beside "dev". The new version is the
-    smallest that is enough for the changes since the newest one. Its directory gets the files of
-    "dev", with Version set. A requirement without a range gets the range of the newest release of
-    the required package, if the tree of that package is beside this one. For example::
+    smallest that is enough for the changes since the newest release. The files of "dev" are copied
+    into a directory for this version, and Version is set in the manifest. If a requirement has no
+    range, and the tree of the required package is beside this one, the newest release there gives
+    the range. For example::
 
         $ openstack murano package release packages/org.example.db --dry-run
         $ openstack murano package release packages/org.example.db --publish
@@ -40,7 +41,7 @@ class ReleasePackage(base.ShowOne):
             "--as-version",
             type=parsing.version,
             metavar="<version>",
-            help="The version of the release, in place of the smallest that is enough.",
+            help="The version of the release, instead of the smallest that is enough.",
         )
         parser.add_argument(
             "--force",

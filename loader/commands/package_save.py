@@ -10,12 +10,12 @@ from loader.publishing import saving
 
 
 class SavePackage(base.Command):
-    """Save a package as a ZIP file, or with all packages that it requires as a bundle.
+    """Save a package as a ZIP file, or as a bundle with all packages that it requires.
 
-    A bundle is a directory with ZIP files and the file packages.bundle, which
-    "openstack murano package publish" takes in another cloud. A ZIP file that has the same
-    content already is kept. Another file at the place of a ZIP file is an error; in the directory
-    of a bundle, it is replaced once the download is complete. For example::
+    A bundle is a directory with ZIP files and the file packages.bundle. In another cloud,
+    "openstack murano package publish" publishes the packages of this file. If a ZIP file exists
+    and has the same content, it is kept. If it has other content, the command fails, or for a
+    bundle, replaces it when the download is complete. For example::
 
         $ openstack murano package save org.example.wiki@1.1.0
         $ openstack murano package save org.example.wiki --closure --file wiki

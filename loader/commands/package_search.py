@@ -44,14 +44,16 @@ class Search:
         """
         name, spec = split_range(self.pattern)
         if not _PATTERN.match(name or "*"):
-            raise InvalidName(f"{quoted(name)} is not a name, or a part of one with *")
+            raise InvalidName(
+                f"{quoted(name)} is not a name, or a pattern with * for any characters"
+            )
         defining = None if self.subclass_of is None else repository.subclasses(self.subclass_of)
         is_filtered = spec is not None or defining is not None
         selection = self._selection(name, newest=not (self.all_versions or is_filtered))
         found = (
             package
             for package in repository.packages(selection, self.sort)
-            # For Glare's filter, _ stands for any character.
+            # The name is compared again: in Glare's filter, _ matches any character.
             if fnmatch.fnmatchcase(package.fqn, name or "*")
             and (spec is None or spec.match(package.version))
             and (defining is None or package.key in defining)

@@ -22,7 +22,7 @@ _COLUMNS = ("Name", "Version", "Range", "Required By", "Passed Over")
 class ShowTree(base.Lister):
     """Show the requirements of a package, with the versions that would be chosen now.
 
-    A repeated package is marked by (*). For example::
+    A repeated package has (*) in place of its requirements. For example::
 
         $ openstack murano package tree org.example.wiki
         $ openstack murano package tree --reverse org.example.db@1.2.0
@@ -32,12 +32,12 @@ class ShowTree(base.Lister):
 
     @property
     def formatter_namespace(self) -> str:
-        """The group of entry points of the formats."""
+        """The entry-point group in which formats are registered."""
         return "glare_murano.tree_formats"
 
     @property
     def formatter_default(self) -> str:
-        """The format without ``-f``."""
+        """The format that is used without ``-f``."""
         return "tree"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -50,8 +50,8 @@ class ShowTree(base.Lister):
         kind.add_argument(
             "--why",
             metavar="<name>",
-            help="Show the packages that require this package, and the reasons against newer "
-            "versions, or against all versions of a missing package.",
+            help="Show which packages require this package, and why newer versions were not "
+            "chosen; for a missing package, why no version was chosen.",
         )
         return parser
 
@@ -71,7 +71,7 @@ class ShowTree(base.Lister):
 
 
 class _Drawing(formatters.ListFormatter):
-    """A format that draws the rows of the command as a graph."""
+    """A format that draws the command's rows as a graph."""
 
     def __init__(self, draw: Callable[[Sequence[Requirement]], str]) -> None:
         self._draw = draw

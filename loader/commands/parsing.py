@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The arguments of the commands: packages, versions, paths, searches and times."""
+"""Arguments that several commands take: packages, versions, paths, searches and times."""
 
 import argparse
 import contextlib
@@ -22,9 +22,9 @@ def add_package(parser: argparse.ArgumentParser, name: str = "package", **more: 
 
 
 def add_search(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments by which packages are searched: a pattern, and a class.
+    """Add the arguments of a search for packages: a pattern and a class.
 
-    :param name: the name of the pattern in the help.
+    :param name: the name of the pattern in the help text.
     """
     parser.add_argument(
         "pattern",
@@ -41,17 +41,17 @@ def add_search(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def add_package_or_path(parser: argparse.ArgumentParser, name: str, purpose: str = "") -> None:
-    """Add an argument for a package of the repository or a package on this host.
+    """Add an argument for a package in the repository or on this host.
 
-    :param purpose: the beginning of its help.
+    :param purpose: the beginning of the help text.
     """
-    meaning = f"{purpose}NAME@RANGE or the id of a package, or a path of a directory or ZIP file."
+    meaning = f"{purpose}NAME@RANGE or the id of a package, or the path of a directory or ZIP file."
     metavar = f"<{name.lstrip('-')}>" if not purpose else "<package>"
     parser.add_argument(name, type=_package_or_path, metavar=metavar, help=meaning)
 
 
 def add_requirements(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names directories with required packages."""
+    """Add the option for directories with required packages."""
     parser.add_argument(
         "--path",
         action="append",
@@ -75,9 +75,9 @@ def _as_argument_error() -> Iterator[None]:
 
 
 def place(text: str) -> str:
-    """Read a path or a URL; an empty path would be the current directory.
+    """Read a path or a URL, and refuse an empty one.
 
-    It may be a variable of a script that was not set.
+    An empty path would mean the current directory, but often comes from an unset variable.
     """
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; the current directory is .")
@@ -85,12 +85,12 @@ def place(text: str) -> str:
 
 
 def path(text: str) -> pathlib.Path:
-    """Read a path, which is not empty."""
+    """Read a path, and refuse an empty one."""
     return pathlib.Path(place(text))
 
 
 def seconds(text: str) -> float:
-    """Read a number of seconds; a wait for ``nan`` seconds would have no end."""
+    """Read a number of seconds; refuse ``nan`` and ``inf``, for which a wait would not end."""
     with contextlib.suppress(ValueError):
         found = float(text)
         if 0 <= found < math.inf:
@@ -100,25 +100,25 @@ def seconds(text: str) -> float:
 
 @_as_argument_error()
 def reference(text: str) -> PackageReference:
-    """Read a reference to a package, with the parser's own error."""
+    """Read a reference to a package; raise argparse's error if it is not valid."""
     return PackageReference.parse(text)
 
 
 @_as_argument_error()
 def version(text: str) -> Version:
-    """Read a version, with the parser's own error."""
+    """Read a version; raise argparse's error if it is not valid."""
     return parse_version(text)
 
 
 @_as_argument_error()
 def class_and_range(text: str) -> tuple[str, VersionSpec | None]:
-    """Read ``CLASS`` or ``CLASS@RANGE``, with the parser's own error."""
+    """Read ``CLASS`` or ``CLASS@RANGE``; raise argparse's error if it is not valid."""
     name, spec = split_range(text)
     return check_full_name(name), spec
 
 
 @_as_argument_error()
 def package_and_version(text: str) -> tuple[str, Version | None]:
-    """Read ``NAME`` or ``NAME@VERSION``, with the parser's own error."""
+    """Read ``NAME`` or ``NAME@VERSION``; raise argparse's error if it is not valid."""
     fqn, separator, written = text.partition("@")
     return check_required_name(fqn), parse_version(written) if separator else None

@@ -26,7 +26,7 @@ class _EnvironmentCommand(base.Lister):
 
 
 class ListPins(_EnvironmentCommand):
-    """List the versions of packages that an environment keeps.
+    """List the pinned versions of an environment's packages.
 
     For example::
 
@@ -44,15 +44,15 @@ class ListPins(_EnvironmentCommand):
 class UpdatePins(_EnvironmentCommand):
     """Move an environment to other versions of packages, and deploy it.
 
-    The changes are shown first, and you confirm them on a terminal before the deployment. The
-    preview finds packages in Glare or Glance alone. For example::
+    The changes are shown first, and you confirm them on a terminal before the deployment. For this
+    preview, only Glare or Glance is searched for packages. For example::
 
         $ openstack murano environment pins update production --dry-run
         $ openstack murano environment pins update production org.example.db --wait
         $ openstack murano environment pins update production org.example.db@1.2.0
     """
 
-    # ``finish`` reports it after the table, in every format.
+    # ``finish`` reports in every format that there are no changes.
     nothing = ""
 
     _pins: EnvironmentPins
@@ -78,15 +78,13 @@ class UpdatePins(_EnvironmentCommand):
             help="Leave the changes in a session of the environment, and show its id; nothing "
             "changes before the session is deployed.",
         )
-        extent.add_argument(
-            "--wait", action="store_true", help="Wait for the end of the deployment."
-        )
+        extent.add_argument("--wait", action="store_true", help="Wait until the deployment ends.")
         parser.add_argument(
             "--timeout",
             type=parsing.seconds,
             default=_TIMEOUT,
             metavar="<seconds>",
-            help=f"The longest wait of --wait (default: {_TIMEOUT:g}).",
+            help=f"How long --wait waits at most (default: {_TIMEOUT:g}).",
         )
         parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
         return parser

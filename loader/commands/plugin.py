@@ -13,7 +13,7 @@ DEFAULT_API_VERSION = "1"
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add our global option to the parser of global options, and return it."""
+    """Add the global option of this project to a parser, and return the parser."""
     parser.add_argument(
         "--os-murano-catalog",
         metavar="<glare|glance>",

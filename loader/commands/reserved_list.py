@@ -39,9 +39,9 @@ class ListReserved(base.Lister):
 
 
 def _reasons(rules: Eligibility, package: StoredPackage) -> Iterator[str]:
-    """Yield why a package is not chosen, or one of its classes is not found.
+    """Yield why a package is not chosen, or why one of its classes is not found.
 
-    Classes under the prefix of the name add nothing, and are left out.
+    Classes under the same reserved prefix as the package are left out: they repeat its reason.
     """
     if objection := rules.find_objection(package):
         yield objection

@@ -20,5 +20,5 @@ class Answer(enum.IntEnum):
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
-    """Return the answer to the question whether all answers are yes."""
+    """Join answers by "and": the result is yes only if all answers are yes."""
     return min(answers, default=Answer.YES)

@@ -118,9 +118,9 @@ class _ClassPair:
     def _inputs(
         hierarchy: Hierarchy, class_name: str, arguments: Mapping[str, Member]
     ) -> Mapping[str, Member]:
-        """Return the properties with the names of arguments that the other version has.
+        """Return the properties that replace arguments of ``initialize`` in the other version.
 
-        They take the same values as these arguments.
+        They have the same names, and users give their values in the same way.
         """
         return {
             name: dataclasses.replace(
@@ -136,7 +136,7 @@ class _ClassPair:
         if (old and old.owner is self._old) or (new and new.owner is self._new):
             return False
         if old is not None and new is None and old.owner.name not in self._new_lineage.names:
-            return True  # the lost base class is reported
+            return True  # the removed base class is reported
         if old and new and old.owner.name == new.owner.name and old.owner.name in self._own_bases:
             return True
         for base in self._own_bases:
@@ -207,7 +207,7 @@ def _change(rule: Rule, member: Declaration | Method, message: str) -> MemberCha
 
 
 def _metaclass_differences(one: Class, other: Class) -> list[str]:
-    """Return the uses that a metadata class allows and another class does not."""
+    """Return what one metadata class allows and the other does not."""
     found = [f"the target {each}" for each in sorted(one.targets - other.targets)]
     if one.has_many and not other.has_many:
         found.append("Cardinality Many")
@@ -221,7 +221,10 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
 
 
 def _public(name: str, findings: Iterable[MemberChange]) -> Iterator[MemberChange]:
-    """Reduce the findings if only the package and subclasses use the member, by its name."""
+    """Yield the findings of a member; reduce them if its name begins with an underscore.
+
+    Only the package and subclasses use such a member.
+    """
     for finding in findings:
         if not name.startswith("_"):
             yield finding

@@ -73,7 +73,7 @@ def is_form_expression(text: str) -> bool:
 
 @functools.cache
 def _parser(of_form: bool) -> Callable[[str], Any]:
-    """Build a parser; that for classes has MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
+    """Build a parser; for classes, with MuranoPL's operators ``is``, ``ns:Name``, ``:Name``."""
     try:
         from yaql.language.factory import OperatorType, YaqlFactory
     except ImportError as error:

@@ -19,7 +19,7 @@ from loader.compatibility.interface import Interface, read_interface
 Requirements = Callable[[str, VersionSpec], Source | None]
 """Returns the package that satisfies a requirement, as an archive or a directory.
 
-It returns None, or raises LookupError, if there is none.
+If there is no such package, it returns None or raises LookupError.
 """
 
 Kind = Literal["properties", "methods", "initializer"]
@@ -126,7 +126,7 @@ class Hierarchy:
         return self._lineages[name]
 
     def is_subclass(self, name: str, base: str) -> bool | None:
-        """Return whether a class is a base class itself, or extends it; None if unknown."""
+        """Return whether a class is the other class, or extends it; None if unknown."""
         if base in (name, ROOT_CLASS):
             return True
         found = self.find(name)

@@ -48,7 +48,7 @@ class Interface:
     is_old: bool
 
     def place(self, *keys: str) -> Place:
-        """Return the place of a key of the manifest, or of a key in its mapping."""
+        """Return the place of a key in the manifest, or of an inner key."""
         line = 0
         node = safe_yaml.compose(self.manifest_data, MANIFEST_FILE)
         for key in keys:

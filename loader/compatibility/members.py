@@ -127,7 +127,7 @@ def removed_argument(old: Declaration, method: str) -> MemberChange:
 
 
 class _InputRules(NamedTuple):
-    """The rules for values that users give."""
+    """The rules for changes of a value that users give."""
 
     narrowed: Rule
     widened: Rule
@@ -182,7 +182,7 @@ def _compare_contracts(
 def _judge(
     before: Contract, after: Contract, usage: str, is_subclass: IsSubclass, rules: _InputRules
 ) -> Iterator[tuple[Rule, str]]:
-    """Yield the rules that apply to a change of a contract, each with the end of its message."""
+    """Yield the rules for a changed contract, each with the end of the finding's message."""
     is_output, is_input = usage in OUTPUTS, usage in INPUTS or usage not in OUTPUTS
     lost = list(lost_keys(before, after))
     if lost:

@@ -8,7 +8,7 @@ of SemVer 2:
 * The greatest part of all changes is raised: 1.2.3 becomes 2.0.0, 1.3.0 or 1.2.4.
 * Below 1.0.0, nothing is stable yet (SemVer, item 4). The minor part takes the place of the
   major part, as in Cargo: a change that breaks users raises 0.2.3 to 0.3.0, others to 0.2.4.
-  This holds for 0.0.3 as well, since the range ``0.0`` of the specification holds all of 0.0.x.
+  The same applies to 0.0.3, since the range ``0.0`` of the specification contains all of 0.0.x.
 * 0.0.0 turns versioning off ("Developer impact"): after it, every version is enough.
 * A pre-release promises nothing yet (SemVer, item 9): after 2.0.0-rc.1, 2.0.0 is enough for every
   change, and so is a later pre-release of 2.0.0. A pre-release is enough if the version without

@@ -3,8 +3,8 @@
 """Compare the ranges in ``Require``, if classes of the required package are in the interface.
 
 A class of a required package is in the interface if it is a base class, or if a contract uses
-it: a ``class()`` contract accepts the versions that ``Require`` allows (specification "Murano
-versioning", "Object version"). Classes that only bodies of methods use are not in the interface.
+it. A ``class()`` contract accepts the versions that ``Require`` allows (specification "Murano
+versioning", "Object version"). A class is not in the interface if only bodies of methods use it.
 """
 
 import enum

@@ -36,7 +36,7 @@ totals = Counters()
 
 
 class MuranoPackage(Protocol):
-    """The part of the engine's package object that is used here."""
+    """The attributes of the engine's package objects that are used here."""
 
     name: str
     version: Version
@@ -45,7 +45,7 @@ class MuranoPackage(Protocol):
 
 
 class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: ignore[misc]
-    """Load packages for the engine, by the interface of Murano's loaders.
+    """Loads packages for the engine, with the interface of Murano's loaders.
 
     The engine parses ranges, and passes them as ``semantic_version.Spec``.
 
@@ -53,7 +53,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
     """
 
     def __init__(self, loader: PackageLoader) -> None:
-        """Make a loader for Murano over a package loader, which ``cleanup`` closes."""
+        """Make a loader for Murano from a package loader; ``cleanup`` closes the package loader."""
         self._loader = loader
         self._packages: dict[tuple[str, Version], EnginePackage] = {}
         self._registered: list[MuranoPackage] = []
@@ -170,7 +170,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._imported = self._loader.pins.dump()
 
     def restore_fixation_table(self) -> None:
-        """Restore the pins that were imported."""
+        """Replace the present pins by those that were imported."""
         self._loader.pins.load(self._imported)
 
     def export_fixation_table(self) -> dict[str, list[str]]:
@@ -225,7 +225,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return [package for package in self._registered if class_name in package.classes]
 
     def is_core_library(self, package: Package) -> bool:
-        """Return whether a loaded package is the core library, from the operator or public."""
+        """Return whether a package is the core library, and ``PackageLoader`` trusts it."""
         return self._loader.is_core_library(package)
 
     def _engine_package(self, package: Package) -> "EnginePackage":
@@ -244,7 +244,7 @@ def _engine_error(kind: type[Exception], error: errors.LoaderError, remedy: str 
 
 
 def _how_to_move(error: errors.NoSuchPackage) -> str:
-    """Return how a user moves the pin of a missing package; an empty string if nobody can."""
+    """Return how to move the pin of a missing package; an empty string if this is impossible."""
     if error.pinned is None or not error.available:
         return ""
     return (
@@ -281,10 +281,10 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
             system_objects.register(self)
 
     def get_class_config(self, name: str) -> Any:
-        """Return the operator's values for a class; none if its package must not read them."""
+        """Return the operator's values for a class, if its package may read them."""
         if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
             return super().get_class_config(name)
-        # The package does not learn whether there is a file.
+        # Only the log says that there is a file: the package must not learn it.
         for path in class_configs.find(CONF.engine.class_configs, name):
             LOG.warning(
                 "%s is not used for class %s of package %s: %s project %s does not own the name",

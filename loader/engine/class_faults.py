@@ -96,7 +96,7 @@ def check_contract(spec: object) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Fault:
-    """The wrong part of a class file, with the reason if it is known."""
+    """The wrong part of a class file, and what is wrong, if this could be found."""
 
     line: int
     label: str
@@ -182,7 +182,7 @@ def _line_of_statement(node: yaml.Node, statement: object) -> int:
 
 
 def _wrong_statement(statement: object) -> str:
-    """Return why a statement in a method's body is wrong; an empty string if unknown."""
+    """Return what is wrong in a statement of a method's body; an empty string if unknown."""
     if isinstance(statement, dict):
         written = ", ".join(map(str, statement)) or "none"
         if any(isinstance(key, yaql_expression.YaqlExpression) for key in statement):
@@ -297,7 +297,7 @@ def _items(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _child(node: yaml.Node, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return a pair of a mapping, or of a mapping in a sequence."""
+    """Find a key in a mapping, or in a list of mappings; return the key and its value."""
     pairs = (pair for part in _items(node) for pair in _pairs(part))
     return next((pair for pair in pairs if pair[0].value == key), None)
 

@@ -17,7 +17,7 @@ CONF = murano_config.CONF
 
 
 class ExecutionSession(Protocol):
-    """The credentials of one task; the part of Murano's class that is used here."""
+    """The credentials of one task: the attributes of Murano's class that are used here."""
 
     token: str
     project_id: str
@@ -70,9 +70,9 @@ class ForbiddenTrust(Exception):
 
 
 class EnvironmentTrust(identity.BaseIdentityPlugin):
-    """The credentials by a trust, which has to belong to the environment's project.
+    """Credentials from a trust; the trust has to belong to the environment's project.
 
-    The id of the trust is in the environment's model, and Keystone lets Murano's account use
+    The id of the trust is in the environment's model. Keystone would let Murano's account use
     every trust that any user has made for this account.
     """
 
@@ -86,15 +86,15 @@ class EnvironmentTrust(identity.BaseIdentityPlugin):
         self._project_id = project_id
 
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
-        """Return a token by the trust.
+        """Return a token that Keystone issues for the trust.
 
         :raises ForbiddenTrust: if the trust belongs to another project.
         """
         found = self._trust.get_auth_ref(session)
         if found.project_id != self._project_id:
             raise ForbiddenTrust(
-                f"the trust of the environment is of project {found.project_id}, and the "
-                f"environment is of project {self._project_id}; an operator removes TrustId "
+                f"the trust of the environment belongs to project {found.project_id}, but the "
+                f"environment to project {self._project_id}; have an operator remove TrustId "
                 f"from the environment's model"
             )
         return found

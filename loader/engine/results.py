@@ -31,8 +31,8 @@ class ResultSender:
         """Send a result, and return when a queue has it.
 
         RabbitMQ returns a message that reaches no queue, and confirms any other. If RabbitMQ is
-        down, oslo.messaging itself waits for it. When the engine stops, it declares the queue, in
-        which the result waits for murano-api.
+        down, oslo.messaging itself waits for it. When the engine stops, the sender declares the
+        queue, and the result waits there for murano-api.
 
         :param client: the client that calls murano-api.
         """
@@ -51,7 +51,7 @@ class ResultSender:
             self._unsent.remove(environment_id)
 
     def report_unsent(self) -> None:
-        """Log the results that are lost since the process ends."""
+        """Log the results that no queue has when the process ends."""
         for environment_id in self._unsent:
             LOG.error(
                 "The result for environment %s is lost: RabbitMQ did not take it before the "

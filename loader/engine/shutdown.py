@@ -136,7 +136,7 @@ def start_alarm_with_signals(seconds: int) -> None:
 
 
 class _StartAlarm:
-    """A handler of signals that starts the alarm, and calls another handler."""
+    """A signal handler that starts the alarm, and then calls another handler."""
 
     def __init__(self, seconds: int, handle: Any) -> None:
         self._seconds = seconds

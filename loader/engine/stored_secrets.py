@@ -20,7 +20,7 @@ class SecretsDisabled(Exception):
 
 
 class TaskSecrets(barbican_key_manager.BarbicanKeyManager):
-    """Barbican's client, with the given session in place of the one that castellan makes."""
+    """A client of Barbican that uses a given session, instead of one that castellan makes."""
 
     def _get_barbican_client(self, context: Any) -> Any:
         context.verify = self._verify

@@ -20,8 +20,8 @@ class ForbiddenQueue(Exception):
     def __init__(self, queue: str, environment_id: str | None) -> None:
         owner = f"environment {environment_id}" if environment_id else "a task of an environment"
         super().__init__(
-            f"the agent's queue {queue} is not of {owner}; only hosts in the environment that is "
-            f"deployed can be reached"
+            f"the agent's queue {queue} does not belong to {owner}; only hosts in the environment "
+            f"that is deployed can be reached"
         )
 
 

@@ -107,9 +107,9 @@ def current() -> TaskUsage:
 
 
 def check_frames() -> None:
-    """Refuse a call of MuranoPL while Python still has frames to report the error.
+    """Refuse a call that is nested too deep, while enough frames are left to report the error.
 
-    :raises LimitExceeded: if too few frames are left.
+    :raises LimitExceeded: if Python has too few frames left.
     """
     # ``_getframe`` raises ValueError if fewer frames exist.
     with contextlib.suppress(ValueError):
@@ -118,7 +118,7 @@ def check_frames() -> None:
 
 
 def explain_recursion(error: BaseException) -> BaseException:
-    """Return ``LimitExceeded`` for Python's error of recursion; return other errors unchanged."""
+    """Return ``LimitExceeded`` for a ``RecursionError``; return other errors unchanged."""
     if not isinstance(error, RecursionError):
         return error
     return LimitExceeded(_TOO_DEEP.format(used=RECURSION_LIMIT, limit=RECURSION_LIMIT))
@@ -172,7 +172,7 @@ def shorten(value: Any) -> str:
 
 
 def log_lines(value: Any) -> str:
-    """Return a message for the log, in which no later line can pass for a log entry."""
+    """Return a message for the log; mark each further line, so that none looks like a log entry."""
     return "\n| ".join(shorten(value).splitlines())
 
 

@@ -161,9 +161,8 @@ class Task:
 class RunningTasks:
     """The green threads of all tasks.
 
-    The methods are no context managers, but take functions: ``watchdog`` never raises an
-    exception directly in a function of this module, so each green thread that is added is also
-    removed.
+    The methods take functions, and are not context managers. ``watchdog`` never raises an exception
+    directly in a function of this module, so each green thread that is added is also removed.
 
     :ivar is_stopping: whether the process is stopping, and returns new tasks to the queue.
     """

@@ -254,8 +254,8 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 def _cloud(conf: Any, name: str) -> "Scope":
     """Return the scope of a cloud, and make its Glare or Glance a catalogue.
 
-    :raises LoaderError: if the cloud is missing, or if both of its services have packages, and it
-        selects none.
+    :raises LoaderError: if the cloud is missing, or if Glare and Glance both have packages, and
+        the cloud's configuration chooses neither.
     """
     from loader import clouds
     from loader.catalogs import package_service

@@ -76,7 +76,7 @@ class Watchdog:
         self._waits: Any = None
 
     def start(self) -> None:
-        """Begin to watch; a forked process starts a watchdog of its own."""
+        """Start the watchdog; a forked process has to start its own."""
         self._statm = os.open("/proc/self/statm", os.O_RDONLY)
         self._pages = self._resident_pages()
         greenlet.settrace(self._count)
@@ -87,7 +87,7 @@ class Watchdog:
         self._waits = eventlet.spawn(self._interrupt_waits)
 
     def stop(self) -> None:
-        """End the watch."""
+        """Stop the watchdog."""
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
         greenlet.settrace(None)
@@ -159,7 +159,7 @@ def watching(seconds: float, mebibytes: int) -> Iterator[None]:
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
-    """Return whether an interruption is unsafe in a frame, or in callers up to a package's code."""
+    """Return whether a frame, or a caller up to a package's code, must not be interrupted."""
     if frame is not None and frame.f_globals.get("__name__") in _UNSAFE_PARTS:
         return True
     while frame is not None:

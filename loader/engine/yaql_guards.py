@@ -237,7 +237,7 @@ def _split(pattern: re.Pattern[str], text: str, most: int) -> list[str | None]:
 
 
 def _limit_callback(function: Callable[..., str], pattern_position: int) -> Callable[..., str]:
-    """Limit a function that replaces matches by the results of a package's expression."""
+    """Wrap a function that calls an expression for each match; limit the size of its result."""
 
     def replace_by(*args: Any) -> str:
         # YAQL's own function passes the match to the expression.

@@ -211,7 +211,7 @@ def table(packages: Iterable[tuple[str, Version | None]], pins: Pins) -> Table:
     for fqn, listed in versions.items():
         if None in listed and len(listed) > 1:
             raise errors.InvalidPins(
-                f"{fqn} is named twice, with and without a version; name it once, or give each "
+                f"{fqn} is listed twice, with and without a version; list it once, or give each "
                 f"version"
             )
     if not versions:

@@ -49,7 +49,7 @@ def canonical_range(text: object) -> VersionSpec:
 
 
 def change_versions(model: Mapping[str, Any], change: Callable[[str, str], str]) -> None:
-    """Change the ranges in the headers of objects, if the engine has written the headers.
+    """Change the ranges in those headers of objects that the engine has written.
 
     :param change: takes an FQN and a range, and returns the new range.
     """

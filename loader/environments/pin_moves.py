@@ -2,15 +2,15 @@
 
 """Move pins: give a deployed environment other versions of packages.
 
-After each task, the engine writes the pins of the environment into the header of the root
-object, under ``KEY``. Clients read and change the key through Murano's API. A change is a move,
-which the next deployment makes. The engine and the preview for clients both use this module, so
-that they agree.
+After each task, the engine writes a table of the environment's pins into the header of the root
+object, under the key ``KEY``. Clients read and change this table through Murano's API. A changed
+table is a move: the next deployment changes the pins. The engine and the preview for clients
+both use this module, so that they agree.
 
-The API reads and saves only the ``Objects`` of a model, and Murano 16 drops unknown keys of a
-header, except for ``metadata``. So the adapter writes the key again after each task. The key is
-not kept in ``metadata``: an engine with another package loader would change the pins and keep
-the key, and the next deployment would read the old pins as a move.
+The table is in the header since the API reads and saves only the ``Objects`` of a model. Murano 16
+drops unknown keys of a header, so the adapter writes the key again after each task. Murano does
+keep the key ``metadata``, but the table cannot be there: an engine with another package loader
+would change the pins and keep the old table. The next deployment would take this table for a move.
 """
 
 import copy

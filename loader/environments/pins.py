@@ -129,7 +129,7 @@ def _with(table: Mapping[str, set[Version]], fqn: str, version: Version) -> dict
 
 
 def read_versions(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package, and refuse bad ones: ignoring them would change environments.
+    """Read the pins of a package; refuse invalid ones, since ignored pins change environments.
 
     :raises InvalidPins: if they are not a list of versions.
     """

@@ -21,9 +21,9 @@ _DISTRIBUTION = "glare-murano"
 
 
 class PluginPackage:
-    """A package of a plug-in that derives from Murano's classes, with what these classes lack.
+    """A package from a plug-in that extends Murano's classes.
 
-    All other attributes are those of the plug-in's package.
+    This class adds the attributes that Murano's classes lack; the plug-in's package has all others.
     """
 
     __repr__ = Package.__repr__

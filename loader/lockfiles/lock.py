@@ -249,8 +249,8 @@ class LockedCatalog(Catalog):
     def __init__(self, lock: Lock, catalogs: Catalog | Iterable[Catalog] = ()) -> None:
         """Make a catalogue.
 
-        :param catalogs: the catalogues that have the archives, for those that the cache lacks;
-            only archives with the locked digests are fetched.
+        :param catalogs: the catalogues to fetch archives from, if the cache lacks them; only
+            archives with the locked digests are fetched.
         """
         super().__init__("the lock file")
         self._lock = lock
@@ -275,8 +275,8 @@ class LockedCatalog(Catalog):
     def resolve(self, query: Query) -> Answer:
         """Return the closure for a query, as if all locked versions were pinned.
 
-        For each range, the newest locked version is chosen. If the fewest versions were chosen
-        again, the closure could be another one.
+        For each range, the newest locked version is chosen. A new search for the fewest versions
+        could choose other ones.
         """
         pins = {fqn: list(versions) for fqn, versions in query.pins.items()}
         for fqn, releases in self._by_fqn.items():

@@ -84,7 +84,7 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release as a lock has it, which is the same in every catalogue and project.
+    """Return a release in the form for a lock, which is the same for all catalogues and projects.
 
     A release that is not public is marked: with the lock alone, another project could use it.
     """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The schemas of classes, which also list the subclasses for the objects in their properties.
+"""Answer requests for JSON schemas that list subclasses.
 
-Murano's own API cannot request subclasses. Here, the parameter ``subclasses`` of ``GET
-/v1/schemas/...`` requests them. Murano answers requests without the parameter.
+A property that holds an object accepts objects of all subclasses. With the parameter
+``subclasses`` of ``GET /v1/schemas/...``, the schema lists them. Murano's own API does not have
+this parameter; Murano itself answers requests without it.
 """
 
 from collections.abc import Mapping

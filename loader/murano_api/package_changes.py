@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Upload and change packages in Glare or Glance, as requests to Murano's API ask."""
+"""Upload and change packages in Glare or Glance on requests to Murano's API."""
 
 import dataclasses
 import itertools

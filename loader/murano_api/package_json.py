@@ -50,7 +50,7 @@ def to_json(package: StoredPackage) -> dict[str, Any]:
 
 
 def display_name(package: StoredPackage) -> str:
-    """Return the name of a package that users read."""
+    """Return the title of a package, which users read."""
     return package.fields.get("display_name") or package.fqn
 
 

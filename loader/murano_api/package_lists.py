@@ -88,9 +88,9 @@ class PackageList:
     def _is_newest(self) -> bool:
         """Whether the service can choose the newest version of each package.
 
-        It cannot if this module leaves out packages afterwards: if the newest version is left out,
-        an older version belongs to the list. For administrators, the service also lists packages
-        that their project cannot deploy.
+        It cannot if this module filters the packages after that: if the newest version is left out,
+        an older version belongs to the list. This includes lists for administrators, since the
+        service also gives them packages that their project cannot deploy.
         """
         chosen = self.filters
         return not (
@@ -113,7 +113,7 @@ class PackageList:
     ) -> Iterator[StoredPackage]:
         """Yield the newest version of each package, page by page."""
         sort = _BY_NAME.format(direction="desc" if self._is_descending else "asc")
-        # The request is for one package more than the page has, since the last name may come twice.
+        # One more package than the page has is requested, since the last name may come twice.
         listed = repository.packages(
             self._selection(newest=True), sort, after.id if after else None, limit + 1
         )

@@ -150,7 +150,7 @@ def copy(
 def _same(
     target: Target, packages: Iterable[StoredPackage], visibility: Visibility
 ) -> dict[str, StoredPackage]:
-    """Return id in the source -> the package that the target has published with this archive."""
+    """Return id of a package in the source -> the target's published package with this archive."""
     project = target.repository.project()
     digests = {(package.key, package.digest): package.id for package in packages}
     named = target.named({key.fqn for key, _ in digests})

@@ -91,11 +91,11 @@ class Migration:
 
     @property
     def version(self) -> Version | None:
-        """The version of the package, which only its archive has."""
+        """The version in the package's archive; None before the archive is read."""
         return self.archive.version if self.archive else None
 
     def end(self, result: Result, reason: object = "") -> None:
-        """Set the result."""
+        """Set the result of the package's migration, with its reason."""
         self.result, self.reason = result, str(reason)
 
 

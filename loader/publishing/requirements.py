@@ -97,12 +97,12 @@ def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
 
 
 def _is_hidden(stored: StoredPackage, visibility: Visibility) -> bool:
-    """Return whether a package is private, but packages with this visibility need a public one."""
+    """Return whether a package is private, but is required by a public package."""
     return visibility == "public" and stored.visibility != "public"
 
 
 def _marked(stored: Iterable[StoredPackage], visibility: Visibility) -> dict[Version, str]:
-    """Return version -> the reasons why it may be excluded."""
+    """Return version -> a note for messages, such as `` (yanked)``; may be empty."""
     marked = {}
     # The owner's private package and the public one may have the same version.
     for package in sorted(stored, key=lambda package: package.visibility == "public"):
@@ -122,7 +122,7 @@ def _remedy(fqn: str, versions: Collection[Version]) -> str:
 
 
 def _with_one_remedy(problems: Sequence[str]) -> list[str]:
-    """Keep the long remedy for the core library only in the last of the problems."""
+    """Remove the long remedy for the core library from all problems but the last that has it."""
     ending = f"; {_CORE_LIBRARY_REMEDY}"
     last = next((problem for problem in reversed(problems) if problem.endswith(ending)), None)
     return [each if each is last else each.removesuffix(ending) for each in problems]

@@ -19,7 +19,7 @@ _LONGEST_WAIT = 30.0
 
 
 def retrying(attempts: int, deadline: Deadline) -> tenacity.Retrying:
-    """Return an object that calls functions, and repeats them while failures are temporary.
+    """Return an object that calls a function, and repeats the call after temporary failures.
 
     If no attempt is left, or the next wait would exceed the deadline, it raises the last failure.
     """

@@ -98,7 +98,7 @@ def test_what_cannot_be_locked_is_an_error(
     assert "(available: 1.0.0)" in missing.err
     twice = openstack.run("lock", "create", library, f"{library}@1", "--file", file)
     assert twice.code == 1
-    assert "is named twice" in twice.err
+    assert "is listed twice" in twice.err
     invalid = openstack.run("lock", "create", f"{library}@x", "--file", file)
     assert invalid.code == 2
     assert not file.exists()

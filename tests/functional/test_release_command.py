@@ -67,7 +67,7 @@ def test_the_development_of_a_package_has_no_version_that_could_be_too_small(
     shown = openstack.run("package", "compare", tree / "1.0.0", tree / "dev", "--check")
     assert shown.code == 0, shown
     assert f"{name}: the release of these changes needs 2.0.0 or newer: after 1.0.0" in shown.err
-    assert "not read: package io.murano 0: no package was given for it; name a dir" in shown.err
+    assert "not read: package io.murano 0: no package was given for it; add a dir" in shown.err
 
 
 def test_problems_of_a_form_are_reported_before_a_server_refuses_it(

@@ -1176,7 +1176,7 @@ def test_pins_are_listed_and_shown_in_advance_by_the_command(
     for arguments, code, reason in (
         ((library,), 1, "there is no terminal to ask on; add --yes"),
         (("org.typo",), 1, "org.typo is not pinned; the pinned packages are io.murano, "),
-        ((library, f"{library}@1.0.0"), 1, f"{library} is named twice"),
+        ((library, f"{library}@1.0.0"), 1, f"{library} is listed twice"),
         ((f"{library}@7.0.0",), 3, "(available: 2.0.0, 1.2.0, 1.1.0, 1.0.0)"),
         ((f"{library}@x",), 2, "'x' is not a valid version"),
     ):

@@ -452,7 +452,7 @@ def test_the_agents_of_another_environment_are_not_reached(cloud: Cloud, agents:
 
     message = _error(_run_in(model, owner, "send"))
 
-    assert f"e{OTHER}-hobject is not of environment {OWN}" in message
+    assert f"e{OTHER}-hobject does not belong to environment {OWN}" in message
 
 
 # Credentials
@@ -531,7 +531,7 @@ def test_the_trust_of_another_project_is_not_used(cloud: Cloud, trusts: None) ->
 
     message = _error(_run_in(model, owner, "networks"))
 
-    assert f"the trust of the environment is of project {victim['project_id']}" in message
+    assert f"the trust of the environment belongs to project {victim['project_id']}" in message
     assert cloud.service.requests == []
 
 

@@ -18,10 +18,10 @@ from glare_murano.resolver import newest_first
 def merge_inherited_versions() -> None:
     """Let a class inherit a single version of a package, if one version satisfies all ancestors.
 
-    Murano 16 looks up the class of the other version in a set of names. This fails with a
-    ``TypeError``, even if all ancestors use the same version for different ranges. The
-    specification "Murano versioning", section "Side by side", takes the version that
-    satisfies all ancestors. Without such a version, it treats the versions as unrelated classes.
+    The specification "Murano versioning", section "Side by side", requires this. If no version
+    satisfies all ancestors, it treats the versions as unrelated classes. To replace a version,
+    Murano 16 looks for a class in a set of names, which fails with a ``TypeError``. This also
+    happens if all ancestors use the same version, but with different ranges.
     """
 
     def build_parent_remappings(murano_class: Any) -> dict[Any, Any]:
@@ -72,7 +72,7 @@ def describe_ambiguous_members() -> None:
 
 
 def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
-    """Return the packages of a class and its ancestors -> the range that each must satisfy."""
+    """Return package -> required range, for the packages of a class and its ancestors."""
     own = murano_class.package
     ranges: dict[Any, set[str]] = collections.defaultdict(set, {own: {f"=={own.version}"}})
     for child in (murano_class, *murano_class.ancestors()):
@@ -83,7 +83,7 @@ def _inherited_ranges(murano_class: Any) -> dict[Any, VersionSpec]:
 
 
 def _replacements(ranges: Mapping[Any, VersionSpec]) -> dict[Any, Any]:
-    """Return package -> the version that replaces it, so that the fewest versions are left."""
+    """Return package -> its replacement, so that the fewest versions of each package remain."""
     versions: dict[str, dict[semantic_version.Version, Any]] = collections.defaultdict(dict)
     for package in ranges:
         versions[package.name][package.version] = package

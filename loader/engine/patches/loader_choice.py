@@ -22,8 +22,9 @@ def choose_package_loader() -> None:
     Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client uses an API that no
     released Glare has. The specification "Murano versioning", section "Data model impact",
     moves packages to Glare; the mail before the specification wants operators to be able to
-    choose the previous storage. Murano looks up the class by its name at each call: a subclass
-    with the same name makes this project's loader for ``glare``, and Murano's for any other value.
+    choose the previous storage. Murano looks up the class by its name at each call, so a subclass
+    with the same name replaces it. For ``glare``, the subclass makes this project's loader; for any
+    other value, it makes Murano's.
     """
 
     class CombinedPackageLoader(_MuranoPackageLoader):  # type: ignore[misc, valid-type]

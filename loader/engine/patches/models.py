@@ -32,7 +32,7 @@ def plan_whole_models() -> None:
 
 
 def keep_pins_in_models() -> None:
-    """Write the pins into the model after each task, where Murano's API shows them.
+    """After each task, write the pins into the model, which Murano's API shows.
 
     Murano 16 keeps the pins in ``SystemData``, which its API neither shows nor changes. If a task
     fails before its action, for example since a version is missing, the pins do not change.
@@ -64,9 +64,9 @@ def keep_designer_entries() -> None:
     """Keep the entries of an object's header that begin with an underscore.
 
     The MuranoPL reference, section "Object model", lets designers add such entries, and its
-    section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the entries in
-    a store that exists only while a model is loaded. So each task loses them, for example the
-    disabled actions. Here, the store shares the entries with its parent.
+    section "Murano actions" shows an entry of a deployed object. Murano 16 keeps the entries in a
+    temporary store, which exists only while a model is loaded. So each task drops the entries, for
+    example the disabled actions. Here, the store shares its entries with its parent store.
     """
     cls = object_store.InitializationObjectStore
     initialize = cls.__init__

@@ -51,8 +51,8 @@ def keep_conditions() -> None:
     """Keep the conditions in front of a type, as in ``$.check($ > 0).int()``.
 
     The specification "MuranoPL forms", section "Schema generation", runs the whole contract.
-    In Murano 16, a type removes all conditions before it, and a ``notNull()`` without a type is
-    lost.
+    In Murano 16, a type removes all conditions before it, and a ``notNull()`` without a type has no
+    effect.
     """
 
     def keep(generate_schema: Callable[[Any], Schema]) -> Callable[[Any], Schema]:

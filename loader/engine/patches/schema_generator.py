@@ -82,13 +82,13 @@ def describe_requested_methods() -> None:
 
 
 def include_constants() -> None:
-    """Include ``Const`` properties in the schema of a class; leave ``VarArgs`` out of a method's.
+    """Add ``Const`` properties to the schemas of classes; remove ``VarArgs`` from those of methods.
 
-    In the specification "MuranoPL forms", section "Solution overview", the schema of a class
-    describes its properties, and the schema of a method its arguments. In the MuranoPL
-    reference, section "Property usage", a user sets a ``Const`` property once, like an ``In``
-    property. Murano 16 leaves such properties out. Its schema of a method includes
-    ``VarArgs``, which cannot be given by name.
+    The schema of a class describes its properties, and the schema of a method describes its
+    arguments (specification "MuranoPL forms", section "Solution overview"). A user sets a
+    ``Const`` property once, like an ``In`` property (MuranoPL reference, section "Property
+    usage"), but Murano 16 leaves it out. Murano 16 includes ``VarArgs``, although a request
+    cannot give them by name.
     """
     get_properties = schema_generator.get_properties
 
@@ -223,7 +223,7 @@ def _describing(generate_schema: Any) -> Any:
 
 
 def _required_range(package: Any, name: str) -> str | None:
-    """Return the range of a requirement, as in the manifest; None if the package lacks it."""
+    """Return the required range for a name, as in the manifest; None if it is not required."""
     written = getattr(package, "application_package", package).requirements
     spec = written.get(name, package.requirements.get(name))
     return None if spec is None else str(getattr(spec, "text", spec))

@@ -182,8 +182,8 @@ def report_every_failure() -> None:
     """Report the errors before and after the execution of a task, with the task's model.
 
     Murano 16 does not report an error that occurs while it makes the package loader, or reads or
-    saves the pins. It reports an error with Keystone's trusts without the model. In these cases,
-    its API waits for a result for ever, and the environment stays in ``deploying``.
+    saves the pins. If an error with Keystone's trusts occurs, its report lacks the model. In these
+    cases, its API waits for a result for ever, and the environment stays in ``deploying``.
     """
     execute = engine.TaskExecutor.execute
 

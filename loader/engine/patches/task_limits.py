@@ -41,7 +41,7 @@ def limit_recursion() -> None:
 
 
 def limit_iterations() -> None:
-    """Limit the iterations of ``While`` and ``Repeat``; the collection of ``For`` is limited."""
+    """Limit the iterations of ``While`` and ``Repeat``; ``For`` has a limit already."""
     run_while = macros.WhileDoMacro.execute
     run_repeat = macros.RepeatMacro.execute
 
@@ -139,7 +139,7 @@ def limit_messages() -> None:
 
 
 def describe_receivers() -> None:
-    """Describe the receiver of an unknown method as ``format`` does, without ``repr``."""
+    """In errors for unknown methods, describe the receiver as ``format`` does, without ``repr``."""
 
     def describe(receiver: Any) -> str:
         try:

@@ -26,7 +26,7 @@ def provide_format() -> None:
 
 
 def enforce_quota() -> None:
-    """Compare each value and everything in it with the quota, before a function makes it.
+    """Refuse values that exceed the quota with everything in them, before functions make them.
 
     YAQL 3 counts a list or a dictionary without the values in it, and does not limit some
     functions: ``list(1) * 10000000000`` or ``shiftBitsLeft(1, 40000000000)`` use up all memory.
