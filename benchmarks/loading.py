@@ -50,8 +50,7 @@ def cold() -> Iterator[Figure]:
 
         for script, name, goal in (
             (_download, "downloading and unzipping", 1.5),
-            (_download_batch, "a batch download and unzipping", 10),
-            (_download_batch_to_disk, "the same with each file synced", 2),
+            (_download_batch, "a batch download and unzipping", 3),
         ):
             value = ratio(
                 ours,
@@ -108,14 +107,6 @@ def _download_batch(client: Client, ids: list[str]) -> pathlib.Path:
             assert stream is not None
             _unzip(stream.read(), directory / member.name)
     return directory
-
-
-def _download_batch_to_disk(client: Client, ids: list[str]) -> None:
-    """Download the batch, and sync each file, as the loader does."""
-    for path in _download_batch(client, ids).rglob("*"):
-        descriptor = os.open(path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
 
 
 def _unzip(content: bytes, directory: pathlib.Path) -> None:

@@ -56,7 +56,9 @@ def yank(glare: Client, name: str) -> Callable[[str], None]:
 
 
 def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    found = [record.getMessage() for record in caplog.records if "yanked" in record.getMessage()]
+    found = [
+        record.getMessage() for record in caplog.records if "was yanked" in record.getMessage()
+    ]
     caplog.clear()
     return found
 
