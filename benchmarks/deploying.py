@@ -76,7 +76,7 @@ def deploying() -> Iterator[Figure]:
         profiles = [ours.run("profile") for _ in range(_PROFILES)]
     yield Figure("requests to Keystone and Glare, warm deployment", len(requests), "", 3)
     more = statistics.median(a - b for a, b in pairs)
-    yield Figure("deployment of 20, warm - with Murano's folder loader", more * 1000, "ms", 50)
+    yield Figure("deployment of 20, warm - with Murano's folder loader", more * 1000, "ms", -100)
     shares = [profile["ours"] / sum(profile.values()) * 100 for profile in profiles]
     yield Figure("deployment of 20, warm, in our code", statistics.median(shares), "%", 15)
 

@@ -119,7 +119,7 @@ def engine() -> Iterator[Figure]:
     with services.running() as running:
         command = ("-m", "benchmarks.engine_process", running.configuration, running.token)
         found = json.loads(_output(*command, running.project_id, scratch()))
-    yield Figure("closure of 30, cold / Murano's own loader", found["cold"], "times", 0.33)
+    yield Figure("closure of 30, cold / Murano's own loader", found["cold"], "times", 0.27)
     yield Figure("closure of 30, warm / Murano's own loader", found["warm"], "times", 0.1)
 
 
@@ -220,9 +220,9 @@ _WAYS = (
     ("own caches, in turn", _in_turn, False),
 )
 _SHARING_GOALS = {
-    "own caches, at once": 0.75,
-    "shared cache, in turn": 1.5,
-    "own caches, in turn": 0.35,
+    "own caches, at once": 0.6,
+    "shared cache, in turn": 1.4,
+    "own caches, in turn": 0.33,
 }
 
 _LOADER_CONF = """\
@@ -258,7 +258,7 @@ def fetching() -> Iterator[Figure]:
             "org.big",
         )
         value = float(_output(*command, pathlib.Path(name, "cache")))
-    yield Figure("memory above idle, an archive of 500 MB fetched", value, "MB", 32)
+    yield Figure("memory above idle, an archive of 500 MB fetched", value, "MB", 2.3)
 
 
 _ROOMY_CONF = f"""\
