@@ -475,9 +475,9 @@ class _Package:
         self.choice: _Choice = None
 
     def range(self, spec: VersionSpec, among: frozenset[Version] | None = None) -> _RangeNode:
-        """Return the node of a range.
+        """Return the node for a required range of this package.
 
-        :param among: the permitted versions; None for all.
+        :param among: the versions that may be chosen; None for all.
         """
         if (spec, among) not in self._all_ranges:
             self._all_ranges[spec, among] = _RangeNode(self, spec, among)

@@ -262,7 +262,7 @@ def find_refusal(request_context: Any) -> RefusedRequest | None:
 
 
 class _ImageValues(dict[str, Any]):
-    """Values of an image to save; a value that is left out is None, since Glance may look it up."""
+    """Values of an image to save; a missing value reads as None, since Glance may read it."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -555,9 +555,9 @@ def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str]:
-    """Find policy rules that permit a caller to change a new image of the caller's project.
+    """Find which of some policy rules let any caller change a new image of the caller's project.
 
-    :returns: rule -> the roles of a permitted caller.
+    :returns: such a rule -> roles with which a caller passes it.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
     now = timeutils.utcnow()

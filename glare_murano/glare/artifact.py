@@ -95,7 +95,10 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def show(
         cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
     ) -> Artifact:
-        """Return an artifact; cancel an expired upload, and refuse a second upload."""
+        """Return an artifact, also at the start of an upload.
+
+        If an earlier upload has expired, it is cancelled; otherwise, it refuses another one.
+        """
         request_state.check_filtered(context)
         state = request_state.of(context)
         if state.begun:

@@ -218,10 +218,10 @@ def _number(version: Version) -> _Number:
 
 
 def _interval(clause: _Clause) -> tuple[_Number, _Number, tuple[_Number, _Number] | None]:
-    """Return the plain versions that a clause allows.
+    """Return the interval of versions without pre-release or build that a clause allows.
 
-    :returns: the inclusive lower bound, the exclusive upper bound, and the excluded
-        interval, with bounds of the same kinds; None without one.
+    :returns: the lower bound, the upper bound, and the interval that is excluded between them, or
+        None. Lower bounds are inclusive, and upper bounds exclusive.
     """
     if isinstance(clause, semver.AnyOf):
         low, high = _targets(clause)

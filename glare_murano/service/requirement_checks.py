@@ -157,8 +157,9 @@ class RequirementChecks:
         """Check the dependents of a package before it is hidden from projects that can see it.
 
         :param keeping: the other projects that can still see the package.
-        :raises FailedCheck: if the check is enforced, and only this package satisfies requirements
-            of projects that lose the package, or, if it is public, of public packages.
+        :raises FailedCheck: if the check is enforced, and a dependent would have no package in its
+            range: one in a project that can see the package no more or, for a public package, any
+            public dependent.
         """
         projects = {package.owner, *keeping}
         is_public = package.visibility == "public"
@@ -312,7 +313,7 @@ class RequirementChecks:
         return named or "packages of other projects"
 
     def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
-        """Yield the packages of a group with their range, if the caller can see them."""
+        """Yield a line for each dependent of a group, with its range, if the caller can see them."""
         viewer = self._database.viewer
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):

@@ -13,9 +13,9 @@ is ``st_ctime_ns``, which the kernel sets and no program can choose. If a file s
 has its recorded size and time, nothing was written to it since. Only a write in the
 same tick of the kernel's clock, a few milliseconds, would not be noticed.
 
-Unpacked files are not synced, since the archive can be unpacked again. After a power cut, a file
-may have its recorded size and time, and not its content. So their record lists boots of hosts: in
-another boot, the files are read before they are used.
+Unpacked files are not synced to the disk, since the archive can be unpacked again. After a power
+cut, a file may have the recorded size and time, but the wrong content. So the record has the boot
+ids of the hosts that wrote or read the files. After a restart, a host reads and compares them.
 """
 
 import dataclasses

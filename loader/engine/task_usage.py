@@ -154,9 +154,9 @@ def check_model(model: Any) -> None:
 
 
 def seconds_to_wait(seconds: float) -> float:
-    """Return how many seconds to wait, at most the maximum.
+    """Limit the length of a wait to ``MAX_WAIT`` seconds.
 
-    :raises LimitExceeded: if the value is not a number.
+    :raises LimitExceeded: if the length is NaN.
     """
     if math.isnan(seconds):
         raise LimitExceeded("nan is not a number of seconds to wait for")

@@ -51,9 +51,10 @@ class EngineStopped(Exception):
 
 
 class TaskLimitExceeded(GlareMuranoError):
-    """A task has exceeded a limit of time or memory; the message has the place and the option.
+    """A task has exceeded a limit of time or memory.
 
-    A place is in a package, and ends with a colon. It is empty if no package was evaluated.
+    The message names the option that sets the limit, and the place in the package's code. The
+    place ends with a colon. It is empty if no code of a package was running.
     """
 
     @classmethod

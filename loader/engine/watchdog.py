@@ -55,11 +55,11 @@ _EVALUATING = {"murano", "yaql"}
 
 
 class Watchdog:
-    """The watchdog of this process; the main thread gets its signals and counts the switches.
+    """Interrupts tasks that compute too long or grow too much; the main thread starts it.
 
     >>> Watchdog(5, 1024).start()
 
-    :param seconds: how long a task may compute without a switch, in processor time.
+    :param seconds: the processor time that a task may take before another green thread runs.
     :param mebibytes: how much memory a task may take.
     """
 

@@ -183,7 +183,7 @@ class _ArchiveIndex:
 
     @property
     def memory(self) -> int:
-        """The largest memory that the index can take, in bytes, with the parsed manifest."""
+        """An upper estimate of the memory for this index and its parsed manifest, in bytes."""
         paths = self.archive.paths
         manifest = self.archive.size(MANIFEST_FILE) if MANIFEST_FILE in paths else 0
         return 16_000 + 600 * len(paths) + 30 * manifest

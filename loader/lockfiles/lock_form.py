@@ -84,9 +84,9 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release in the form for a lock, which is the same for all catalogues and projects.
+    """Return a release as lock files list it, without what depends on catalogue or project.
 
-    A release that is not public is marked: with the lock alone, another project could use it.
+    A release that is not public is marked as private, since other projects may use a lock file.
     """
     visibility = None if release.visibility in (None, PUBLIC) else "private"
     return dataclasses.replace(release, id=release.digest, owner=None, visibility=visibility)

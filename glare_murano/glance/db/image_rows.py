@@ -253,7 +253,7 @@ def lock(connection: Connection, ids: Collection[str]) -> None:
 
 
 def cancel_import(connection: Connection, image: ImageRow, drop: Collection[str]) -> bool:
-    """Return an image to its state before the staging or the import.
+    """Restore an image to its state before the staging or the import.
 
     A process that still works on the image loses Glance's lock, and cannot activate the image.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The links between pages of a list: of several filters with one name, Glare keeps only one."""
+"""Mend the links between the pages of a list: Glare keeps only one of several equal filters."""
 
 import webob
 

@@ -103,7 +103,9 @@ def _visible(statement: Any, is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for the artifacts that a caller may use, and for a query's package.
+    """Return the statement for visible artifacts that are active, or the package of the query.
+
+    The package of the query may have any state but deleted.
 
     :param column: the column of the values: ``id`` or ``name``.
     """

@@ -18,10 +18,10 @@ from glare_murano.resolver import newest_first
 def merge_inherited_versions() -> None:
     """Let a class inherit a single version of a package, if one version satisfies all ancestors.
 
-    The specification "Murano versioning", section "Side by side", requires this. If no version
-    satisfies all ancestors, it treats the versions as unrelated classes. To replace a version,
-    Murano 16 looks for a class in a set of names, which fails with a ``TypeError``. This also
-    happens if all ancestors use the same version, but with different ranges.
+    The specification "Murano versioning", section "Side by side", requires this; without such a
+    version, the versions count as unrelated classes. Murano 16 fails with a ``TypeError`` when it
+    replaces a version, since it compares classes with names. It also fails if all ancestors use
+    one version, but with different ranges.
     """
 
     def build_parent_remappings(murano_class: Any) -> dict[Any, Any]:

@@ -132,9 +132,10 @@ def release_objects_of_ended_tasks() -> None:
 
 
 def _save(dsl_executor: Any, root: Any) -> Any:
-    """Return the model of the objects; Murano 16 only logs why it cannot make the model.
+    """Return the model of the objects, to be saved; Murano 16 only logs a failure.
 
-    :raises ModelNotSaved: with the reason, if a value or the size of the model is the reason.
+    :raises ModelNotSaved: if it cannot be made; the message names a value or a size that is the
+        cause, and is empty for any other cause.
     """
     store = dsl_executor.object_store
     try:

@@ -40,11 +40,11 @@ def replace_range_parser() -> None:
 
 
 def cache_package_ranges() -> None:
-    """Parse a package's implicit requirements once in a process.
+    """Parse each range of an implicit requirement once in a process.
 
-    Two modules of Murano 16 make them with ``semantic_version.Spec``, again for each package and
-    class. Both use nothing else of ``semantic_version``, and never change a ``Spec``. So a
-    namespace with a cached ``Spec`` replaces ``semantic_version`` in both.
+    Two modules of Murano 16 call ``semantic_version.Spec`` again for each package and class. They
+    use nothing else of ``semantic_version``, and never change a ``Spec``. So both get a cached
+    ``Spec``, in an object that replaces the module.
     """
     ranges = types.SimpleNamespace(Spec=functools.lru_cache(_MAX_RANGES)(semantic_version.Spec))
     murano_package.semantic_version = murano_type.semantic_version = ranges
