@@ -313,7 +313,7 @@ class RequirementChecks:
         return named or "packages of other projects"
 
     def _visible_names(self, package: Checked, group: DependentsRecord) -> Iterator[str]:
-        """Yield a line for each dependent of a group, with its range, if the caller can see them."""
+        """Yield a line for each dependent in a group, with its range, if the caller sees it."""
         viewer = self._database.viewer
         if group.visibility == "public" or group.owner == viewer.project_id or viewer.is_admin:
             for key in self._database.find_requiring(package.name, group, _MAX_NAMED + 1):
