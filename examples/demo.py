@@ -38,6 +38,7 @@ from loader.catalogs.glare import GlareRepository
 from loader.catalogs.repository import Repository
 from loader.engine import adapter, patches
 from loader.publishing import publication
+from loader.publishing.target import Target
 
 PACKAGES = pathlib.Path(__file__).parent / "packages"
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -305,7 +306,7 @@ def publish_all(
     """Publish directories for every project, as ``openstack murano package publish`` does."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         packages = local_packages.read_all(directories, pathlib.Path(folder))
-        steps = publication.plan(repository, packages, "public")
+        steps = publication.plan(Target(repository), packages, "public")
         # In turn: SQLite, which has both services' databases here, takes one writer at a time.
         uploaded = [done for step in steps for done in publication.upload(repository, [step])]
         publication.publish(repository, uploaded, "public")
