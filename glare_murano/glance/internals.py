@@ -38,6 +38,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
+from routes.middleware import is_form_post
 from sqlalchemy.engine import Connection
 
 from glare_murano.glance import image_policies
@@ -178,15 +179,29 @@ def routed_path(path: str) -> str:
 
 
 def routed_method(request: webob.Request) -> str:
-    """Return the method of a request as Glance's router reads it: ``_method`` in the URL wins."""
-    # The router looks for the name as written, before any decoding.
-    if "_method" not in request.query_string:
-        return str(request.method)
+    """Return the method of a request as Glance's router reads it.
+
+    The value of ``_method`` in the URL wins. Without that name in the URL, its value in an HTML
+    form wins. A body can be a form and JSON at once.
+    """
     try:
-        preferred = request.GET.get("_method")
+        preferred = _sent_values(request).get("_method")
     except UnicodeDecodeError:
         preferred = None
     return str(preferred.upper() if preferred else request.method)
+
+
+def _sent_values(request: webob.Request) -> Mapping[str, Any]:
+    """Return the values among which Glance's router looks for ``_method``."""
+    values: Mapping[str, Any] = {}
+    # The router looks for the name as written, before any decoding.
+    if "_method" in request.query_string:
+        values = request.GET
+    elif request.method == "POST" and is_form_post(request.environ):
+        values = request.POST
+        # The body can be read again.
+        request.make_body_seekable()
+    return values
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:
