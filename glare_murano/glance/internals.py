@@ -42,7 +42,7 @@ from routes.middleware import is_form_post
 from sqlalchemy.engine import Connection
 
 from glare_murano.glance import image_policies
-from glare_murano.service.refusals import RefusedRequest, forbidden
+from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
 
 Result = TypeVar("Result")
 
@@ -147,10 +147,15 @@ def claimed(image_id: str) -> Iterator[None]:
     """Claim an image for a request to stage or import its data.
 
     :raises Claimed: if another request has claimed the image.
+    :raises RefusedRequest: if another request has deleted the image.
     """
     claim = str(uuid.uuid4())
     database = glance.db.get_api()
-    retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
+    try:
+        retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
+    except db_exception.DBReferenceError as error:
+        # A deleted draft leaves no row.
+        raise not_found(f"No image found with ID {image_id}") from error
     try:
         yield
     finally:
