@@ -38,10 +38,11 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_policy import policy as oslo_policy
 from oslo_utils import timeutils
+from routes.middleware import is_form_post
 from sqlalchemy.engine import Connection
 
 from glare_murano.glance import image_policies
-from glare_murano.service.refusals import RefusedRequest, forbidden
+from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
 
 Result = TypeVar("Result")
 
@@ -146,10 +147,15 @@ def claimed(image_id: str) -> Iterator[None]:
     """Claim an image for a request to stage or import its data.
 
     :raises Claimed: if another request has claimed the image.
+    :raises RefusedRequest: if another request has deleted the image.
     """
     claim = str(uuid.uuid4())
     database = glance.db.get_api()
-    retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
+    try:
+        retry(functools.partial(database.image_set_property_atomic, image_id, CLAIM, claim))
+    except db_exception.DBReferenceError as error:
+        # A deleted draft leaves no row.
+        raise not_found(f"No image found with ID {image_id}") from error
     try:
         yield
     finally:
@@ -178,15 +184,29 @@ def routed_path(path: str) -> str:
 
 
 def routed_method(request: webob.Request) -> str:
-    """Return the method of a request as Glance's router reads it: ``_method`` in the URL wins."""
-    # The router looks for the name as written, before any decoding.
-    if "_method" not in request.query_string:
-        return str(request.method)
+    """Return the method of a request as Glance's router reads it.
+
+    The value of ``_method`` in the URL wins. Without that name in the URL, its value in an HTML
+    form wins. A body can be a form and JSON at once.
+    """
     try:
-        preferred = request.GET.get("_method")
+        preferred = _sent_values(request).get("_method")
     except UnicodeDecodeError:
         preferred = None
     return str(preferred.upper() if preferred else request.method)
+
+
+def _sent_values(request: webob.Request) -> Mapping[str, Any]:
+    """Return the values among which Glance's router looks for ``_method``."""
+    values: Mapping[str, Any] = {}
+    # The router looks for the name as written, before any decoding.
+    if "_method" in request.query_string:
+        values = request.GET
+    elif request.method == "POST" and is_form_post(request.environ):
+        values = request.POST
+        # The body can be read again.
+        request.make_body_seekable()
+    return values
 
 
 def may_modify(request_context: Any, image_id: str) -> bool:

@@ -52,7 +52,7 @@ def test_the_python_examples_run(
         "artifact_endpoint_override": admin.url,
         "artifact_project_id": "admin",
     }
-    clouds = {"clouds": {"glare-murano": cloud, "prod": cloud}}
+    clouds = {"clouds": {"glare-murano": cloud}}
     pathlib.Path("clouds.yaml").write_text(yaml.safe_dump(clouds))
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", "clouds.yaml")
     pathlib.Path("my-packages").mkdir()

@@ -50,7 +50,7 @@ def find_open(req: webob.Request) -> ImageRow | None:
 def pass_on(req: webob.Request, image: ImageRow, application: Any) -> webob.Response:
     """Let Glance stage or import the data of a package, unless another request does so.
 
-    :raises RefusedRequest: if another request does so.
+    :raises RefusedRequest: if another request does so, or has deleted the package.
     """
     is_staging = internals.routed_method(req) == _METHODS["stage"]
     if is_staging:

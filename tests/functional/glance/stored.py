@@ -3,11 +3,12 @@
 """Packages written directly into Glance's database and store, as if published long ago."""
 
 import collections
+import contextlib
 import dataclasses
 import datetime
 import hashlib
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy
@@ -74,6 +75,24 @@ def write_property(glance: Glance, image_id: str, name: str, value: str) -> None
     """Write a property into an idle Glance that nobody may write."""
     row = {"image_id": image_id, "name": name, "value": value, **_TIMES}
     _insert(glance, {"image_properties": [row]})
+
+
+@contextlib.contextmanager
+def deleted_before_claim(glance: Glance, image_id: str) -> Iterator[None]:
+    """Let SQLite delete a draft before a request claims it, as another request can at that time."""
+    engine = sqlalchemy.create_engine(glance.database)
+    deleted = (
+        f"DELETE FROM image_properties WHERE image_id = '{image_id}';"
+        f"DELETE FROM images WHERE id = '{image_id}';"
+    )
+    claim = f"NEW.image_id = '{image_id}' AND NEW.name = 'os_glance_murano_claim'"
+    trigger = f"BEFORE INSERT ON image_properties WHEN {claim} BEGIN {deleted} END"
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE TRIGGER deletion {trigger}")
+    yield
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER deletion")
+    engine.dispose()
 
 
 def count_rows(glance: Glance, image_id: str) -> dict[str, int]:

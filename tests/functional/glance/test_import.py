@@ -249,6 +249,19 @@ def test_one_request_at_a_time_brings_data(
 
 
 @pytest.mark.usefixtures("nothing_staged")
+def test_a_draft_that_is_deleted_before_its_staging_is_missing(
+    images: ImageClient, glance: service.Glance, package_name: str
+) -> None:
+    image_id = images.create(package_name).json()["id"]
+
+    with stored.deleted_before_claim(glance, image_id):
+        answers = [images.put(image_id, b""), images.start_import(image_id)]
+
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert f"No image found with ID {image_id}" in answers[0].text
+
+
+@pytest.mark.usefixtures("nothing_staged")
 def test_a_staging_that_fails_can_be_tried_again(images: ImageClient) -> None:
     data = packages.package(NAME)
     image_id = images.create(NAME).json()["id"]

@@ -395,6 +395,25 @@ def test_a_member_keeps_a_package_that_its_own_packages_need(
     assert two.request("PUT", shared.path(two), json={"status": status}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "content_type", ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded;a=b"]
+)
+def test_a_form_that_glance_reads_as_another_method_is_checked(
+    shared: Shared, content_type: str
+) -> None:
+    """The body is a form with the field ``_method``, and JSON as well."""
+    one = shared.members[0]
+    headers = {"Content-Type": content_type}
+    data = b'{"status": "rejected", "form": "&_method=put&"}'
+
+    refused = one.request("POST", shared.path(one), data=data, headers=headers)
+
+    assert refused.status_code == 409, refused.text
+    assert "[requirement-last]" in refused.text
+    assert one.delete(shared.requiring).status_code == 204
+    assert one.request("POST", shared.path(one), data=data, headers=headers).status_code == 200
+
+
 def test_a_public_package_becomes_shared_with_the_projects_that_need_it(
     glance: service.Glance, images_of: Clients, package_name: str
 ) -> None:
