@@ -90,7 +90,7 @@ def publishing() -> Iterator[Figure]:
             command = OpenStack(scratch(), running.url, f"user:project{next(projects)}:member")
             environment = {**os.environ, **command.environment}
             for run in runs:
-                arguments = [_PROGRAM, "murano", "package", "publish", *run]
+                arguments = (str(_PROGRAM), "murano", "package", "publish", *map(str, run))
                 subprocess.run(arguments, env=environment, capture_output=True, check=True)
 
         tenth = [[path] for path in paths[::10]]

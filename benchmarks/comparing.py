@@ -2,6 +2,7 @@
 
 """The processor time for comparing two versions of Murano's core library."""
 
+import functools
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -33,8 +34,8 @@ def comparing() -> Iterator[Figure]:
                 edited[path] = edited[path].replace(before, after)
     for title, new in (("equal", old), ("very different", _packed(edited))):
         value = ratio(
-            lambda new=new: compare(old, new),
-            lambda new=new: (_read(old), _read(new)),
+            functools.partial(compare, old, new),
+            functools.partial(_read, old, new),
             before=expressions.parse.cache_clear,
         )
         yield Figure(f"comparing core libraries, {title} / reading both", value, "times", 2)
@@ -48,9 +49,10 @@ def _packed(files: Mapping[str, bytes]) -> io.BytesIO:
     return packed
 
 
-def _read(package: io.BytesIO) -> None:
-    with Archive.open(package) as archive:
-        read_contents(archive)
+def _read(*versions: io.BytesIO) -> None:
+    for version in versions:
+        with Archive.open(version) as archive:
+            read_contents(archive)
 
 
 BENCHMARKS = (comparing,)

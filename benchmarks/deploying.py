@@ -90,7 +90,7 @@ def published(directory: pathlib.Path) -> Iterator[tuple[keystone.Keystone, prox
         services.glare(identity, watched(watching)) as glare,
     ):
         identity.add_service("glare", "artifact", glare.url)
-        application.publish(Client(glare.url, identity.session().get_token()))
+        application.publish(Client(glare.url, str(identity.session().get_token())))
         yield identity, watching
 
 

@@ -110,7 +110,9 @@ def main() -> None:
     patches.install()
     # Neither loader requests a token in each round.
     auth_utils.get_client_session = functools.cache(auth_utils.get_client_session)
-    credentials.task_session = functools.cache(credentials.task_session)
+    credentials.task_session = functools.cache(  # type: ignore[assignment]
+        credentials.task_session
+    )
     task = _Task(pathlib.Path(root), token, project_id)
 
     cold = ratio(

@@ -32,7 +32,7 @@ def main() -> None:
     owner = {"token": token, "project_id": project_id}
     for line in sys.stdin:
         name, *more = line.split()
-        arguments = {"class_name": name, "method_names": [], "class_version": None}
+        arguments: dict[str, Any] = {"class_name": name, "method_names": [], "class_version": None}
         arguments |= {"subclasses": True} if more else {}
 
         def generate(arguments: dict[str, Any] = arguments) -> None:

@@ -62,7 +62,7 @@ def least_ratio(
     """
     times = _pairs(ours, theirs, rounds, lambda: None, time.process_time)
     our_times, their_times = zip(*times, strict=True)
-    return min(our_times) / min(their_times)
+    return float(min(our_times) / min(their_times))
 
 
 def _pairs(

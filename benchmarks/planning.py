@@ -2,6 +2,7 @@
 
 """The processor time of plans in one process, without a catalogue's own time."""
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from benchmarks.measure import Figure, seconds
@@ -42,7 +43,7 @@ def planning() -> Iterator[Figure]:
         ("packages in a ring, all of which change", _VERSIONS, 0.9),
     ):
         source = _Ring(versions)
-        value = seconds(lambda source=source: resolver.plan(roots, {}, source))
+        value = seconds(functools.partial(resolver.plan, roots, {}, source))
         yield Figure(f"plan of {_SIZE:,} {title}", value, "s", goal)
 
 

@@ -88,10 +88,10 @@ def running() -> Iterator[Services]:
         artifacts = stack.enter_context(glare(identity))
         murano, configuration = stack.enter_context(_murano(directory, identity, artifacts.url))
         session = identity.session()
-        token = session.get_token()
+        token = str(session.get_token())
         closure.publish(Client(artifacts.url, token))
         _upload(session, murano)
-        yield Services(configuration, token, session.get_project_id())
+        yield Services(configuration, token, str(session.get_project_id()))
 
 
 @contextlib.contextmanager

@@ -48,14 +48,13 @@ class GlanceServer:
         settings = keystone.Keystone(keystone.url_at(port))
         with concurrent.futures.ThreadPoolExecutor() as pool:
             enter = self._stack.enter_context
-            starting = (
-                pool.submit(enter, keystone.running(self._work / "keystone", programs, port)),
-                pool.submit(
-                    enter,
-                    service.running(self._work / "glance", databases.sqlite_with_log, settings),
-                ),
+            keystone_starts = pool.submit(
+                enter, keystone.running(self._work / "keystone", programs, port)
             )
-        identity, glance = (start.result() for start in starting)
+            glance_starts = pool.submit(
+                enter, service.running(self._work / "glance", databases.sqlite_with_log, settings)
+            )
+        identity, glance = keystone_starts.result(), glance_starts.result()
         identity.add_service("glance", "image", glance.url)
         identity.add_project(demo.PROJECT)
         administrator, user = identity.session(), identity.session(demo.PROJECT)

@@ -107,7 +107,9 @@ class Client:
         assert answer.status_code == 200, answer.text
         return artifact_id
 
-    def publish(self, name: str, version: str, data: bytes, public: bool = False) -> Any:
+    def publish(
+        self, name: str, version: str, data: bytes | Iterable[bytes], public: bool = False
+    ) -> Any:
         """Create, upload, activate, and publish it if ``public``; return the artifact."""
         created = self.create(name, version)
         assert created.status_code == 201, created.text
