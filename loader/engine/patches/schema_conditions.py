@@ -227,7 +227,7 @@ def _translate(
 ) -> tuple[Schema, list[str]] | None:
     """Return the keywords for a condition, and the types that the condition can accept.
 
-    :param written: the types of the value, if the contract has them.
+    :param written: the types of the value, if the contract names them.
     :returns: no types if all are accepted; None if the condition cannot be translated.
     """
     is_number = isinstance(constant, int | float) and not isinstance(constant, bool)

@@ -134,8 +134,8 @@ def release_objects_of_ended_tasks() -> None:
 def _save(dsl_executor: Any, root: Any) -> Any:
     """Return the model of the objects, to be saved; Murano 16 only logs a failure.
 
-    :raises ModelNotSaved: if it cannot be made; the message names a value or a size that is the
-        cause, and is empty for any other cause.
+    :raises ModelNotSaved: if it cannot be made; the message names the value or the size that is
+        the cause, or refers to the log.
     """
     store = dsl_executor.object_store
     try:
