@@ -38,7 +38,7 @@ _CONTRACT_ERRORS = (
 _OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
 # How many of Python's frames a stack trace may have.
 _MAX_NATIVE_FRAMES = 100
-# Errors that a contract or a default raises for some values, also by the functions that it calls.
+# Errors that a contract or a default, or a function that it calls, raises for some values.
 _CALL_ERRORS = (
     LimitExceeded,
     ValueError,

@@ -60,8 +60,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         :param session: the session with the credentials and the TLS options; it is not changed.
         :param name: the service's name in messages.
-        :param counters: count the requests and the bytes of downloads; by default, they are not
-            reported.
+        :param counters: the counters for requests and downloaded bytes; by default, new ones.
         :param attempts: how often a request is sent while its failures are temporary.
         :param seconds: the time limit of a request and its retries.
         :param min_rate: the lowest rate of a download, in bytes per second.
@@ -272,7 +271,7 @@ def _readable() -> Iterator[None]:
     except failures.FAILURES:
         raise
     except UnicodeEncodeError as error:
-        # The error itself shows the token.
+        # The message of this error shows the token.
         raise ksa_exceptions.ClientException(failures.WRONG_HEADER) from error
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ksa_exceptions.ClientException(f"the answer cannot be read: {error!r}") from error
