@@ -56,7 +56,7 @@ class Fetcher:
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch the archives that are missing in the cache, if there are several.
 
-        All other errors are kept, and ``source`` raises them later.
+        Errors other than ``CacheBusy`` are kept, and ``source`` raises them later.
 
         :raises CacheBusy: if another process locks an archive for too long. The other archives
             are not fetched then, since each of them could take as long.
