@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 DEFAULT_WORKERS = concurrency.WORKERS
 
-# Smaller archives are fetched in batches: a request takes longer than the download itself.
+# For a smaller archive, a request takes longer than the download. So it is fetched in a batch.
 _SMALL = 256 * 1024
 # The largest number of archives in a batch. All of them are locked until the batch is stored.
 _BATCH_SIZE = 50

@@ -433,8 +433,8 @@ class PackageLoader:
     ) -> Subclasses:
         """List the direct and indirect subclasses of a class, without loading a package.
 
-        A version of a package is included if a version that defines the base class satisfies its
-        requirement (specification "MuranoPL forms": a client offers the implementations of a
+        A version of a package is included if its requirement allows a version that defines the
+        base class (specification "MuranoPL forms": a client offers the implementations of a
         class). Pins are not considered: give a pinned version as the range.
 
         >>> packages.subclasses("io.murano.Application").is_truncated
@@ -622,7 +622,7 @@ class PackageLoader:
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
         """Return a version that replaces a missing one: pinned, else planned, else the newest."""
-        # A pinned version may be missing as well.
+        # A pinned version may also be missing.
         preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
         groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]
         found = (s.select(versions) for s in spec.with_fallbacks()[1:] for versions in groups)
@@ -653,7 +653,7 @@ class PackageLoader:
         if release.yanked:
             LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
         with self._changes:
-            # If another thread has loaded the version meanwhile, all threads get its object.
+            # Another thread may have loaded the version meanwhile. Then its object is kept.
             self._releases.setdefault(release.key, release)
             self._requirements.setdefault(release.key, requirements)
             versions = {release.version: package, **self._loaded.get(release.fqn, {})}

@@ -67,7 +67,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Resolution:
-    """The result of one query, or of several in turn.
+    """The result of one query, or the joined results of several queries.
 
     :param choices: FQN -> version -> choice.
     :param unsatisfied: demands without a version in their range.

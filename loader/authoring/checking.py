@@ -175,7 +175,7 @@ class _Mistakes:
             return
         if node is None:
             return
-        # An upload also finds these problems: it does not parse the expressions.
+        # An upload already finds the problems that do not need parsed expressions.
         known = {*itertools.chain(*check_form(data, file))}
         for problem in itertools.chain(*check_form(data, file, expressions.is_form_expression)):
             if problem not in known:

@@ -180,7 +180,7 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
         try:
             return images.release(image)
         except GlareMuranoError as error:
-            # The filter in Glance leaves this image out as well.
+            # The filter in Glance also leaves this image out.
             LOG.warning(
                 "%s sent the image %s, which is not a valid package: %s",
                 self.name,

@@ -54,7 +54,7 @@ class Destination:
     def of_url(cls, url: str) -> Self:
         """Return the destination of a URL, or of ``//HOST:PORT``.
 
-        :raises ValueError: if the URL has no host, or no port and no known scheme.
+        :raises ValueError: if the URL lacks a host, or has neither a port nor a known scheme.
         """
         parts = urllib.parse.urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)

@@ -3,8 +3,8 @@
 """Run the engine's service in one process or several, and stop it without losing tasks.
 
 This module changes how the launchers of oslo.service react to signals. Unchanged, they end
-running tasks without a result: a single process at SIGINT or a second SIGTERM, workers at any of
-these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+running tasks without a result. A single process does so at SIGINT or a second SIGTERM, workers
+at any of these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
 
 A package may block the process when the signal comes. So the signal's handler itself starts the
 kernel's alarm, which ends the process in any case. Green threads do everything else, after the

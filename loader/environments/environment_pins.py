@@ -132,7 +132,7 @@ class EnvironmentPins:
         """
         deadline = time.monotonic() + seconds
         while True:
-            # The state of the environment is read: Murano refuses requests for a deployed session.
+            # Murano refuses requests for a deployed session, so the environment is requested.
             environment = self.murano.document("GET", _path(self.environment_id))
             with _expected_form():
                 status = environment["status"]

@@ -88,9 +88,9 @@ class PackageList:
     def _is_newest(self) -> bool:
         """Whether the service can choose the newest version of each package.
 
-        It cannot if this module filters the packages after that: if the newest version is left out,
-        an older version belongs to the list. Lists for administrators are filtered, since the
-        service also gives them packages that their project cannot deploy.
+        The service cannot if this module filters the packages after that: if the newest version is
+        left out, an older version belongs to the list. Lists for administrators are filtered, since
+        the service also gives them packages that their project cannot deploy.
         """
         chosen = self.filters
         return not (

@@ -128,7 +128,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
 
     def start(self, path: str, subject: str) -> None:
-        """Start an action with ``POST``, without retries: it may have begun before a failure.
+        """Start an action with ``POST``; do not retry, since a failed request may have started it.
 
         :param subject: the action, as the log shows it.
         :raises CatalogError: if the request fails.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Classify and report the failures of requests: some are temporary."""
+"""Decide which failures of requests are temporary, and describe failures in messages."""
 
 import contextlib
 import re

@@ -289,7 +289,7 @@ def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
 
 
 def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
-    """Add the keywords of a condition; if the value has no type, add the types as well."""
+    """Add the keywords of a condition to a schema, and its types if the schema has no type."""
     if "type" not in schema and types:
         nullable = [] if "_notNull" in schema else ["null"]
         schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]
