@@ -191,7 +191,7 @@ def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirem
     """Return a function that finds a required package beside the tree.
 
     :param parent: the directory with the trees of all packages.
-    :param requirements: a function that finds the packages that are not there.
+    :param requirements: a function that finds the packages that are not beside the tree.
     """
 
     def find(fqn: str, spec: VersionSpec) -> Source | None:

@@ -156,7 +156,8 @@ class LockFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        # With the open file of this object's shared locks, the lock would not exclude them.
+        # Locks through one open file do not exclude each other, so the file is opened again. Then
+        # the shared locks of this object are also excluded.
         file, process = self._open(), os.getpid()
         self._exclusive.add(file)
         try:

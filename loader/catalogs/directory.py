@@ -143,9 +143,9 @@ class DirectoryCatalog(base.Catalog):
 
 @dataclasses.dataclass(frozen=True)
 class _Listing:
-    """The packages and subdirectories in a directory; a directory with a manifest has only itself.
+    """The packages and subdirectories in a directory, without symbolic links.
 
-    A symbolic link is not followed.
+    In a directory with a manifest, the directory itself is the only package.
     """
 
     directory: pathlib.Path

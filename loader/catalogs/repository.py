@@ -182,7 +182,7 @@ class Repository(ServiceClient, abc.ABC):
 
     @abc.abstractmethod
     def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
-        """Yield the active packages that require one of some packages, in any range and order.
+        """Yield, in any order, the active packages that require one of these names in any range.
 
         :raises CatalogError: if the service does not answer.
         """

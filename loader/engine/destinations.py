@@ -101,7 +101,7 @@ def restrict(session: requests.Session, allowed: Callable[[], Collection[Destina
 
 
 def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set[Destination]:
-    """Return where HTTP clients may connect: to configured endpoints, and to those in a token.
+    """Return where HTTP clients may connect: to the endpoints in the options and in a token.
 
     :param auth: the credentials; without a token yet, only Keystone's endpoint is known.
     """

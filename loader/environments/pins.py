@@ -129,7 +129,9 @@ def _with(table: Mapping[str, set[Version]], fqn: str, version: Version) -> dict
 
 
 def read_versions(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package; refuse invalid ones: to ignore a pin may change an environment.
+    """Read the pins of a package; refuse invalid pins.
+
+    If they were ignored, the environment could get other versions.
 
     :raises InvalidPins: if they are not a list of versions.
     """

@@ -51,7 +51,7 @@ def dump(requirements: Ranges, releases: Collection[Release], external: Versions
 
 
 def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions]:
-    """Read the requirements, the releases and the engine's own packages in a lock file.
+    """Read the requirements, the releases and the provided packages in a lock file.
 
     :raises ValueError: if the file is not valid.
     """

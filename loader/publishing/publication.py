@@ -172,7 +172,7 @@ def upload_one(
             package = step.package
             found = _stored(Target(repository), [package]).get(package.key, ())
             problems: list[str] = []
-            # The step is the same for a public package: ``publish`` makes an active one public.
+            # With "private", any active package is accepted: ``publish`` makes it public if needed.
             step = _step(repository, package, found, "private", problems)
             if problems:
                 raise

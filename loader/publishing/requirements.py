@@ -89,7 +89,7 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
 
 
 def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
-    """Return whether an extension plug-in satisfies a requirement, by the list of the servers.
+    """Return whether the servers list an extension plug-in that satisfies a requirement.
 
     :raises CatalogError: if the service does not answer.
     """
