@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Entries of ``clouds.yaml``, as openstacksdk reads them; it is imported on first use.
+"""Entries of ``clouds.yaml``, as openstacksdk reads them; openstacksdk is imported on first use.
 
-The services in a cloud are not looked for here.
+``catalogs.package_service`` finds the services in a cloud.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 """Make a loader from the operator's configuration (oslo.config).
 
-Murano's own options keep their names and meanings; the others are in the group
+Murano's own options keep their names and meanings. The loader's further options are in the group
 ``package_loader``. The options of a catalogue are in its module. No request is sent.
 """
 

@@ -101,7 +101,7 @@ class NoSuchPackage(NotFound):
         if pinned is not None:
             details.append(f"pinned to {pinned}")
             alternative = "remove the pin"
-        # A single demand from a root is not shown, since it would repeat the subject.
+        # A single demand from a root is not shown: it would repeat the message's first words.
         is_longer = sum(map(len, chains.shown)) > 1
         requirements = f"; the requirements on it: {chains}" if is_longer else ""
         versions = {"available": available, **{kind: v for kind, v in unusable.items() if v}}

@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 DEFAULT_WORKERS = concurrency.WORKERS
 
-# Smaller archives are fetched in batches: a request takes longer than the download itself.
+# For a smaller archive, a request takes longer than the download. So it is fetched in a batch.
 _SMALL = 256 * 1024
 # The largest number of archives in a batch. All of them are locked until the batch is stored.
 _BATCH_SIZE = 50
@@ -56,7 +56,7 @@ class Fetcher:
     def prefetch(self, choices: Iterable[Choice]) -> None:
         """Fetch the archives that are missing in the cache, if there are several.
 
-        All other errors are kept, and ``source`` raises them later.
+        Errors other than ``CacheBusy`` are kept, and ``source`` raises them later.
 
         :raises CacheBusy: if another process locks an archive for too long. The other archives
             are not fetched then, since each of them could take as long.

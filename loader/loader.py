@@ -61,8 +61,8 @@ class PackageLoader:
     version.
 
     Several threads may load, plan and list packages at the same time: each gets the same object
-    for a version. ``provide`` comes before, ``close`` after that, and the pins are set before as
-    well. A loaded package may be read by several threads.
+    for a version. Before that, call ``provide`` and set the pins; after that, call ``close``.
+    Several threads may read a loaded package.
 
     >>> with PackageLoader(DirectoryCatalog("packages"), "cache") as packages:
     ...     packages.load("org.db", ">=1,<2")
@@ -125,7 +125,7 @@ class PackageLoader:
         self._eligibility = Eligibility(reserved_names, private_overrides)
         self._seconds = 0.0
         self._is_closed = False
-        # Replaced as a whole, since other threads read it.
+        # The mapping is replaced as a whole, since other threads read it.
         self._loaded: dict[str, dict[Version, Package]] = {}
         self._releases: dict[resolver.PackageVersion, Release] = {}
         # Class and range in the header of an object -> the package that was chosen for it.
@@ -135,9 +135,9 @@ class PackageLoader:
         self._provided: dict[str, set[Version]] = {}
         # Name of a class -> the plug-in that defines it.
         self._provided_classes: dict[str, resolver.PackageVersion] = {}
-        # Of the loaded packages and the plug-ins, implicit ones included.
+        # The requirements, also the implicit ones, of the loaded packages and the plug-ins.
         self._requirements: dict[resolver.PackageVersion, resolver.Requirements] = {}
-        # Of the planned and the loaded packages, and the pins.
+        # This lock is held to change the planned packages, the loaded packages, or the pins.
         self._changes = threading.Lock()
         self._opened = contextlib.ExitStack()
         self._opened.callback(cache.close)
@@ -237,7 +237,7 @@ class PackageLoader:
     def load(self, fqn: str, range: str | VersionSpec | None = "*") -> Package:
         """Load a package: the planned version, else the pinned, a loaded, or the newest one.
 
-        The closure of its requirements is planned and fetched as well, but not loaded.
+        The closure of its requirements is also planned and fetched, but not loaded.
 
         >>> packages.load("org.db", "<1.2")
         <MuranoPLPackage org.db 1.0.0>
@@ -334,8 +334,8 @@ class PackageLoader:
     def plan_objects(self, headers: Iterable[tuple[str, str | VersionSpec | None]]) -> Resolution:
         """Plan the packages of several objects together, before the first is loaded.
 
-        The fewest versions are chosen for all of them, in any order, by one dependency
-        query. A class without a package is reported when it is loaded.
+        One dependency query chooses the fewest versions for all objects, whatever their order. A
+        class without a package is reported when it is loaded.
 
         >>> packages.plan_objects([("org.db.Database", ">=1"), ("org.db.Database", "<1.2")])
         <Resolution: io.murano 0.1.0, org.db 1.0.0>
@@ -433,8 +433,8 @@ class PackageLoader:
     ) -> Subclasses:
         """List the direct and indirect subclasses of a class, without loading a package.
 
-        A version of a package is included if a version that defines the base class satisfies its
-        requirement (specification "MuranoPL forms": a client offers the implementations of a
+        A version of a package is included if its requirement allows a version that defines the
+        base class (specification "MuranoPL forms": a client offers the implementations of a
         class). Pins are not considered: give a pinned version as the range.
 
         >>> packages.subclasses("io.murano.Application").is_truncated
@@ -622,7 +622,7 @@ class PackageLoader:
         self, fqn: str, spec: VersionSpec, available: Collection[Version]
     ) -> Version | None:
         """Return a version that replaces a missing one: pinned, else planned, else the newest."""
-        # A pinned version may be missing as well.
+        # A pinned version may also be missing.
         preferred = (self.pins.table.get(fqn, ()), self._planned.choices.get(fqn, ()))
         groups = [*(resolver.newest_first(set(available) & set(p)) for p in preferred), available]
         found = (s.select(versions) for s in spec.with_fallbacks()[1:] for versions in groups)
@@ -653,7 +653,7 @@ class PackageLoader:
         if release.yanked:
             LOG.warning("Package %s is used, but was yanked: %s", title, shown(release.yanked))
         with self._changes:
-            # All threads get the same object, even if another has loaded the version meanwhile.
+            # Another thread may have loaded the version meanwhile. Then its object is kept.
             self._releases.setdefault(release.key, release)
             self._requirements.setdefault(release.key, requirements)
             versions = {release.version: package, **self._loaded.get(release.fqn, {})}

@@ -72,7 +72,7 @@ class OfflineIndex(Catalog):
         is missing in the index.
 
         :param seconds: the longest time for a plan.
-        :param reserved: names that belong to projects; they apply to recorded releases as well.
+        :param reserved: names that belong to projects; they also apply to recorded releases.
         :raises CatalogError: if a catalogue refuses the query, or if a catalogue cannot be reached
             and the index lacks a package.
         """

@@ -67,14 +67,14 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Resolution:
-    """The result of one query, or of several in turn.
+    """The result of one query, or the joined results of several queries.
 
     :param choices: FQN -> version -> choice.
     :param unsatisfied: demands without a version in their range.
     :param undefined: classes that no package in the range defines.
     :param external: demands that packages of the engine satisfy.
-    :param excluded: visible releases that must not be chosen; all of them for missing packages,
-        and perhaps some for other packages.
+    :param excluded: visible releases that must not be chosen. The list is complete for missing
+        packages, and may lack releases of other packages.
     """
 
     choices: Mapping[str, Mapping[Version, Choice]] = dataclasses.field(default_factory=dict)
@@ -123,7 +123,7 @@ class Resolution:
     def find_missing(
         self, fqn: str, *specs: VersionSpec
     ) -> resolver.Unsatisfied | resolver.External | None:
-        """Return the first demand for these ranges of a package that no release satisfies."""
+        """Return the first demand for a package in these ranges that no release satisfies."""
         every: list[resolver.Unsatisfied | resolver.External] = [*self.unsatisfied, *self.external]
         found = (missing for spec in specs for missing in every if missing.demand.spec == spec)
         return next((missing for missing in found if missing.demand.fqn == fqn), None)
@@ -442,7 +442,7 @@ class _Releases:
         self.excluded = releases.excluded
 
     def versions(self, fqns: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return the versions of packages: those of the first catalogue first, the newest first."""
+        """Return the versions of packages, catalogue by catalogue; in each, the newest first."""
         self._releases.look_up(fqns)
         return {
             fqn: tuple(
@@ -466,7 +466,10 @@ class _Releases:
         return [[release.key for release in releases] for releases in found]
 
     def is_exact_only(self, release: resolver.PackageVersion) -> bool:
-        """Check whether a version is yanked, or an excluded pre-release."""
+        """Check whether a version may be chosen only for a range of exactly this version.
+
+        This is so if the version is yanked, or is a pre-release that the query does not allow.
+        """
         is_wanted = self._prereleases or not release.version.prerelease
         return bool(self.found[release][1].yanked) or not is_wanted
 

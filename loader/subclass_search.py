@@ -17,7 +17,7 @@ from glare_murano.wire import Release
 from loader.catalogs.base import Catalog
 from loader.resolution import EligibleReleases
 
-# Specification "MuranoPL forms", "Deployer impact".
+# The specification "MuranoPL forms", section "Deployer impact", requires a maximum.
 DEFAULT_MAXIMUM = 100
 
 

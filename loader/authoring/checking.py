@@ -175,7 +175,7 @@ class _Mistakes:
             return
         if node is None:
             return
-        # These are problems that an upload finds as well, without parsing expressions.
+        # An upload already finds the problems that do not need parsed expressions.
         known = {*itertools.chain(*check_form(data, file))}
         for problem in itertools.chain(*check_form(data, file, expressions.is_form_expression)):
             if problem not in known:

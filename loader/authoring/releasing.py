@@ -158,7 +158,10 @@ def _released(tree: pathlib.Path) -> dict[Version, pathlib.Path]:
 
 
 def _ranges(parent: pathlib.Path, manifest: Manifest) -> dict[str, str]:
-    """Return ranges for the requirements without a range, if the package's tree is beside ours."""
+    """Return ranges for the requirements that have none, from the trees of required packages.
+
+    :param parent: the directory with the trees of all packages.
+    """
     found = {}
     for fqn in manifest.document.get("Require") or ():
         is_open = manifest.requirements[fqn] in _UNVERSIONED_RANGES
@@ -185,7 +188,11 @@ def _compatible_range(version: Version) -> str:
 
 
 def _finder(parent: pathlib.Path, requirements: Requirements | None) -> Requirements:
-    """Return a function that finds a required package beside the tree, or else elsewhere."""
+    """Return a function that finds a required package beside the tree.
+
+    :param parent: the directory with the trees of all packages.
+    :param requirements: a function that finds the packages that are not beside the tree.
+    """
 
     def find(fqn: str, spec: VersionSpec) -> Source | None:
         versions = _released(parent / fqn)

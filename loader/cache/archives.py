@@ -3,8 +3,8 @@
 """Archives on disk, as they were downloaded; each is named by its SHA-256 digest.
 
 The first use of an archive checks its digest, and writes a record into another
-directory. If a process has written to the archive, the next use checks it again.
-If the record is missing or damaged, the archive is checked again as well.
+directory. The next use checks the archive again if a process has written to it, or if its
+record is missing or damaged.
 
 The modification time of a record is the archive's last-used time.
 """
@@ -49,7 +49,7 @@ class ArchiveFiles:
     def is_untouched(self, digest: str) -> bool:
         """Return whether an archive was intact at its last check, and was not written to since."""
         try:
-            # Strings instead of pathlib for speed: every load of a package runs this.
+            # Every load of a package runs this, and strings are faster than pathlib.
             return Record.load(f"{self._records}/{digest}") == self._stamp(digest)
         except (OSError, ValueError):
             return False
@@ -66,7 +66,10 @@ class ArchiveFiles:
         return [f"its archive {problem}" for problem in problems.values()]
 
     def place(self, made: Collection[pathlib.Path]) -> None:
-        """Move files that are named by their digests, after all of them are on the disk."""
+        """Move new archives to their places, after all of them are on the disk.
+
+        :param made: the files, whose names are their digests.
+        """
         fs.sync_files(made)
         for path in made:
             target = self.path(path.name)

@@ -81,7 +81,7 @@ class CacheDirectory:
 
     @contextlib.contextmanager
     def entered(self, action: str, context: contextlib.AbstractContextManager[_T]) -> Iterator[_T]:
-        """Enter a context, and apply ``errors`` only while it is entered."""
+        """Enter a context; apply ``errors`` to its start, but not to the caller's block."""
         with contextlib.ExitStack() as stack:
             with self.errors(action):
                 entered = stack.enter_context(context)

@@ -6,10 +6,10 @@ All names share one lock file, in which each name has a byte. So the number of l
 does not grow, and none is removed while another process is about to lock it.
 
 A lock belongs to an open file (``F_OFD_SETLK``), not to a process or a thread. So threads,
-green threads and processes all exclude each other. Hosts do so as well if the file system
-passes locks on to its server.
+green threads and processes all exclude each other. Hosts also exclude each other if the file
+system passes locks on to its server.
 
-A forked process closes the open files of its parent: otherwise it would keep the parent's locks
+A forked process closes the open files of its parent. Otherwise, it would keep the parent's locks
 as long as it lives. It takes its own locks for the packages that it uses.
 """
 
@@ -41,13 +41,13 @@ _MOUNTS = pathlib.Path("/proc/self/mountinfo")
 _LOCAL_LOCKS = re.compile(r"\blocal_lock=(all|posix)\b")
 _UNSUPPORTED = (errno.ENOLCK, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
-# Values that replace a descriptor.
+# These values replace the descriptor of a file that was closed, or that the parent process has.
 _CLOSED, _INHERITED = -1, -2
 # The seconds between two attempts; they are short, so that a released lock is noticed soon.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _PAUSE_GROWTH = 1.25
 
-# A forked process closes the files that these have opened.
+# The lock files of this process. A forked process closes what they have opened.
 _lock_files = weakref.WeakSet["LockFile"]()
 
 
@@ -107,7 +107,7 @@ class LockFile:
 
         :param subject: what is locked, as messages show it.
         :param is_done: a function that returns true if another process has done the work.
-            Then the wait ends: all waiting processes would lock the name in turn, without need.
+            Then the wait ends. Otherwise, all waiting processes would lock the name in turn.
         :return: false if ``is_done`` has ended the wait.
         :raises CacheBusy: if the lock stays taken for too long.
         """
@@ -156,16 +156,18 @@ class LockFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        # A new open file is needed, so that the shared locks of this object are excluded as well.
+        # Locks through one open file do not exclude each other, so the file is opened again. Then
+        # the shared locks of this object are also excluded.
         file, process = self._open(), os.getpid()
         self._exclusive.add(file)
         try:
             yield file
         finally:
-            # A process that was forked meanwhile has already closed its descriptor.
+            # In a process that was forked meanwhile, the descriptor is already closed.
             if os.getpid() == process:
                 self._exclusive.remove(file)
-                # A process may have been forked just now, so closing is not enough to unlock.
+                # A process that was forked just now may still have the file open. Then closing
+                # the file here would not release the lock.
                 fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_range(fcntl.F_UNLCK, 0, 0))
                 os.close(file)
 

@@ -24,7 +24,7 @@ def mark_used(path: pathlib.Path, latest: pathlib.Path) -> None:
 
 
 def advance(latest: pathlib.Path, used: int) -> None:
-    """Raise the latest time to a file's last-used time, which a copied cache has in the future."""
+    """Raise the latest time to a file's last-used time if that is later, as in a copied cache."""
     if used > last_used(latest):
         os.utime(latest, ns=(used, used))
 

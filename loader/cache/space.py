@@ -2,8 +2,8 @@
 
 """The total size of all packages, which all processes that use a cache share.
 
-If a process is killed after it has stored a package and before it has counted it, the total is
-too small. Therefore each process measures the cache once before it relies on the total.
+If a process is killed after it has stored a package, but before it has added the size, the total
+is too small. Therefore each process measures the cache once before it relies on the total.
 """
 
 import pathlib

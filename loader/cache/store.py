@@ -45,8 +45,8 @@ from loader.counters import Counters
 
 LOG = logging.getLogger(__name__)
 
-# A cache that exceeds its limit removes packages until an eighth of the limit is free: to list
-# all packages takes long, and should be rare.
+# A cache that exceeds its limit removes packages until an eighth of the limit is free. With less
+# free space, all packages would be listed more often, which takes long.
 _SPARE = 8
 
 _Kept = ArchiveFiles | UnpackedPackages
@@ -361,8 +361,8 @@ class Cache:
     def _lock_unless_intact(self, kept: _Kept, digest: str) -> Iterator[bool]:
         """Lock a damaged or missing package, and yield true; yield false if it is intact.
 
-        An intact package is not locked, so that a cache on a read-only disk can be used. If another
-        process restores the package during the wait for the lock, false is yielded as well.
+        An intact package is not locked, so that a cache on a read-only disk can be used. False is
+        also yielded if another process restores the package during the wait for the lock.
         """
         if kept.is_untouched(digest) or kept.damage(digest) == []:
             yield False
@@ -451,7 +451,8 @@ class Cache:
                 # has grown by an eighth.
                 self._due = max(self._max_size, left + left // _SPARE)
         except errors.CacheError as error:
-            # The caller still gets the package. After a wait for a lock, later calls do not wait.
+            # The caller still gets the package. If this call has waited for a lock in vain, later
+            # calls do not try again.
             LOG.warning("%s", error)
             self._makes_room = not isinstance(error, errors.CacheBusy)
 

@@ -65,7 +65,7 @@ class Catalog(abc.ABC):
     def releases_of(self, fqns: Collection[str]) -> Iterable[Release]:
         """Return all releases of several packages; the best release of each version comes first.
 
-        The resolver calls this for each level of a closure.
+        The resolver calls this once for each level of the dependency graph.
 
         :raises CatalogError: if the catalogue cannot be read.
         """

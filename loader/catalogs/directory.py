@@ -5,7 +5,7 @@
 Any directory with a manifest is a package, and so is any ZIP file, at any depth below the
 catalogue's directory. Directories inside a package are not searched. In the version-aware layout
 of the specification "Murano versioning" (section "Developer impact"), packages are
-``FQN/VERSION`` and ``FQN/dev``. Directories are used where they are.
+``FQN/VERSION`` and ``FQN/dev``. Files in directories are used in place, without a copy.
 
 Each query searches for changes, and reads new and changed packages.
 """
@@ -103,7 +103,7 @@ class DirectoryCatalog(base.Catalog):
             raise errors.CatalogError(f"cannot read {release.id}: {error}") from error
 
     def _updated(self) -> "_Index":
-        """Read all changes, and return the index."""
+        """Read all changes, and return the index of the releases."""
         with self._lock:
             before = self._candidates
             # The root may be a symbolic link, and its target may change.
@@ -143,7 +143,10 @@ class DirectoryCatalog(base.Catalog):
 
 @dataclasses.dataclass(frozen=True)
 class _Listing:
-    """The entries of a directory; a directory with a manifest is itself its only package."""
+    """The packages and subdirectories in a directory, without symbolic links.
+
+    In a directory with a manifest, the directory itself is the only package.
+    """
 
     directory: pathlib.Path
     stamps: FileStamps
@@ -221,7 +224,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> _Candidate:
                 contents = read_contents(archive)
             release = Release.from_contents(contents, str(path))
             if contents.manifest.format.name != MURANO_PL:
-                # The package type of this package may read any file.
+                # For another package type, the release may depend on any file of the package.
                 stamps = whole
         else:
             with open(path, "rb") as stream:

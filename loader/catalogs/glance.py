@@ -3,7 +3,7 @@
 """Packages in Glance, the image service: releases to load, and all packages for publishers.
 
 A package is an image with the container format ``murano``. The client uses python-glanceclient,
-except for requests that the filter of ``glare_murano`` answers.
+except for requests that the WSGI filter of ``glare_murano`` in Glance answers.
 
 Glance's rules of visibility apply: a project can use its own packages, public packages, and
 shared packages that it has accepted. Any project can publish packages with the visibility
@@ -180,7 +180,7 @@ class GlanceCatalog(GlanceClient, PlanningCatalog):
         try:
             return images.release(image)
         except GlareMuranoError as error:
-            # The filter in Glance leaves this image out as well.
+            # The filter in Glance also leaves this image out.
             LOG.warning(
                 "%s sent the image %s, which is not a valid package: %s",
                 self.name,
@@ -441,14 +441,14 @@ class GlanceRepository(GlanceClient, Repository):
 
 
 def _name_filters(fqns: Collection[str]) -> Iterator[tuple[Collection[str], Mapping[str, str]]]:
-    """Split package names into lists, and yield each list with Glance's filter for it."""
+    """Split package names into lists, and yield each list with Glance's filter for its names."""
     for names in name_lists(fqns, _MAX_NAME, _SEPARATOR):
         quoted = ",".join(f'"{name}"' for name in names)
         yield names, {"name": f"in:{quoted}"}
 
 
 def _status(image: Mapping[str, Any]) -> str:
-    """Return the status of a package, under Glare's name for it."""
+    """Return the status of a package, by Glare's name for this status."""
     if image.get("status") == images.DEACTIVATED:
         return images.DEACTIVATED
     return images.ACTIVE if images.is_release(image) else "drafted"

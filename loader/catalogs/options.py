@@ -3,7 +3,7 @@
 """Register the options of catalogues beside the options of Murano.
 
 A catalogue's module lists its options as ``OPTIONS``. If Murano has registered an option with
-the same name, Murano's definition stays: both read the same file.
+the same name, Murano's definition stays. Murano and the loader read the same file.
 """
 
 import math

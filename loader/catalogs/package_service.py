@@ -55,7 +55,7 @@ class PackageService:
         return self.catalog_class(cloud.get_session(), **self._arguments(cloud))
 
     def _arguments(self, cloud: "CloudRegion") -> dict[str, Any]:
-        # A cloud without Keystone needs the project.
+        # Without Keystone, only the cloud's configuration has the project.
         project_id = cloud.config.get(f"{self.service_type}_project_id")
         return {"project_id": project_id, **_place(cloud, self.service_type)}
 

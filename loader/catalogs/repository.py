@@ -93,7 +93,8 @@ class Repository(ServiceClient, abc.ABC):
 
         :raises CatalogError: if the service refuses the name, or does not answer.
         """
-        # All are requested at once: for each page, the service would search for all again.
+        # All subclasses are requested at once: the service would search for all of them again for
+        # each page.
         query = [("class", class_name), ("limit", str(wire.MAX_SUBCLASSES))]
         listed = self._client.items(wire.SUBCLASSES_PATH, "subclasses", query, _next_class)
         try:
@@ -171,8 +172,9 @@ class Repository(ServiceClient, abc.ABC):
         return package.fqn, VersionSpec.exactly(package.version)
 
     def blocked(self, packages: Sequence[PackageVersion]) -> Mapping[PackageVersion, str]:
-        """Return the missing packages that can no longer be created, and why.
+        """Return which of some missing packages can no longer be created, and why.
 
+        :param packages: packages that the service does not have.
         :returns: package -> reason, without the packages that can be created.
         :raises CatalogError: if the service does not answer.
         """
@@ -180,7 +182,7 @@ class Repository(ServiceClient, abc.ABC):
 
     @abc.abstractmethod
     def requiring(self, fqns: Collection[str]) -> Iterator[StoredPackage]:
-        """Yield the active packages that require one of these, whatever the range; in any order.
+        """Yield, in any order, the active packages that require one of these names in any range.
 
         :raises CatalogError: if the service does not answer.
         """
@@ -199,9 +201,9 @@ class Repository(ServiceClient, abc.ABC):
 
         :param archive: the ZIP file, which can be read again from its beginning.
         :param size: its size in bytes.
-        :raises RefusedPackage: if Glance refuses the archive, since it breaks a rule; Glare then
-            answers with 400.
-        :raises CatalogError: if the service refuses the package.
+        :raises RefusedPackage: if Glance refuses the archive, since it breaks a rule.
+        :raises CatalogError: if the service refuses the package; Glare answers with 400 if the
+            archive breaks a rule.
         """
 
     def publish(

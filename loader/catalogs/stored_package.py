@@ -29,7 +29,7 @@ def _archive(value: object) -> None:
             wire.get(archive, key, read)
 
 
-# What a server sends is not trusted.
+# Field -> a function that checks its form, since a server may send anything.
 _FORMS: Mapping[str, Callable[[object], object]] = {
     fields.ARCHIVE: _archive,
     "categories": _strings,

@@ -161,8 +161,8 @@ class Command(command.Command):
     ) -> Iterator[Requirements | None]:
         """Yield a function that finds required packages for a comparison.
 
-        The function searches the directories. If a compared package is in the cloud, it searches
-        the cloud as well. If there is nothing to search, None is yielded.
+        The function searches the directories. If a compared package is in the cloud, it also
+        searches the cloud. If there is nothing to search, None is yielded.
 
         :raises OSError: if a directory cannot be read.
         """

@@ -26,7 +26,7 @@ def tree(graph: Sequence[Requirement]) -> str:
     """Draw a tree in plain text; a repeated package has ``(*)`` in place of its requirements."""
     edges, shown = by_requirer(graph), set[str]()
     lines: list[str] = []
-    # No recursion: a chain of requirements may be longer than Python's limit of nested calls.
+    # For a long chain of requirements, a recursion could exceed Python's limit of nested calls.
     waiting = [(edge, "", "", "") for edge in reversed(edges.get("", ()))]
     while waiting:
         edge, indent, branch, more = waiting.pop()

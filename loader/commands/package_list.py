@@ -160,7 +160,7 @@ def _reason(
 
 
 def _range_of(package: StoredPackage, spec: VersionSpec) -> VersionSpec:
-    """Return the given range; for any version, return the range of the package's major version."""
+    """Return the given range; if it is ``*``, return the range of the package's major version."""
     if spec.text != "*":
         return spec
     version = package.version

@@ -58,7 +58,7 @@ def _bars(stream: TextIO) -> Iterator[Report]:
                 tasks[progress.name] = bars.add_task(escaped(progress.name), total=progress.total)
         bars.update(tasks[progress.name], completed=progress.done)
 
-    # As a context, the bars would leave the cursor hidden if Ctrl-C comes while they begin.
+    # ``with bars`` would leave the cursor hidden if Ctrl-C comes while the bars start.
     try:
         bars.start()
         yield report

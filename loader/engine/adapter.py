@@ -74,9 +74,11 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         return cls(config.package_loader(CONF, scope, CONF.murano.enabled_plugins))
 
     def load_package(self, package_name: str, version_spec: object) -> MuranoPackage:
-        """Load the package that the header of an object names; a near version is allowed.
+        """Load the package that an object's header names.
 
-        :raises NoPackageFound: if no version is in the range.
+        For a missing version, ``PackageLoader.load_object_package`` may load a near one.
+
+        :raises NoPackageFound: if no version can be loaded.
         """
         spec = canonical_range(version_spec)
         load = functools.partial(self._loader.load_object_package, package_name, spec)
@@ -120,7 +122,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         """Plan the packages for all objects in a model together, before the first is loaded.
 
         :returns: the model to load; its objects have the versions to which pins were moved.
-        :raises InvalidPins: if the moves in the model cannot be made.
+        :raises InvalidPins: if pins cannot be moved as the model's header requests.
         :raises LoaderError: if the catalogues cannot be queried.
         """
         moves: pin_moves.Moves = {}
@@ -165,7 +167,7 @@ class EnginePackageLoader(dsl_package_loader.MuranoPackageLoader):  # type: igno
         self._loader.provide(package.name, package.version, package.classes, requirements)
 
     def import_fixation_table(self, fixations: Mapping[str, Iterable[str]]) -> None:
-        """Replace the pins, given as FQN -> versions."""
+        """Replace all pins by these, a mapping of FQN -> versions."""
         self._loader.pins.load(fixations)
         self._imported = self._loader.pins.dump()
 
@@ -284,7 +286,7 @@ class EnginePackage(murano_package.MuranoPackage):  # type: ignore[misc]
         """Return the operator's values for a class, if its package may read them."""
         if class_configs.may_read(name, self._release, config.reserved_names(CONF)):
             return super().get_class_config(name)
-        # Only the log says that there is a file: the package must not learn it.
+        # Only the log names the file: the package must not learn that it exists.
         for path in class_configs.find(CONF.engine.class_configs, name):
             LOG.warning(
                 "%s is not used for class %s of package %s: %s project %s does not own the name",

@@ -73,7 +73,9 @@ class AgentBroker:
 
 
 def of_operator(conf: cfg.ConfigOpts) -> Iterator[AgentBroker]:
-    """Yield the server in ``[rabbitmq]``, and those in the class configs for environments.
+    """Yield the server in ``[rabbitmq]``, and the servers in the class configs of environments.
+
+    A class config is an operator's file with values for a class, see ``class_configs``.
 
     :raises ValueError: if a file is not valid.
     """
@@ -113,7 +115,7 @@ def warn_if_shared(conf: cfg.ConfigOpts) -> None:
 
     Virtual machines get the agents' password, and every package can read it.
 
-    :raises ValueError: if a class config for environments is not valid.
+    :raises ValueError: if a class config of environments is not valid.
     """
     if conf.engine.disable_murano_agent:
         return

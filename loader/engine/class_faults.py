@@ -64,7 +64,7 @@ class Trace:
 def traced(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
     """Wrap a function of Murano, and trace its errors.
 
-    :param note: a function that gets an error's trace, and the arguments of the function.
+    :param note: a function that gets an error's trace, and the arguments of the wrapped function.
     """
 
     @functools.wraps(function)

@@ -37,7 +37,8 @@ def translate(contract: Any, context: Any, runtime_version: Any) -> dict[str, An
 def accepts_missing(contract: Any, schema: Mapping[str, Any]) -> bool:
     """Return whether the contract accepts a missing value.
 
-    A missing value is null for an expression, and empty for an array or a dictionary.
+    For a contract that is an expression, a missing value counts as null. For an array or a
+    dictionary, it counts as empty.
 
     :param schema: the translated contract.
     """
@@ -92,7 +93,9 @@ def _dictionary(contract: Mapping[Any, Any], *rest: Any) -> dict[str, Any]:
 
 
 def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the pattern for keys that a schema of keys accepts; None if it accepts all.
+    """Return a pattern that matches the keys that a schema accepts; None if it accepts all keys.
+
+    :param key: the schema of the keys.
 
     :param names: keys with contracts of their own, which the pattern must not match.
     """
@@ -107,7 +110,7 @@ def _key_pattern(key: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _patterns(key: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one pattern for each keyword in the schema of a key; a key matches all of them."""
+    """Yield a pattern for each keyword in the schema of a key; a valid key matches all patterns."""
     if "integer" in key.get("type", ()):
         yield "^-?[0-9]+$"
     if "pattern" in key:

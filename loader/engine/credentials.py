@@ -44,7 +44,7 @@ class TaskToken(identity.BaseIdentityPlugin):
         self._renewing = renewing
 
     def get_auth_ref(self, session: ksa_session.Session) -> access.AccessInfo:
-        """Return the task's token with its catalogue of services; later, another token."""
+        """Return the task's token with its catalogue of services; later calls get another token."""
         token, self._token = self._token, None
         if token is not None:
             with contextlib.suppress(ksa_exceptions.HTTPClientError):
@@ -113,7 +113,7 @@ def task_session(execution_session: ExecutionSession) -> ksa_session.Session:
         renewing = auth_utils.get_client_session(execution_session).auth
         auth = TaskToken(execution_session.token, execution_session.project_id, renewing)
         return sessions.configured(CONF, auth_utils.CFG_MURANO_AUTH_GROUP, auth)
-    # Without Keystone, the service gets the token unchanged.
+    # Without Keystone, Glare gets the token unchanged.
     as_it_is = token_endpoint.Token(CONF.glare.url, execution_session.token)
     session = ksa_session.Session(auth=as_it_is)
     sessions.set_timeout(session)

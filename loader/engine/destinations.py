@@ -54,7 +54,7 @@ class Destination:
     def of_url(cls, url: str) -> Self:
         """Return the destination of a URL, or of ``//HOST:PORT``.
 
-        :raises ValueError: if the URL has no host, or no port and no known scheme.
+        :raises ValueError: if the URL lacks a host, or has neither a port nor a known scheme.
         """
         parts = urllib.parse.urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -64,7 +64,7 @@ class Destination:
 
 
 class CheckedAdapter(adapters.BaseAdapter):
-    """An adapter of requests that connects to allowed destinations only, also for redirections."""
+    """An adapter of ``requests`` that connects to allowed destinations only, also if redirected."""
 
     def __init__(
         self, inner: adapters.BaseAdapter, allowed: Callable[[], Collection[Destination]]
@@ -95,13 +95,13 @@ class CheckedAdapter(adapters.BaseAdapter):
 
 
 def restrict(session: requests.Session, allowed: Callable[[], Collection[Destination]]) -> None:
-    """Let a session of requests connect to the allowed destinations only."""
+    """Let a session of ``requests`` connect to the allowed destinations only."""
     for prefix, inner in list(session.adapters.items()):
         session.mount(prefix, CheckedAdapter(inner, allowed))
 
 
 def of_services(conf: cfg.ConfigOpts, auth: plugin.BaseAuthPlugin | None) -> set[Destination]:
-    """Return where HTTP clients may connect: to configured endpoints, and to those of a token.
+    """Return where HTTP clients may connect: to the endpoints in the options and in a token.
 
     :param auth: the credentials; without a token yet, only Keystone's endpoint is known.
     """

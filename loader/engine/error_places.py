@@ -4,7 +4,8 @@
 
 Murano 16 reports an error in a class without the file. Here, the place is added to Murano's
 errors. Valid packages stay valid, with one exception: a string in a contract that begins with
-``$`` and is not a valid expression is an error. In Murano, a value would have to be equal to it.
+``$`` and is not a valid expression is an error. Murano takes it as a constant, and refuses every
+other value.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ _CONTRACT_ERRORS = (
 _OF_CORE_LIBRARY = f"{constants.CORE_LIBRARY} "
 # How many of Python's frames a stack trace may have.
 _MAX_NATIVE_FRAMES = 100
-# Errors of a contract or a default for one value, and of the functions that they call.
+# Errors that a contract or a default, or a function that it calls, raises for some values.
 _CALL_ERRORS = (
     LimitExceeded,
     ValueError,
@@ -164,8 +165,8 @@ def native_frames() -> list[tuple[Any, str, int | None, str, list[str]]]:
     """Return frames as ``inspect.trace`` does, also those without a source.
 
     Python's own modules such as ``<frozen abc>`` have no source, and a recursion may end in one
-    of them. It may have thousands of frames. Only the innermost are returned, since Murano
-    checks each frame by a contract.
+    of them. A recursion may have thousands of frames, and Murano checks each frame by a contract,
+    which takes long. So only the innermost frames are returned.
     """
     return [
         (None, frame.filename, frame.lineno, frame.name, [frame.line or ""])

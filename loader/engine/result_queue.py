@@ -107,7 +107,7 @@ class _Connection(impl_rabbit.Connection):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _connection(conf: cfg.ConfigOpts) -> Iterator[_Connection | None]:
-    """Connect to RabbitMQ, with two attempts; yield None for another driver."""
+    """Connect to RabbitMQ, with two attempts; yield None if oslo.messaging has another driver."""
     transport = oslo_messaging.get_rpc_transport(conf)
     driver = transport._driver
     if not isinstance(driver, impl_rabbit.RabbitDriver):

@@ -40,7 +40,8 @@ def main() -> int:
     :returns: the exit code: 1 if Murano is not installed or an option is invalid.
     """
     try:
-        # This import comes first: with it, eventlet patches the standard library for later ones.
+        # This import comes first: by it, eventlet patches the standard library for all modules
+        # that are imported later.
         from murano.cmd import engine
 
         from loader.engine import patches, result_queue, shutdown
@@ -64,9 +65,9 @@ def main() -> int:
 
 
 def check(conf: "cfg.ConfigOpts") -> None:
-    """Make a loader as a task does, import the enabled plug-ins, and log the catalogues.
+    """Check the configuration: make a loader as a task does, and import the enabled plug-ins.
 
-    No request is sent, so the engine starts even if a service is down.
+    The catalogues are logged. No request is sent, so the engine starts even if a service is down.
 
     :raises InvalidConfiguration: for an option with which every task would fail.
     """

@@ -3,8 +3,8 @@
 """Run the engine's service in one process or several, and stop it without losing tasks.
 
 This module changes how the launchers of oslo.service react to signals. Unchanged, they end
-running tasks without a result: a single process at SIGINT or a second SIGTERM, workers at any of
-these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
+running tasks without a result. A single process does so at SIGINT or a second SIGTERM, workers
+at any of these signals. Murano's ``EngineService.stop`` does not wait for tasks either.
 
 A package may block the process when the signal comes. So the signal's handler itself starts the
 kernel's alarm, which ends the process in any case. Green threads do everything else, after the
@@ -55,7 +55,7 @@ def freeze_startup() -> None:
     """Exclude from garbage collections what the process has loaded so far.
 
     Murano 16 collects garbage in each task, to find objects that nothing uses any more. Python
-    then walks through all modules as well, which takes 90 ms in each task. Workers inherit the
+    then also walks through all modules, which takes 90 ms in each task. Workers inherit the
     exclusion.
     """
     gc.collect()
@@ -148,7 +148,8 @@ class _StartAlarm:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(self._seconds)
         self._handle(number, frame)
-        # If Python called the other handler itself, it would raise this; else the hub would wait.
+        # eventlet's hub has to stop waiting. The other handler would raise this error itself if it
+        # found the waiting function in the frame that called it, but this method has called it.
         if frame is not None and frame.f_code.co_name in _WAITS:
             raise InterruptedError(errno.EINTR, "a signal to stop arrived")
 
@@ -198,7 +199,8 @@ class _Workers(service.ProcessLauncher):  # type: ignore[misc]
         start_alarm_with_signals(longest_stop(self.conf))
 
     def _on_alarm_exit(self, *_: object) -> None:
-        # This runs in the parent. A worker in a function that no signal interrupts has no alarm.
+        # This runs in the parent. A worker has not started its alarm if the signal came in a
+        # function that no signal interrupts.
         LOG.warning("Stopping: the workers that do not end are killed")
         for pid in self.children:
             os.kill(pid, signal.SIGKILL)

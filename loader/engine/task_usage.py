@@ -184,7 +184,7 @@ def select(
 ) -> Iterable[Any]:
     """Run a function for all elements in green threads of the task.
 
-    If one of them exceeds a limit, all end, since the others may wait for long.
+    If one green thread exceeds a limit, all of them end. Otherwise, the others might wait for long.
 
     :param parallel_select: Murano's function that runs green threads.
     :raises ValueError: if the limit allows no green thread.

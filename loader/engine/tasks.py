@@ -234,7 +234,8 @@ class RunningTasks:
         """
         for task in set(self._tasks.values()):
             if task.is_expired:
-                # The first green thread waits for those that it has created: they come first.
+                # The first green thread waits for the ones that it has created. So their places
+                # come first.
                 places = (place(thread.gr_frame) for thread in reversed(self._threads(task)))
                 found = next(filter(None, places), "")
                 self._interrupt(task, TaskLimitExceeded.of_time(found, task.limit))

@@ -142,7 +142,7 @@ def _run(options: argparse.Namespace, fqn: str, spec: VersionSpec) -> int:
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter("%(levelname)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
-    # Murano's warnings name no method, and the core library causes some as well.
+    # Murano's warnings name no method, and the core library causes some of them.
     logging.getLogger("murano.dsl.murano_method").setLevel(logging.ERROR)
     patches.install()
     session = ExecutionSession()
@@ -232,7 +232,7 @@ def _package_loader(conf: Any, options: argparse.Namespace, session: Any) -> "En
 
     try:
         conf([], project="murano", default_config_files=options.config_file or [])
-        # The reports of tests are sent to no queue. The next line registers the option.
+        # The reports of tests are sent to no queue. The next line registers transport_url.
         oslo_messaging.get_rpc_transport(conf, _NO_QUEUE)
         conf.set_override("transport_url", _NO_QUEUE)
         catalog_options.register(conf, config.OPTIONS)
@@ -270,7 +270,7 @@ def _cloud(conf: Any, name: str) -> "Scope":
         conf.set_override("catalogs", [*catalogs, service.name], "package_loader")
     if url := cloud.get_endpoint(service.service_type):
         conf.set_override("url", url, service.name)
-    # A cloud without Keystone gives the project as it does for the openstack command.
+    # Without Keystone, the cloud's configuration has the project, as for the openstack command.
     project_id = cloud.config.get(f"{service.service_type}_project_id")
     return sessions.Scope(session, project_id, cloud.get_region_name())
 

@@ -12,9 +12,9 @@ the host is busy. ``ITIMER_VIRTUAL`` would not count the kernel's work, such as 
 and the time between its signals could be several times longer. Python runs the handler between
 two bytecodes of the main thread, and also within regular expressions and powers.
 
-greenlet counts the switches, since no hook of eventlet sees all of them; a deployment of 20
-packages has 64. If a package exceeds the limit, the handler raises ``Interrupted`` where the
-package computes.
+greenlet reports every switch between green threads to the watchdog, which counts them; a
+deployment of 20 packages has 64. No hook of eventlet sees all switches. If a package exceeds the
+limit, the handler raises ``Interrupted`` where the package computes.
 
 Some functions that Python implements in C do not check for signals, for example when they repeat
 a string or multiply two integers. They are interrupted after they return. The limits on their
@@ -159,7 +159,7 @@ def watching(seconds: float, mebibytes: int) -> Iterator[None]:
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
-    """Return whether a frame, or a caller up to a package's code, must not be interrupted."""
+    """Return whether a frame, or one of its callers up to a package, must not be interrupted."""
     if frame is not None and frame.f_globals.get("__name__") in _UNSAFE_PARTS:
         return True
     while frame is not None:

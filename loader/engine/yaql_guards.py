@@ -122,7 +122,7 @@ def _write(value: Any) -> str:
 
 
 def _find_last(text: str, part: str, *bounds: int) -> int:
-    # ``rfind`` takes time by the product of both lengths, but ``find`` by their sum.
+    # The time of ``rfind`` grows with the product of both lengths, that of ``find`` with their sum.
     if text.find(part, *bounds) < 0:
         return -1
     start, stop, _ = slice(*bounds, *[None] * (2 - len(bounds))).indices(len(text))

@@ -33,7 +33,8 @@ _MAX_BITS = 14284
 
 _COLLECTIONS = (tuple, list, utils.FrozenDict, dict, frozenset, set)
 _SCALARS = frozenset((str, int, bool, float, type(None)))
-# FrozenDict is an abstract type. To compare each value with it takes 2% of a deployment.
+# FrozenDict is an abstract type, so the result is kept for each type. To check every value again
+# would take 2% of a deployment.
 _is_collection: Callable[[type], bool]
 _is_collection = functools.cache(lambda kind: issubclass(kind, _COLLECTIONS))
 # The smallest object of Python has 16 bytes.

@@ -120,7 +120,7 @@ class EnvironmentPins:
 
     def deploy(self, session: str) -> None:
         """Begin the deployment of a session, which makes its moves."""
-        # Once, since the deployment may have begun although the answer was lost.
+        # The request is sent once: the deployment may have begun although the answer was lost.
         self.murano.start(_path(self.environment_id, f"sessions/{session}/deploy"), "a deployment")
 
     def wait(self, seconds: float) -> None:
@@ -132,7 +132,7 @@ class EnvironmentPins:
         """
         deadline = time.monotonic() + seconds
         while True:
-            # Murano refuses requests for a session once it was deployed.
+            # Murano refuses requests for a deployed session, so the environment is requested.
             environment = self.murano.document("GET", _path(self.environment_id))
             with _expected_form():
                 status = environment["status"]

@@ -97,7 +97,7 @@ class Pins:
         """
         if self._frozen:
             return
-        # Replaced, since other threads may read the tables.
+        # The tables are replaced, not changed, since other threads may read them.
         self._used = _with(self._used, fqn, version)
         if not is_yanked:
             self._pinned = _with(self._pinned, fqn, version)
@@ -129,7 +129,9 @@ def _with(table: Mapping[str, set[Version]], fqn: str, version: Version) -> dict
 
 
 def read_versions(fqn: object, versions: object) -> set[Version]:
-    """Read the pins of a package; refuse invalid ones, since ignored pins change environments.
+    """Read the pins of a package; refuse invalid pins.
+
+    If they were ignored, the environment could get other versions.
 
     :raises InvalidPins: if they are not a list of versions.
     """

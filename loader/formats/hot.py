@@ -73,7 +73,7 @@ class HOTPackage(PackageBase):
 def _read(path: pathlib.Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            # One more byte than the limit, so that the parser refuses a file that is too large.
+            # One byte more than the limit is read, so that the parser refuses a larger file.
             return stream.read(safe_yaml.MAX_SIZE + 1)
     except FileNotFoundError as error:
         raise template_missing() from error

@@ -66,9 +66,8 @@ class PackageTypes:
     def load(self, source: PackageSource) -> Package:
         """Return the package with the files of a source.
 
-        A package type gets the path of a directory with the files. If the class itself has a
-        true attribute ``takes_source``, it gets the source instead; an inherited attribute has
-        no effect.
+        A package type gets the path of a directory with the files. If its class itself sets
+        ``takes_source`` to true, it gets the source instead. An inherited attribute has no effect.
 
         :raises InvalidPackage: if its manifest breaks a rule.
         :raises UnsupportedFormat: if no allowed package type has the format.
@@ -121,7 +120,7 @@ class PackageTypes:
         except Exception as error:
             reason = f"{plugin}: {type(error).__name__}: {error}"
             raise errors.UnsupportedFormat(f"{found}: {reason}") from error
-        # Murano calls this once as well, before the first package.
+        # Murano also calls this once, before the first package.
         if hasattr(package_type, "init_plugin"):
             package_type.init_plugin()
         LOG.info("Package type %s is %s", name, plugin)

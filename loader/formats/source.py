@@ -109,7 +109,7 @@ class ArchiveSource(PackageSource):
 
         :param archive: fetches the archive if it is missing, and returns its path.
         :param unpacked: returns the path of a directory with its files.
-        :param limits: the limits on its size and contents.
+        :param limits: the limits on the archive's size and contents.
         """
         self._archive = archive
         self._unpacked = unpacked
@@ -169,7 +169,7 @@ class _Key(NamedTuple):
 
 
 class _ArchiveIndex:
-    """The list of an archive's files, which is read at the start, and its manifest."""
+    """The list of an archive's files, and its manifest, which is read on first use."""
 
     def __init__(self, key: _Key) -> None:
         self.key = key

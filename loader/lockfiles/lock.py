@@ -89,8 +89,8 @@ class Lock:
     ) -> "Lock":
         """Return a lock with the newest versions of some packages, or of all.
 
-        The other packages keep their versions. They get a second version only if the ranges
-        need one, and never another archive of the same version.
+        The other packages keep their versions. They get a second version only if a range requires
+        it, and never another archive of the same version.
 
         >>> old = Lock.create(DirectoryCatalog("packages"), {"org.db": "1", "org.wiki": "1"})
         >>> old.update(DirectoryCatalog("packages"), ["org.db"]) == old

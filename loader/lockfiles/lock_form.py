@@ -51,7 +51,7 @@ def dump(requirements: Ranges, releases: Collection[Release], external: Versions
 
 
 def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions]:
-    """Read the requirements, the releases and the external packages in a lock file.
+    """Read the requirements, the releases and the provided packages in a lock file.
 
     :raises ValueError: if the file is not valid.
     """
@@ -84,7 +84,7 @@ def parse(data: bytes, name: str) -> tuple[Ranges, tuple[Release, ...], Versions
 
 
 def lockable(release: Release) -> Release:
-    """Return a release as lock files list it, without what depends on catalogue or project.
+    """Return a release as lock files list it, the same for all catalogues and projects.
 
     A release that is not public is marked as private, since other projects may use a lock file.
     """

@@ -42,7 +42,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class CatalogFilter:
-    """The WSGI application that answers the calls of the catalogue."""
+    """A WSGI application that answers some calls, and passes all others on to Murano."""
 
     def __init__(self, application: Application, controller: CatalogController) -> None:
         """Make a filter.

@@ -72,7 +72,7 @@ class PackageList:
         found = self.everything(repository)
         if after is None:
             return found[:limit]
-        # The marker may be missing: a newer version may have replaced it since the page before.
+        # The marker may be missing: a newer version may have replaced it since the last request.
         others = [package for package in found if package.id != after.id]
         listed = self._sorted([*others, after])
         begin = listed.index(after) + 1
@@ -88,9 +88,9 @@ class PackageList:
     def _is_newest(self) -> bool:
         """Whether the service can choose the newest version of each package.
 
-        It cannot if this module filters the packages after that: if the newest version is left out,
-        an older version belongs to the list. This includes lists for administrators, since the
-        service also gives them packages that their project cannot deploy.
+        The service cannot if this module filters the packages after that: if the newest version is
+        left out, an older version belongs to the list. Lists for administrators are filtered, since
+        the service also gives them packages that their project cannot deploy.
         """
         chosen = self.filters
         return not (
@@ -113,7 +113,7 @@ class PackageList:
     ) -> Iterator[StoredPackage]:
         """Yield the newest version of each package, page by page."""
         sort = _BY_NAME.format(direction="desc" if self._is_descending else "asc")
-        # One more package than the page has is requested, since the last name may come twice.
+        # Two projects may have the newest version of a package. So one package more is requested.
         listed = repository.packages(
             self._selection(newest=True), sort, after.id if after else None, limit + 1
         )

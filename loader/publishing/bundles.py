@@ -189,7 +189,7 @@ def _check_package(entry: Entry, archive: pathlib.Path) -> None:
 def _open(place: str, max_size: int, allow_plain: bool) -> Iterator[bytes]:
     """Yield the content of a file or a URL, piece by piece.
 
-    :raises BundleError: if it cannot be read, or is larger than the maximum.
+    :raises BundleError: if the content cannot be read, or is larger than the maximum.
     """
     if is_url(place):
         _check_url(place, allow_plain)

@@ -56,7 +56,7 @@ def choose(
 ) -> list[StoredPackage]:
     """Return the newest package that can be loaded for each reference.
 
-    :param closure: whether to return the packages' closure as well.
+    :param closure: whether to also return the closure of the packages.
     :raises NotFound: if a package or a required package is missing.
     :raises CatalogError: if the service does not answer.
     """

@@ -2,10 +2,10 @@
 
 """Migrate packages from a Murano API into Glare or Glance, with their owners and fields.
 
-In the service, the project of the token becomes the owner of a package. Therefore a package is
-uploaded within the scope of its project. The caller, who has to be an administrator, then
-publishes public packages. If a package is refused, only the packages that require it are refused
-as well. The next attempt migrates only the missing packages.
+In Glare and Glance, the project of the token becomes the owner of a package. Therefore a package
+is uploaded within the scope of its project. The caller, who has to be an administrator, then
+publishes public packages. If a package is refused, the packages that require it are also refused,
+and all others are migrated. The next attempt migrates only the missing packages.
 """
 
 import dataclasses

@@ -36,7 +36,8 @@ LOG = logging.getLogger(__name__)
 
 _ACTIVE = "active"
 _DRAFTED = "drafted"
-# Fields that a package's archive never sets: they are set at once, which saves a request.
+# Fields that a package's archive never sets. They are set when the draft is created, which saves
+# a request.
 _OF_PUBLISHER = frozenset(field.name for field in table.FIELDS if field.fill is None)
 # The seconds before each further attempt to upload a package after a conflict.
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
@@ -171,7 +172,7 @@ def upload_one(
             package = step.package
             found = _stored(Target(repository), [package]).get(package.key, ())
             problems: list[str] = []
-            # "private": if an active package has to become public, the publication does that.
+            # With "private", any active package is accepted: ``publish`` makes it public if needed.
             step = _step(repository, package, found, "private", problems)
             if problems:
                 raise
@@ -283,7 +284,7 @@ def check_by_service(repository: Repository, steps: Iterable[Step], visibility: 
     """
     waiting = [step for step in steps if step.state is not State.PUBLISHED]
     stored = [s.stored for s in waiting if s.stored is not None and s.state is not State.MISSING]
-    # If a package is not uploaded yet, the service would refuse the request for this reason only.
+    # If a package is not uploaded yet, the service would refuse the request for this reason alone.
     if 0 < len(stored) == len(waiting) <= wire.MAX_PUBLICATIONS:
         repository.publish(stored, visibility, is_dry_run=True)
 
@@ -333,7 +334,7 @@ def _step(
                     f"files as another version"
                 )
                 continue
-            # The private package may be created: it is preferred to the public one.
+            # A private package may be created beside the public one, and is preferred to it.
             return Step(package, State.MISSING)
         is_public = found.visibility == "public" or visibility == "private"
         return Step(package, State.PUBLISHED if is_public else State.PRIVATE, found)

@@ -14,7 +14,7 @@ from loader.catalogs.stored_package import StoredPackage, Visibility
 from loader.publishing import publication
 from loader.publishing.target import Target
 
-# For messages: where the packages have to be that satisfy a requirement.
+# Visibility of a package -> where the packages that it requires have to be, for messages.
 _PLACES: Mapping[Visibility, str] = {"private": "in", "public": "among the public packages of"}
 _CORE_LIBRARY_REMEDY = (
     f"{CORE_LIBRARY} is Murano's core library, which every package requires: an administrator "
@@ -46,7 +46,7 @@ def find(
     waiting = list(packages)
     while waiting:
         wanted = [(p, fqn, spec) for p in waiting for fqn, spec in p.requirements.items()]
-        # The packages themselves are compared later, from the same search.
+        # The search includes the packages themselves, since ``publication.plan`` compares them.
         known = target.named({fqn for _, fqn, _ in wanted} | {p.fqn for p in waiting})
         waiting = []
         for package, fqn, spec in wanted:
@@ -89,7 +89,7 @@ def satisfies(stored: StoredPackage, spec: VersionSpec, visibility: Visibility) 
 
 
 def is_external(catalog: Catalog, fqn: str, spec: VersionSpec) -> bool:
-    """Return whether the servers list a package that the engines provide.
+    """Return whether the servers list an extension plug-in that satisfies a requirement.
 
     :raises CatalogError: if the service does not answer.
     """

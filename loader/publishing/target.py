@@ -2,7 +2,7 @@
 
 """The service to which packages are published, and what it has already.
 
-One publication asks for a package several times. The service is searched for each name once.
+A publication needs the packages with one name several times, but searches for each name once.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

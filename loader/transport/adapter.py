@@ -60,8 +60,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
 
         :param session: the session with the credentials and the TLS options; it is not changed.
         :param name: the service's name in messages.
-        :param counters: count the requests and the bytes of downloads; by default, they are not
-            reported.
+        :param counters: the counters for requests and downloaded bytes; by default, new ones.
         :param attempts: how often a request is sent while its failures are temporary.
         :param seconds: the time limit of a request and its retries.
         :param min_rate: the lowest rate of a download, in bytes per second.
@@ -129,7 +128,7 @@ class ServiceAdapter(ksa_adapter.Adapter):
         raise errors.CatalogError(f"{self.name} sent a list of more than {_MAX_PAGES} pages")
 
     def start(self, path: str, subject: str) -> None:
-        """Start an action with ``POST``, without retries: it may have begun before a failure.
+        """Start an action with ``POST``; do not retry, since a failed request may have started it.
 
         :param subject: the action, as the log shows it.
         :raises CatalogError: if the request fails.
@@ -272,7 +271,7 @@ def _readable() -> Iterator[None]:
     except failures.FAILURES:
         raise
     except UnicodeEncodeError as error:
-        # The error itself shows the token.
+        # The message of this error shows the token.
         raise ksa_exceptions.ClientException(failures.WRONG_HEADER) from error
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ksa_exceptions.ClientException(f"the answer cannot be read: {error!r}") from error

@@ -73,7 +73,7 @@ class Deadline:
         return self._end - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Move the deadline, at most to the time that it would be if the request began now."""
+        """Move the deadline to a later time; from now, at most the whole time limit is left."""
         self._end = min(self._end + seconds, time.monotonic() + self._seconds)
 
     @contextlib.contextmanager

@@ -15,7 +15,8 @@ from loader.transport.deadlines import Deadline
 DEFAULT_MIN_RATE = 10 * 1024
 
 _CHUNK = 128 * 1024
-# In seconds; longer than the usual timeout of a socket, so that a lost connection is replaced.
+# In seconds; longer than the usual timeout of a socket. So a lost connection is noticed, and
+# replaced by a new one, before the download fails.
 _GRACE = 120
 
 
@@ -37,7 +38,7 @@ class Download:
         """Prepare a download; the first request is sent for the first piece.
 
         :param open_at: a function that requests the file as a stream, with the given headers.
-        :param attempts: how many requests may bring no new piece.
+        :param attempts: how many requests in a row may bring no new piece.
         :param min_rate: the lowest rate, in bytes per second. Each byte moves the
             deadline, at most to two minutes from now.
         :param subject: the file, as the log shows it.

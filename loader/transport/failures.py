@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Classify and report the failures of requests: some are temporary."""
+"""Decide which failures of requests are temporary, and describe failures in messages."""
 
 import contextlib
 import re
@@ -195,7 +195,10 @@ def message_of(error: BaseException | None) -> str:
 def _connection_reason(
     error: BaseException, name: str, request: requests.PreparedRequest | None
 ) -> str:
-    """Return why a server could not be reached; empty for other errors. The URL is named once."""
+    """Return why a server could not be reached; empty for other errors.
+
+    :param name: the service's name; if it has the server's URL, the reason omits the URL.
+    """
     if request is None or not isinstance(error, _CONNECTION_FAILURES):
         return ""
     if isinstance(error, _TIMEOUTS):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Import an archive into an image, in any state that an earlier attempt has left."""
+"""Import an archive into an image, whatever state an earlier attempt has left the image in."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ QUEUED = "queued"
 # How many seconds an import may take, in which the service reads and stores the archive. If the
 # service is killed meanwhile, it may accept another attempt only after five minutes.
 _TIMEOUT = 900.0
-# After how many seconds the archive is staged again, in case the service was killed.
+# After how many seconds the archive is staged again, in case Glance was killed.
 _STAGE_AGAIN = 60.0
 # The seconds between two requests for the state of an import; each wait is twice as long as the
 # one before.
@@ -34,8 +34,9 @@ def import_archive(
 ) -> Mapping[str, Any]:
     """Stage an archive and import it, unless an earlier attempt has done so already.
 
-    If an earlier attempt has staged data, it is imported first. The data may be only a part of
-    an archive. If the service refuses it, the given archive is staged and imported.
+    To stage an archive is to send it to Glance's staging area. If an earlier attempt has staged
+    data, this data is imported first. It may be only a part of an archive. If Glance refuses the
+    data, the given archive is staged and imported.
 
     :param archive: the ZIP file, which can be read again from its beginning.
     :param size: its size in bytes.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A client for Glance: python-glanceclient, which sends its requests through our adapter.
+"""A client for Glance: python-glanceclient, which sends its requests by ``ServiceAdapter``.
 
 The library knows Glance's API. The adapter repeats each request after temporary failures, limits
 its time, counts it, follows no redirection, and raises the loader's errors.
@@ -69,7 +69,7 @@ class ImageService:
 
         Pages are requested as needed.
         """
-        # One request lists either the hidden images or the others.
+        # A request lists either only hidden images, or only images that are not hidden.
         for hidden in ("true", "false"):
             yield from self._listed({**filters, "os_hidden": hidden})
 

@@ -38,7 +38,8 @@ def copied(session: ksa_session.Session) -> ksa_session.Session:
     own = copy.copy(session)
     found = _copies.get(session.session)
     own.session = found or _copies.setdefault(session.session, _copied(session.session))
-    # keystoneauth would close the session of requests with the copy, but other copies share it.
+    # keystoneauth would close the session of ``requests`` when this copy ends, but other copies
+    # share that session.
     own._session = None
     sessions.set_timeout(own)
     return own
@@ -99,7 +100,7 @@ def _reconnected(adapter: requests.adapters.BaseAdapter) -> requests.adapters.Ba
 
 
 def _clone(original: _Original) -> _Original:
-    """Copy an object of requests; ``copy.copy`` would lose the attributes of a subclass."""
+    """Copy an object of ``requests``; ``copy.copy`` would lose the attributes of a subclass."""
     clone = object.__new__(type(original))
     clone.__dict__.update(original.__dict__)
     return clone

@@ -43,7 +43,7 @@ class Scope:
 
 
 def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.Session:
-    """Return the scope's session, with the TLS options and the timeout that a group sets.
+    """Return the scope's session, with the TLS options and the timeout of a group of options.
 
     :raises CatalogError: if the scope has no session, or an option is invalid.
     """
@@ -60,7 +60,7 @@ def for_service(conf: cfg.ConfigOpts, group: str, scope: Scope) -> ksa_session.S
 def configured(
     conf: cfg.ConfigOpts, group: str, auth: plugin.BaseAuthPlugin | None
 ) -> ksa_session.Session:
-    """Make a session with the TLS options and the timeout of a group.
+    """Make a session with the TLS options and the timeout of a group of options.
 
     :param auth: the credentials; None for requests without credentials.
     :raises CatalogError: if an option is invalid.
@@ -91,7 +91,7 @@ def set_timeout(session: ksa_session.Session) -> None:
 
 
 def credentials(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin | None:
-    """Load the credentials of a group; return None without ``auth_type``.
+    """Load credentials from a group of options; return None if it has no ``auth_type``.
 
     :raises CatalogError: if the type is unknown, or its options are incomplete or invalid.
     """

@@ -54,8 +54,8 @@ def name_places_of_errors() -> None:
 
     Murano 16 names a path in the package cache, and only in the details, which its API does
     not report. In Murano's module of stack traces, a replaced ``os`` leaves the names of class
-    files unchanged. A replaced ``inspect`` also returns frames without a source; with them,
-    Murano fails.
+    files unchanged. A replaced ``inspect`` also returns frames without a source. With Python's own
+    ``inspect``, Murano fails for these frames.
     """
     stack_trace.inspect = types.SimpleNamespace(trace=error_places.native_frames)
     stack_trace.os = types.SimpleNamespace(

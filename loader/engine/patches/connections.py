@@ -26,7 +26,7 @@ def restrict_http_clients() -> None:
         session = make_session(auth, conf_section)
 
         def allowed() -> set[destinations.Destination]:
-            # The credentials of the session may have been replaced.
+            # The session's credentials may have been replaced since it was made.
             return destinations.of_services(CONF, session.auth)
 
         if isinstance(session, ksa_session.Session):

@@ -45,7 +45,7 @@ def replace_plugin_loader() -> None:
     """Load extension plug-ins on today's Python, as packages with a version.
 
     Murano 16 reads ``project_name`` of a distribution, but ``importlib.metadata`` calls it
-    ``name``, so no extension is loaded. All would get the version 0.0.0 and no requirements,
+    ``name``, so no extension is loaded. Each would get the version 0.0.0 and no requirements,
     against the specification "Murano versioning", sections "Murano packages versioning" and
     "Package requirements". An ``adapter.PluginLoader`` replaces Murano's in the variable that
     ``get_plugin_loader`` reads.

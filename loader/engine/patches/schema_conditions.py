@@ -227,7 +227,7 @@ def _translate(
 ) -> tuple[Schema, list[str]] | None:
     """Return the keywords for a condition, and the types that the condition can accept.
 
-    :param written: the types of the value, if the contract has them.
+    :param written: the types of the value, if the contract names them.
     :returns: no types if all are accepted; None if the condition cannot be translated.
     """
     is_number = isinstance(constant, int | float) and not isinstance(constant, bool)
@@ -289,7 +289,7 @@ def _holds_for_null(operator: str, constant: Any, subject: _Subject) -> bool:
 
 
 def _restrict(schema: Schema, condition: Schema, types: list[str]) -> None:
-    """Add the keywords of a condition; if the value has no type, add the types as well."""
+    """Add the keywords of a condition to a schema, and its types if the schema has no type."""
     if "type" not in schema and types:
         nullable = [] if "_notNull" in schema else ["null"]
         schema["type"] = [*types, *nullable] if len(types) + len(nullable) > 1 else types[0]

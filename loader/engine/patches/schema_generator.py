@@ -197,8 +197,9 @@ def describe_objects() -> None:
     The specification "MuranoPL forms", section "Schema generation": ``version`` of
     ``muranoObject`` is the "version or version-spec that should be used to obtain muranoType
     (as seen in the manifest)", and a client must know "how to get list of valid type
-    inheritors". By its section "Deployer impact", their number has a maximum. Murano 16 returns
-    neither. Subclasses are listed only on request, since the catalogues are queried for each class.
+    inheritors". By its section "Deployer impact", the number of inheritors has a maximum. Murano
+    16 returns neither the range nor the inheritors. Subclasses are listed only on request, since
+    the catalogues are queried for each class.
     """
     for kind in (instances.Class, instances.Template):
         kind.generate_schema = _describing(kind.generate_schema)

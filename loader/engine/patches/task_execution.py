@@ -84,8 +84,8 @@ def save_models_of_interrupted_tasks() -> None:
     If an execution ends early, Murano 16 destroys its loaded objects. The objects of an
     interrupted task are not destroyed: ``.destroy`` would delete their deployed resources.
     Objects that the model does not contain any more are destroyed before it is saved, as in
-    any task. If their ``.destroy`` is interrupted, the model is saved all the same. If it cannot
-    be saved, the task keeps the model that it began with; Murano 16 would lose the model.
+    any task. If their ``.destroy`` is interrupted, the model is still saved. If it cannot be
+    saved, the task keeps the model that it began with; Murano 16 would lose the model.
 
     A model that is too large is not saved either: it would be logged, sent and stored, with no
     limit of time.
@@ -134,8 +134,8 @@ def release_objects_of_ended_tasks() -> None:
 def _save(dsl_executor: Any, root: Any) -> Any:
     """Return the model of the objects, to be saved; Murano 16 only logs a failure.
 
-    :raises ModelNotSaved: if it cannot be made; the message names a value or a size that is the
-        cause, and is empty for any other cause.
+    :raises ModelNotSaved: if it cannot be made; the message names the value or the size that is
+        the cause, or refers to the log.
     """
     store = dsl_executor.object_store
     try:

@@ -166,7 +166,7 @@ def _describe_in(kind: Any, describe: Any) -> None:
 
 
 class _TaskLogger:
-    """A logger of MuranoPL."""
+    """A logger of MuranoPL, whose entries count as messages of the task."""
 
     def __init__(self, name: str) -> None:
         task_usage.current().add_logger(name)
