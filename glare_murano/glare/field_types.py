@@ -17,7 +17,7 @@ from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.package.errors import quoted
 
-# The most characters of a version: Glare's lock has the version in its name, as it has the name of
+# The most characters of a version. The name of Glare's lock contains the version and the name of
 # the package; see ``fields.MAX_NAME``.
 _MAX_VERSION = 60
 # Glare stores each number of a version in 16 bits, and sorts the numbers of a

@@ -49,7 +49,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 
 def authorize_override(context: RequestContext) -> None:
-    """Check that the caller may override the integrity checks.
+    """Check that the caller may override the checks of requirements.
 
     :raises glare.common.exception.PolicyException: if the caller may not.
     """
