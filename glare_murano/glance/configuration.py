@@ -138,7 +138,7 @@ def _merge_formats(conf: IniFile) -> None:
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
     """Put our plug-in last, so that Glance stores exactly the archive that the plug-in reads."""
     section, option = "image_import_opts", "image_import_plugins"
-    # Glance also reads a file for imports. A value in its main file replaces the value in that one.
+    # Glance also reads a file for imports. A value in its main file replaces the value there.
     file = conf if conf.get(section, option) is not None else imports
     values = (file.get(section, option) or "").strip().removeprefix("[").removesuffix("]")
     plugins = [name for value in values.split(",") if (name := value.strip(" '\""))]

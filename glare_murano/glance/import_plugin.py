@@ -40,8 +40,8 @@ from glare_murano.service import archive_settings, name_checks
 
 LOG = logging.getLogger(__name__)
 
-# The largest total size of a package's properties and their names, in bytes. MariaDB limits even a
-# single property to 64 KiB.
+# The largest total size of a package's properties and their names, in bytes. MariaDB limits each
+# property to 64 KiB.
 MAX_PROPERTIES = 60 * 1024
 
 _CHUNK_SIZE = 128 * 1024

@@ -350,7 +350,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
 
 
 def hide_markers() -> None:
-    """Let a list with a hidden image as its marker fail like one with a missing image.
+    """Let a list whose marker is a hidden image fail as if that image did not exist.
 
     Glance itself answers 403, which reveals to anybody that the image exists.
     """
@@ -407,8 +407,8 @@ def _remove_package(repository: Any, image: Any, published: str) -> None:
         _remove_image(repository, image)
         session.flush()
         connection = session.connection()
-        # Glance has locked the image, and has only marked its properties as deleted. MariaDB reads
-        # the properties that the last publication has written only if they are locked, too.
+        # Glance has locked the image, and has only marked its properties as deleted. The properties
+        # are locked, too: otherwise MariaDB may not show what the last publication has written.
         columns = (_properties.c.name, _properties.c.value)
         rows = sa.select(*columns).where(_properties.c.image_id == image.image_id)
         if not any(n == published and v for n, v in connection.execute(rows.with_for_update())):

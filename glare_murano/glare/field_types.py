@@ -126,7 +126,7 @@ def declare_metadata() -> Any:
 
 
 def _filtered(field: Any) -> Any:
-    """Add the filter operators of strings, which Glare does not find for a subclass."""
+    """Give a field the filter operators of strings; Glare finds none for a subclass of its type."""
     field.filter_ops = list(STRING_FILTERS)
     return field
 
