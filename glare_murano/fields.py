@@ -39,7 +39,7 @@ _WORD = re.compile(r"\w+")
 # surrogate pair.
 UNSTORABLE = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
-# Some of them begin a new line in a log.
+# Characters that a string on one line must not contain. Some of them begin a new line in a log.
 CONTROL_CHARACTERS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 

@@ -57,17 +57,24 @@ def fewest_newest(versions: Sequence[Version], specs: Sequence[Range]) -> tuple[
 
 
 class _Search:
-    """A search for the first sets, in the given order, that together have the wanted bits."""
+    """A search for sets of ranges that together contain all wanted ranges.
+
+    A set is a number with one bit for each range. The search prefers the first sets.
+    """
 
     def __init__(self, sets: Sequence[int]) -> None:
         self._sets = sets
-        # Index -> all bits of the sets from this index on.
+        # Index -> the union of the sets from this index on.
         self._rest = list(itertools.accumulate(reversed(sets), operator.or_))[::-1]
         self._failed: set[tuple[int, int, int]] = set()
         self._steps = 0
 
     def cover(self, start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """Return the first at most ``size`` sets, from ``start`` on, that have the wanted bits."""
+        """Return the indexes of the first sets, from ``start`` on, that have all wanted bits.
+
+        :param size: the largest number of sets.
+        :returns: None if there are no such sets.
+        """
         if not wanted:
             return ()
         if not size or (start, wanted, size) in self._failed:

@@ -52,7 +52,8 @@ PROPERTIES = frozenset(
 
 # The namespace of the ids. With another value, the ids of all packages would change.
 _NAMESPACE = uuid.UUID("796383f8-1336-43f1-9eb2-41f010cf3bf4")
-# The version of the ids: for own rules (RFC 9562). No common library makes such UUIDs by chance.
+# The UUID version of the ids. Version 8 is for custom rules (RFC 9562), so no common library makes
+# such UUIDs by chance.
 _ID_VERSION = 8
 
 # The prefix of the properties that the owner of a package may set to change its fields. The name

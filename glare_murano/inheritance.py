@@ -108,7 +108,8 @@ class _Hierarchy:
         extending: dict[str, list[ExtendingRecord]] = {}
         level = {class_name: set(bases)}
         end = time.monotonic() + seconds
-        # A class is searched again when another package that defines it is found.
+        # When another package is found that defines a class, the subclasses of the class are
+        # searched again.
         while level:
             if time.monotonic() > end:
                 raise Unplannable(

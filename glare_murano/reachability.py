@@ -14,7 +14,11 @@ from collections.abc import Iterable
 
 
 class Node:
-    """A node of a graph. Its targets are found when the node is reached."""
+    """A node of a graph. Its targets are found when the node is reached.
+
+    A reached node has a parent, through which the root leads to it, and a level: the number of
+    edges from the root on this way.
+    """
 
     def __init__(self) -> None:
         # The nodes to which it leads; empty if it is not reached.
@@ -41,9 +45,9 @@ def start(root: Node) -> set[Node]:
 
 
 def update(nodes: Iterable[Node]) -> set[Node]:
-    """Find the targets of nodes again.
+    """Update the graph after the targets of some nodes may have changed.
 
-    :returns: the nodes that are now reached, or no longer reachable, unlike before.
+    :returns: the nodes that are newly reached, and the nodes that are no longer reachable.
     """
     reached: set[Node] = set()
     orphans = []
@@ -55,7 +59,7 @@ def update(nodes: Iterable[Node]) -> set[Node]:
                 del target._sources[node]
                 if target._parent is node:
                     orphans.append(target)
-    # This is the last step, since an orphan may have got another source by now.
+    # The orphans, which have lost their parents, come last: by now, they may have other sources.
     return reached ^ _reattach(orphans)
 
 
@@ -91,7 +95,7 @@ def _reattach(orphans: Iterable[Node]) -> set[Node]:
 
 
 def _detach(orphans: Iterable[Node]) -> list[Node]:
-    """Detach nodes and their descendants, except those with a source on a lower level.
+    """Detach nodes and their descendants, except those with another source on a lower level.
 
     The nodes are visited level by level, since each decision needs all lower levels.
     """

@@ -197,7 +197,7 @@ class Closure:
 
     :param releases: release -> its demands, those nearest to the roots first. The first
         demand led to the release.
-    :param unsatisfied: demands without a release, in the same order.
+    :param unsatisfied: demands without a release, those nearest to the roots first.
     :param external: demands that provided packages satisfy.
     :param explain: returns why a release was chosen.
     """
@@ -422,7 +422,7 @@ class _RangeNode(Node):
 
     @functools.cached_property
     def pinned(self) -> Version | None:
-        """Return the pinned version for the range; an exact-only one if all others are, too."""
+        """Return the pinned version for the range, if any; exact-only versions come last."""
         pins = [pin for pin in self.package.pins if self._among is None or pin in self._among]
         usual = self.spec.select(pin for pin in pins if pin not in self.package.exact_only)
         return self.spec.select(pins) if usual is None else usual

@@ -605,13 +605,13 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
-        """Return the newest version that may be used for a range; a yanked one may be excluded."""
+        """Return the newest version in a range; leave out yanked ones that the range may not use."""
         planned = self._planned.choices.get(fqn, {})
         usable = (v for v in versions if v not in planned or planned[v].serves(spec))
         return spec.select(resolver.newest_first(usable))
 
     def _preferred(self) -> Mapping[str, Collection[Version]]:
-        """Return the pinned and planned versions, which are preferred to newer ones."""
+        """Return the pinned versions, and those chosen by earlier queries unless yanked, by FQN."""
         preferred = {fqn: set(versions) for fqn, versions in self.pins.table.items()}
         for fqn, choices in self._planned.choices.items():
             unyanked = (version for version, c in choices.items() if not c.release.yanked)

@@ -316,9 +316,9 @@ def resolve(
 
 
 def _is_eligible(answer: Answer, rules: Eligibility) -> bool:
-    """Return whether this loader may use the releases that a service has chosen.
+    """Return whether this loader may use all releases in a service's answer.
 
-    The service may have another file of reserved names than this loader.
+    The service may have another file of reserved names, and choose a release that is refused here.
     """
     for release, _ in answer.releases:
         if objection := rules.find_objection(release):

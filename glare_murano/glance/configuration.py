@@ -138,7 +138,7 @@ def _merge_formats(conf: IniFile) -> None:
 def _merge_plugin(conf: IniFile, imports: IniFile) -> None:
     """Put our plug-in last, so that Glance stores exactly the archive that the plug-in reads."""
     section, option = "image_import_opts", "image_import_plugins"
-    # A value in Glance's main file replaces the value in the other file.
+    # Glance also reads a file for imports. A value in its main file replaces the value there.
     file = conf if conf.get(section, option) is not None else imports
     values = (file.get(section, option) or "").strip().removeprefix("[").removesuffix("]")
     plugins = [name for value in values.split(",") if (name := value.strip(" '\""))]
@@ -221,7 +221,10 @@ def _merged_protections(conf: IniFile) -> IniFile:
 
 
 def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
-    """Return our policy file: Glance's rules in all other files, with our conditions."""
+    """Return the path and the content of our policy file, or nothing if it needs no rules.
+
+    The file repeats the rules of Glance's other policy files, with our conditions joined to them.
+    """
     directory = _path(conf, conf.get("oslo_policy", "policy_dirs") or "policy.d")
     own = directory / _OWN_POLICY
     shipped = _rules(ETC / _POLICY)
@@ -240,14 +243,14 @@ def _policy(conf: IniFile) -> dict[pathlib.Path, str]:
 
 
 def _guarded(shipped: Mapping[str, str], effective: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule that lacks our condition, with the condition joined to it."""
+    """Yield each rule that is missing, or that lacks our condition: its name, and the new rule."""
     for name, rule in shipped.items():
         present = effective.get(name)
         condition = rule.rpartition(_CONDITION)[2]
         if present is None:
             yield name, rule
         elif name.startswith(_OWN_RULE):
-            # The operator has decided who may change packages.
+            # The operator has written this rule, which needs no condition of ours.
             continue
         elif present.strip() in _EVERYBODY:
             yield name, condition

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The notifications of changed packages and of refused changes, with the user.
+"""Notifications of changed packages, refused changes and imports, which name the user.
 
 Glance's own notifications do not name the user. An import ends after the response to its request,
 so an audit of requests does not see its result. This module sends the result as an event of CADF

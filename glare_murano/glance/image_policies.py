@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policies that requests to packages are checked against: Glance's own, and one more."""
+"""The policies for requests that read or change packages: Glance's own, and one for yanks."""
 
 from oslo_policy import policy
 
@@ -24,7 +24,8 @@ DATA_POLICIES = (
     "delete_image_location",
 )
 
-# The policy of yanks, which Glance does not have. A member may yank a public package as well.
+# The policy for yanks, which Glance does not have. Any member of the package's project may yank it,
+# even a public package.
 YANK_RULE = policy.DocumentedRuleDefault(
     YANK,
     "rule:context_is_admin or (role:member and project_id:%(project_id)s)",

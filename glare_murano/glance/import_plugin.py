@@ -2,8 +2,8 @@
 
 """The import plug-in ``murano_package``, which reads a package's archive before it is stored.
 
-Glance calls the plug-in for every import, between staging and storing. Images of other
-container formats stay unchanged. An archive is refused if the package breaks a rule. The
+Glance calls the plug-in for every import, between staging and storing. The plug-in ignores
+images that are not packages. An archive is refused if the package breaks a rule. The
 property ``murano_refusal`` and the message of Glance's task give the reason. The image
 returns to its state before the archive was staged, and its owner can try again.
 """
@@ -40,8 +40,8 @@ from glare_murano.service import archive_settings, name_checks
 
 LOG = logging.getLogger(__name__)
 
-# The largest total size of a package's properties and their names, in bytes. In MariaDB, one
-# property can have 64 KiB.
+# The largest total size of a package's properties and their names, in bytes. MariaDB limits each
+# property to 64 KiB.
 MAX_PROPERTIES = 60 * 1024
 
 _CHUNK_SIZE = 128 * 1024
@@ -88,10 +88,10 @@ class ReadPackage(task.Task):  # type: ignore[misc]
         is_staged: bool,
         context: Any,
     ) -> None:
-        """Prepare the task, but read no image yet, since an import may change the image's format.
+        """Prepare the task, without reading the image, whose format the import may still change.
 
-        :param is_staged: whether the owner has staged the data; otherwise Glance fetches the
-            data, and reverts this step itself.
+        :param is_staged: whether the owner has staged the data. Otherwise Glance fetches the data,
+            and removes the data itself when the import fails.
         :param context: the context of the request for the import.
         """
         super().__init__(name=name)
@@ -118,7 +118,8 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             with _detached(self._staged) as (archive, sha256):
                 properties = _read(archive, sha256, image)
             self._action_wrapper.assert_task_lock()
-            # Other properties do not belong to this archive, wherever they come from.
+            # All other properties that only the server writes come from an earlier archive, or from
+            # a mistake: delete them.
             others = images.of_server(image.properties) - properties.keys()
             internals.write_properties(self._image_id, properties, others)
         except InvalidPackage as error:
@@ -137,8 +138,8 @@ class ReadPackage(task.Task):  # type: ignore[misc]
             return
         try:
             if image_rows.find_image(self._image_id) is None:
-                # Glance has deleted the image and its staged file, which this task may have
-                # replaced after that.
+                # Glance has deleted the image and its staged file, but this task may have written
+                # the file again afterwards.
                 self._staged.unlink(missing_ok=True)
                 return
             # If the lock is lost, another import may have begun.
@@ -195,8 +196,8 @@ def _remove_residue(image_id: str, stores: Collection[str | None]) -> None:
 def _detached(staged: pathlib.Path) -> Iterator[tuple[IO[bytes], str]]:
     """Copy a staged file for reading, and replace the file by the copy afterwards.
 
-    An unfinished request to stage data writes only to the replaced file. So Glance stores
-    exactly the data that this plug-in has read.
+    A request that is still staging data writes to the file that was replaced, not to the copy. So
+    Glance stores exactly the data that this plug-in has read.
 
     :returns: the open copy, and its SHA-256.
     :raises InvalidPackage: if the file is larger than an archive may be.
@@ -245,7 +246,7 @@ def _read(archive: IO[bytes], sha256: str, image: ImageRow) -> dict[str, str]:
 
 
 def _find_mismatches(contents: Contents, image: ImageRow) -> Iterator[Problem]:
-    """Compare a package with the name and the id of its image; the id depends on the version."""
+    """Compare the name and the version of a package with the name and the id of its image."""
     manifest = contents.manifest
     if manifest.full_name != image.name:
         message = (
@@ -264,7 +265,10 @@ def _find_mismatches(contents: Contents, image: ImageRow) -> Iterator[Problem]:
 
 
 def _find_too_many(properties: Mapping[str, str], image: ImageRow) -> list[Problem]:
-    """Return why properties cannot be stored, since the database might refuse only some of them."""
+    """Return a problem if the properties of a package are too large or too many to be stored.
+
+    Otherwise the database might store some of them, and refuse the others.
+    """
     sizes = {name: len((name + value).encode()) for name, value in properties.items()}
     if (total := sum(sizes.values())) > MAX_PROPERTIES:
         largest = max(sizes, key=lambda name: sizes[name])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All uses and changes of Glance's internals, in one place for the tests of a new release.
+"""All uses and changes of Glance's internals, so that a new release is checked in one place.
 
 Glance's only stable interface for plug-ins is the names of their arguments. This module writes
 properties through Glance's database layer, below the policies, quotas and property protections.
@@ -46,7 +46,7 @@ from glare_murano.service.refusals import RefusedRequest, forbidden, not_found
 
 Result = TypeVar("Result")
 
-# Seconds for which a transaction is tried again while others are in its way.
+# Seconds for which a transaction is tried again while other transactions are in its way.
 _RETRY_SECONDS = 10
 
 QUEUED = "queued"
@@ -57,8 +57,8 @@ IMPORTING = "importing"
 
 # The property that holds the task of a running import.
 _LOCK = "os_glance_import_task"
-# The property with the claim of a request that stages or imports data. No API can write properties
-# with the prefix ``os_glance``.
+# The property by which a request claims an image, to stage or import its data; see ``claimed``. No
+# API can write properties with the prefix ``os_glance``.
 CLAIM = "os_glance_murano_claim"
 # Properties that exist only during a staging or an import.
 PROGRESS = (
@@ -91,7 +91,7 @@ _protections_lock = threading.Lock()
 _images = models.Image.__table__
 _properties = models.ImageProperty.__table__
 _locations = models.ImageLocation.__table__
-# The other tables that have rows of an image.
+# The tables, besides that of images, that have rows of an image.
 _parts = (_properties, _locations, models.ImageMember.__table__, models.ImageTag.__table__)
 
 
@@ -261,7 +261,7 @@ class ImagesBusy(Exception):
 
 
 def keep_properties_through_saves(names: Collection[str]) -> None:
-    """Let Glance neither write nor delete properties when it saves an image.
+    """Let Glance neither write nor delete the named properties when it saves an image.
 
     Glance reads all properties of an image, and writes all of them back. A change by another
     request in between would be lost.
@@ -270,13 +270,16 @@ def keep_properties_through_saves(names: Collection[str]) -> None:
 
 
 def _refused(request_context: Any, message: str) -> exception.Forbidden:
-    """Return a refusal for Glance, and keep it for the filter; see ``find_refusal``."""
+    """Return an error for Glance, and keep the refusal in the context; see ``find_refusal``."""
     request_context.murano_refusal = forbidden(message)
     return exception.Forbidden(message)
 
 
 def find_refusal(request_context: Any) -> RefusedRequest | None:
-    """Return the refusal of a request below Glance's API; Glance answers it as a web page."""
+    """Return the refusal that this module has kept in the context of a request, if any.
+
+    Glance answers a refusal below its API as a web page, so a filter answers it instead.
+    """
     refusal: RefusedRequest | None = getattr(request_context, "murano_refusal", None)
     return refusal
 
@@ -367,7 +370,7 @@ def check_new_images(check: Callable[[Any, Mapping[str, Any], Mapping[str, str]]
 
 
 def hide_markers() -> None:
-    """Let a list with a hidden image as its marker fail like one with a missing image.
+    """Let a list whose marker is a hidden image fail as if that image did not exist.
 
     Glance itself answers 403, which reveals to anybody that the image exists.
     """
@@ -384,7 +387,7 @@ def hide_markers() -> None:
 def keep_drafts_from_cache(is_draft: Callable[[str], bool]) -> None:
     """Keep drafts out of Glance's cache, since a new draft may get the id of a deleted one.
 
-    A process that deletes an image removes its data from no cache but its own.
+    A process that deletes an image removes the data from its own cache only.
 
     :param is_draft: returns whether the image with an id is a draft of a package.
     """
@@ -424,8 +427,8 @@ def _remove_package(repository: Any, image: Any, published: str) -> None:
         _remove_image(repository, image)
         session.flush()
         connection = session.connection()
-        # Glance has locked the image, and only marked its properties as deleted. The lock of the
-        # properties lets MariaDB see what the last publication has written.
+        # Glance has locked the image, and has only marked its properties as deleted. The properties
+        # are locked, too: otherwise MariaDB may not show what the last publication has written.
         columns = (_properties.c.name, _properties.c.value)
         rows = sa.select(*columns).where(_properties.c.image_id == image.image_id)
         if not any(n == published and v for n, v in connection.execute(rows.with_for_update())):
@@ -557,9 +560,9 @@ def protection_file() -> str:
 
 
 def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Find callers who may write properties, by the property protections.
+    """Find callers whom the property protections allow to write properties.
 
-    :returns: the roles of the caller, the action and the name of the property.
+    :returns: for each, the caller's roles, the action and the name of the property.
     :raises InvalidProtections: if the protections cannot be read.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
@@ -575,9 +578,10 @@ def find_writers(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str]:
-    """Find which of some policy rules let any caller change a new image of the caller's project.
+    """Find the policy rules that allow any caller to change a new image of the caller's project.
 
-    :returns: such a rule -> roles with which a caller passes it.
+    :param rules: the names of the rules to try.
+    :returns: the name of such a rule -> roles of a caller whom it allows the change.
     """
     enforcer = policies.Enforcer(suppress_deprecation_warnings=True)
     now = timeutils.utcnow()
@@ -591,9 +595,9 @@ def find_permitted(rules: Iterable[str], container_format: str) -> dict[str, str
 
 
 def _find_callers(enforcer: Any, roles: Iterable[str]) -> list[Any]:
-    """Return the context of a caller for each role alone, and of a caller with all roles.
+    """Return contexts of callers: one caller for each single role, and one caller with all roles.
 
-    :param roles: roles to add to the usual ones and to those in the policy.
+    :param roles: further roles, besides the usual ones and those in the policy.
     """
     enforcer.load_rules()
     named = re.findall(r"\brole:([^\s()%]+)", " ".join(map(str, enforcer.rules.values())))

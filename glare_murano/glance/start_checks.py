@@ -14,7 +14,7 @@ from glare_murano.glance import image_policies, internals
 from glare_murano.glance.configuration import ETC, PLUGIN
 
 _GUARD = f"not '{images.CONTAINER_FORMAT}':%(container_format)s"
-# Some databases ignore the case of properties.
+# Some databases ignore the case of property names.
 _PROTECTED = (*sorted(images.PROPERTIES), *map(str.upper, sorted(images.PROPERTIES)))
 _PLUGINS = "[image_import_opts] image_import_plugins"
 

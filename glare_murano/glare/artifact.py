@@ -95,9 +95,9 @@ class MuranoPackageArtifact(base.BaseArtifact):  # type: ignore[misc]
     def show(
         cls, context: RequestContext, artifact_id: str, get_any_artifact: bool = False
     ) -> Artifact:
-        """Return an artifact, also at the start of an upload.
+        """Return an artifact; cancel its upload if the upload has expired.
 
-        If an earlier upload has expired, it is cancelled; otherwise, it refuses another one.
+        While an upload is running, a request that starts another upload is refused.
         """
         request_state.check_filtered(context)
         state = request_state.of(context)

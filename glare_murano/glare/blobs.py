@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 _BLOB_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # The clocks of the stores may differ from those of the servers.
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-# The defaults of glance_store, where Glance stores its images as well.
+# The defaults of glance_store. Glance stores its images there, if it uses the same defaults.
 _GLANCE_DIRECTORY, _GLANCE_CONTAINER = "/var/lib/glance/images", "glance"
 
 
@@ -72,7 +72,7 @@ def save(context: RequestContext, data: bytes, content_type: str) -> dict[str, A
 
 
 def delete(context: RequestContext, urls: Iterable[str]) -> int:
-    """Delete blobs that have no row from the store, and log failures.
+    """Delete from the store blobs that have no row, and log failures.
 
     :returns: how many blobs could not be deleted.
     """
@@ -113,7 +113,7 @@ def find_orphans(now: datetime.datetime) -> tuple[list[StoredBlob], int]:
 
 
 def _running_since(connection: Connection, now: datetime.datetime) -> datetime.datetime:
-    """Return a time after which running uploads, of any artifact type, may have stored blobs."""
+    """Return a time before which no running upload, of any artifact type, has stored a blob."""
     created = (
         row.created_at
         for row in glare_database.find_uploads(connection)

@@ -17,7 +17,7 @@ from glare_murano import fields as table
 from glare_murano import package
 from glare_murano.package.errors import quoted
 
-# The most characters of a version: Glare's lock has the version in its name, as it has the name of
+# The most characters of a version. The name of Glare's lock contains the version and the name of
 # the package; see ``fields.MAX_NAME``.
 _MAX_VERSION = 60
 # Glare stores each number of a version in 16 bits, and sorts the numbers of a
@@ -126,7 +126,7 @@ def declare_metadata() -> Any:
 
 
 def _filtered(field: Any) -> Any:
-    """Add the filter operators of strings, which Glare does not find for a subclass."""
+    """Give a field the filter operators of strings; Glare finds none for a subclass of its type."""
     field.filter_ops = list(STRING_FILTERS)
     return field
 

@@ -53,12 +53,12 @@ class _Filter(NamedTuple):
 
     @property
     def is_alternative(self) -> bool:
-        """Whether Glare joins all rows of the field, once for all such filters."""
+        """Whether the filter has ``or:``; Glare joins all rows of a field once for all of these."""
         return self.combiner == "or" and not self.is_tags
 
     @property
     def max_rows(self) -> int:
-        """The largest number of rows for an artifact."""
+        """The largest number of rows that the filter adds for an artifact."""
         if self.is_alternative or self.key is not None or self.name in _STRINGS:
             return 1
         if self.name == "tags":

@@ -35,7 +35,7 @@ def check_upload(af: Artifact, contents: Contents) -> None:
     manifest, values = contents.manifest, fields.from_contents(contents)
     compared: dict[str, Any] = {"name": manifest.full_name, "version": str(manifest.version)}
     if af.archive is None or not af.archive["url"]:
-        # Otherwise the other fields come from the archive that is replaced.
+        # No archive is replaced. Otherwise these fields come from that archive, and may differ.
         compared |= values
     problems = [
         Problem(

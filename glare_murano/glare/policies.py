@@ -24,7 +24,7 @@ OVERRIDE_CHECKS = "murano:override_checks"
 _OVERRIDE_CHECKS = oslo_policy.DocumentedRuleDefault(
     OVERRIDE_CHECKS,
     "rule:context_is_admin",
-    "Activate, publish, deactivate or delete a package although an integrity check fails.",
+    "Activate, publish, deactivate or delete a package although a check of requirements fails.",
     [
         {"path": "/artifacts/murano/{artifact_id}", "method": "PATCH"},
         {"path": "/artifacts/murano/{artifact_id}", "method": "DELETE"},
@@ -49,7 +49,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 
 def authorize_override(context: RequestContext) -> None:
-    """Check that the caller may override the integrity checks.
+    """Check that the caller may override the checks of requirements.
 
     :raises glare.common.exception.PolicyException: if the caller may not.
     """

@@ -28,7 +28,7 @@ class RequestState:
     """The state of a request, attached to Glare's context.
 
     :ivar is_filtered: whether the request has passed both filters of this project.
-    :ivar overrides_checks: whether an administrator overrides the integrity checks.
+    :ivar overrides_checks: whether an administrator overrides the checks of requirements.
     :ivar is_upload: whether the request uploads an archive.
     :ivar warning: what the caller should know although the request succeeds.
     :ivar upload: the upload of an archive, from its beginning.

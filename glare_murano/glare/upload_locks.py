@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Glare's locks of artifacts, without those that an upload of a package does not need.
+"""Glare's locks of artifacts, except that an upload of a package takes none.
 
 Glare locks an artifact twice during an upload, with four transactions. An upload of a package
 locks the artifact's row instead, and has a lease; see ``uploads``.

@@ -290,7 +290,7 @@ def _find_url(connection: Connection, artifact_id: str) -> str | None:
 def _replaced_sizes(artifact_id: str) -> dict[str, int]:
     """Return the sizes of the stored blobs that an upload was to replace, by URL.
 
-    The stores have these sizes, since Glare has overwritten those in the database.
+    The sizes come from the stores, since Glare has overwritten the sizes in the database.
     """
     is_stored = sa.and_(_is_marked(artifact_id), _blobs.c.url.is_not(None))
     with glare_database.snapshot() as connection:
@@ -303,7 +303,7 @@ def _replaced_sizes(artifact_id: str) -> dict[str, int]:
 
 
 def _remove_marks(connection: Connection, artifact: Row, sizes: Mapping[str, int]) -> None:
-    """Restore the stored blobs from before the upload, and delete the others."""
+    """Restore the rows of the blobs from before the upload; delete the rows of its other blobs."""
     is_marked = _is_marked(artifact.id)
     for url, size in sizes.items():
         restored = {"status": "active", "size": size}

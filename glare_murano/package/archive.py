@@ -162,7 +162,8 @@ class Archive(abc.ABC):
             archive.close()
             archive_rules.check_size(target.tell() - start, self._limits)
         except BaseException:
-            # When Python frees an entry that is still open, the entry writes the rest of its data.
+            # Python may free an entry that is still open. The entry then writes the rest of its
+            # data, which must not go to the target.
             archive.fp = io.BytesIO()
             target.seek(start)
             target.truncate()
@@ -251,7 +252,7 @@ class _ZipArchive(Archive):
                 # zipfile stops at the declared size; one more byte shows excess data.
                 info.file_size += 1
             for info in infos:
-                # Nothing uses them, and they can take 128 KB of memory for each entry.
+                # Nothing uses these values, which can take 128 KB of memory for each entry.
                 info.extra = info.comment = b""
             self._stack = stack.pop_all()
 
@@ -340,7 +341,7 @@ def _opened(stream: IO[bytes], limits: Limits) -> zipfile.ZipFile:
 def _count_entries(stream: IO[bytes], limits: Limits) -> int:
     """Count the entries of a central directory, up to one more than the limit.
 
-    No object is made for an entry.
+    Memory does not grow with the entries, since no object is made for each of them.
     """
     # zipfile has no public function for this.
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]

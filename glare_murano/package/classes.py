@@ -3,8 +3,8 @@
 """Read the names and base classes from MuranoPL class files.
 
 The rules are the engine's (document "MuranoPL reference", "Common class
-structure"): a file may have several documents, ``Namespaces`` applies to the
-following documents as well, and one class of a file may omit its name. Properties and
+structure"): a file may have several documents, ``Namespaces`` applies to its own document and
+all following ones, and one class of a file may omit its name. Properties and
 methods are not read; a ``ClassSource`` has their nodes.
 """
 

@@ -185,8 +185,8 @@ def read_class_files(
 ) -> tuple[T, ...]:
     """Read the classes of a MuranoPL package from its files.
 
-    :param read: ``read_classes`` or ``read_sources``. It reads the classes with these names from
-        the documents of a file.
+    :param read: ``read_classes`` or ``read_sources``, which takes the documents of a file, its
+        path, and the names of its classes.
     :param problems: a list to which the problems are added.
     """
     files: dict[str, list[str]] = collections.defaultdict(list)

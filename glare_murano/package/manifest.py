@@ -198,9 +198,10 @@ def registered_formats(group: str) -> Mapping[Format, importlib.metadata.EntryPo
 def add_implicit(
     requirements: Mapping[str, VersionSpec], full_name: str, version: Version
 ) -> dict[str, VersionSpec]:
-    """Add the implicit requirements of the specification "Murano versioning" to others.
+    """Add the implicit requirements of the specification "Murano versioning" to explicit ones.
 
-    Every package requires the core library in the range ``0``, and itself in its major version.
+    Every package but the core library requires the core library in the range ``0``, and itself in
+    its major version. An explicit range replaces the implicit one.
     """
     implicit = {}
     if full_name != CORE_LIBRARY:

@@ -173,5 +173,5 @@ class Rule(enum.StrEnum):
     """A package is published, and a package that it requires is not public. Publish that one
     first."""
     REQUIREMENT_LAST = "requirement-last"
-    """The last package that active packages need is deleted or deactivated. Upload another
-    version first."""
+    """A package is deleted or deactivated, and no other package satisfies the requirements of
+    active packages. Upload another version first."""

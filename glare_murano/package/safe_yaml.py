@@ -42,8 +42,8 @@ _SCALARS = ("binary", "bool", "float", "int", "merge", "null", "str", "timestamp
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in _COLLECTIONS + _SCALARS} | {YAQL}
 
 # libyaml composes nodes recursively, in C: deep nesting overflows the stack and kills
-# the process. In every encoding, each level needs one of the first five characters,
-# and each of the seven characters stands for at most three nodes. So a file with few of
+# the process. In every encoding, each level needs one of the first five characters below,
+# and each of all seven stands for at most three nodes. So a file with few of
 # these characters is safe. Any other file is first checked event by event.
 _NODE_CHARACTERS = b"[{-?:,."
 _SAFE_COUNT = 4000

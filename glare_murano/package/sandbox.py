@@ -44,7 +44,7 @@ _PROGRAM = "glare_murano.package.type_process"
 _POLL_SECONDS = 0.01
 _LOGGED = 20_000
 _SCRATCH = "glare-murano-package-type-"
-# The age in seconds from which a scratch directory was left behind by a stopped server.
+# A scratch directory of this age, in seconds, was left behind by a stopped server.
 _ABANDONED = 24 * 3600
 # At most four children of this process run at once.
 _turns = threading.BoundedSemaphore(4)
@@ -57,7 +57,7 @@ class Sandbox:
     :param seconds: the longest time to wait for other children, and then for the answer.
     :param memory: the largest address space in bytes.
     :param limits: the limits of the archive.
-    :param python: the interpreter; by default that of this process. It is needed in uWSGI, where
+    :param python: the interpreter; by default that of this process. In uWSGI, name one, since
         ``sys.executable`` is uWSGI itself.
     """
 

@@ -62,7 +62,10 @@ class PackageRecord(NamedTuple):
 
 
 class DependentsRecord(NamedTuple):
-    """The active packages of a project that require another package in the same range."""
+    """A group of dependents: packages of one project that require a package in the same range.
+
+    All packages of a group are active and have the same visibility.
+    """
 
     range: str
     owner: str
@@ -146,7 +149,7 @@ class Database(Protocol):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterable[PackageVersion]:
-        """Find packages in a group that ``find_dependents`` has returned.
+        """Find the packages of a group of dependents that ``find_dependents`` has returned.
 
         :param name: the required package.
         :param limit: the largest number of packages to find.

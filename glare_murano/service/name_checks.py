@@ -68,7 +68,7 @@ def find_problems(
 ) -> Iterator[Problem]:
     """Find the names in an archive that a project may not publish.
 
-    ``check`` checks the core library's name, since that depends on the caller.
+    Only ``check`` includes the core library's name, since who may use it depends on the caller.
     """
     class_names = [definition.name for definition in contents.classes]
     return _find(settings, contents.manifest.full_name, class_names, project_id)

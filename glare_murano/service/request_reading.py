@@ -63,7 +63,7 @@ def check_url(environ: dict[str, Any]) -> None:
 
 
 def allow_chunks(req: webob.Request) -> None:
-    """Let webob read a body that is sent without its length, which it would take for empty."""
+    """Let webob read a body that is sent without its length; otherwise webob takes it for empty."""
     if req.headers.get("Transfer-Encoding", "").lower() == "chunked":
         req.environ["wsgi.input_terminated"] = True
 

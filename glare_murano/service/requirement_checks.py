@@ -158,8 +158,8 @@ class RequirementChecks:
 
         :param keeping: the other projects that can still see the package.
         :raises FailedCheck: if the check is enforced, and a dependent would have no package in its
-            range: one in a project that can see the package no more or, for a public package, any
-            public dependent.
+            range. The dependents are the packages of projects that can no longer see the package
+            and, if the package was public, all public packages.
         """
         projects = {package.owner, *keeping}
         is_public = package.visibility == "public"
@@ -290,7 +290,7 @@ class RequirementChecks:
         }
         own = candidates.pop(package.id, None)
         if own is not None and not self._eligible([own]):
-            # No package depends on one that is not eligible: its name may be reserved by now.
+            # No package depends on an ineligible package: its name may have been reserved since.
             return ""
         others = self._eligible(candidates.values())
         yanked = self._database.find_yanked(record.id for record in others)

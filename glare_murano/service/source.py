@@ -120,7 +120,8 @@ class CatalogSource:
         defined: dict[str, set[str]] = collections.defaultdict(set)
         for class_name, package_id in self._database.find_defining(class_names):
             defined[package_id].add(class_name)
-        # Another package of the same version may be preferred, and lack the class.
+        # All packages of these names are looked up: another package of the same version may be
+        # preferred, and may lack the class.
         self._look_up({record.name for record in self._usable("id", defined)})
         found: dict[str, set[PackageVersion]] = collections.defaultdict(set)
         for package, record in self._packages.items():
@@ -132,7 +133,8 @@ class CatalogSource:
     def find_extending(self, base_names: Iterable[str]) -> Iterable[ExtendingRecord]:
         """See ``inheritance.Extensions``."""
         found = list(self._database.find_extending(base_names))
-        # Another package of the same version may be preferred, and have other classes.
+        # All packages of these names are looked up: another package of the same version may be
+        # preferred, and may have other classes.
         self._look_up({each.package.fqn for each in found})
         best = {record.id: record for record in self._packages.values()}
         for each in found:

@@ -39,7 +39,7 @@ class ArchiveFiles:
         return self._root / digest
 
     def record(self, digest: str) -> pathlib.Path:
-        """Return the path of an archive's record, which may be missing."""
+        """Return the path of an archive's integrity record; the file may be missing."""
         return self._records / digest
 
     def has(self, digest: str) -> bool:

@@ -143,16 +143,16 @@ class Rule(enum.StrEnum):
     unknown function, or a class whose base classes were not read. Compare both by eye."""
 
     REQUIREMENT_NARROWED = "requirement-narrowed", Part.MAJOR
-    """The range of a required package excludes a major version that it allowed. Callers meet
-    classes of that package as base classes or in contracts for input, and objects of the excluded
-    versions are refused."""
+    """The range of a required package excludes a major version that it allowed. Classes of that
+    package are base classes, or stand in contracts for input. So objects of the excluded versions
+    are refused."""
     REQUIREMENT_WIDENED = "requirement-widened", Part.MAJOR
-    """The range of a required package allows another major version. Callers meet classes of that
-    package as base classes or in contracts for output, and get objects of a version that they may
-    not accept."""
+    """The range of a required package allows another major version. Classes of that package are
+    base classes, or stand in contracts for output. So callers get objects of a version that they
+    may not accept."""
     REQUIREMENT_CHANGED = "requirement-changed", Part.MINOR
-    """The range of a required package was changed in another way, and callers meet classes of that
-    package."""
+    """The range of a required package was changed in another way, and classes of that package are
+    base classes or stand in contracts."""
     FORMAT_CHANGED = "format-changed", Part.MINOR
     """``Format`` was changed. Older engines may not load the package."""
     APPLICATION_REMOVED = "application-removed", Part.MAJOR

@@ -167,7 +167,8 @@ class _ClassPair:
     def _compare_properties(
         self, before: Declaration | None, after: Declaration | None
     ) -> Iterator[MemberChange]:
-        # If an argument of initialize has the name of a property, it takes the property's value.
+        # If an argument of initialize has the name of a property, the argument takes the value that
+        # users give for the property.
         arguments = self._after.members(self._new.name, "initializer")
         if before and after:
             yield from members.compare_properties(before, after, self._after.is_subclass)

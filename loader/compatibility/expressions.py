@@ -3,8 +3,8 @@
 """Parse YAQL expressions in contracts and forms, and write them in one form.
 
 In this form, class names are complete, so equal texts mean equal expressions. ``contracts``
-knows what an expression means. The library yaql is imported for the first expression, since it
-takes 0.2 seconds to build its parser.
+knows what an expression means. The library yaql is imported when the first expression is parsed,
+since building its parser takes 0.2 seconds.
 """
 
 import functools
@@ -84,8 +84,8 @@ def _parser(of_form: bool) -> Callable[[str], Any]:
         factory.insert_operator(">", True, "is", left, False)
         factory.insert_operator(None, True, ":", left, True)
         factory.insert_operator(":", True, ":", OperatorType.PREFIX_UNARY, False)
-        # The operators of the new group bind more tightly than all others. The empty entry keeps
-        # "=>" out of this group.
+        # The two operators ":" are a group of their own, which binds more tightly than all other
+        # operators. The empty entry keeps "=>" out of this group.
         factory.operators.insert(0, ())
     parser: Callable[[str], Any] = factory.create()
     return parser

@@ -32,7 +32,8 @@ _USES: Mapping[str, frozenset[str]] = {
 }
 INPUTS = frozenset({"In", "Const", "InOut", "Static", "Config"})
 OUTPUTS = frozenset({"Out", "Runtime", "InOut", "Static", "Config"})
-# If null violates the contract of such a property, the engine refuses an object without it.
+# Usages of properties and arguments. If null violates the contract, the engine refuses an object or
+# a call that omits the value.
 _CHECKED = frozenset({"In", "Out", "InOut", "Const", "Standard"})
 
 

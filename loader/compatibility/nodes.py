@@ -78,7 +78,7 @@ def is_expression(node: yaml.Node) -> bool:
 
 
 def flow(node: yaml.Node) -> str:
-    """Return a node on one line, for messages."""
+    """Return a YAML node as a string of one line, for messages."""
     if isinstance(node, yaml.MappingNode):
         return "{" + ", ".join(f"{flow(key)}: {flow(value)}" for key, value in pairs(node)) + "}"
     if isinstance(node, yaml.SequenceNode):

@@ -3,7 +3,8 @@
 """The command ``murano-glare-test-runner``: run the MuranoPL tests of a package.
 
 Packages come from directories, and from the catalogues of the engine's configuration or of a
-cloud. Nothing is published, and no report leaves the process. The tests are in ``test_cases``.
+cloud. Nothing is published, and Murano's status reports are not sent. ``test_cases`` finds and runs
+the tests.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 """Lists of packages in Murano's API: the parameters of a request, and the packages for them.
 
-By default, a list has the newest version of each package. Murano itself does not have the
-parameter ``version``: it is a version, or a range, and every version in the range is listed.
+By default, a list has the newest version of each package. The parameter ``version``, which Murano
+does not have, is a version or a range. Then every version in the range is listed.
 """
 
 import dataclasses
@@ -143,13 +143,13 @@ class PackageList:
 
         For the previous page, clients request the reverse order, starting after their marker.
         """
-        words, is_descending = self._words, self._is_descending
+        words = self._words
         found.sort(key=lambda package: package.version.precedence_key, reverse=True)
         for key in reversed([*self.filters.get("order_by", []), "fqn"]):
-            found.sort(key=_ORDERS[key], reverse=is_descending)
+            found.sort(key=_ORDERS[key])
         if words:
-            found.sort(key=lambda package: _place(package, words) or 0, reverse=is_descending)
-        return found
+            found.sort(key=lambda package: _place(package, words) or 0)
+        return found[::-1] if self._is_descending else found
 
     @property
     def _words(self) -> list[str]:

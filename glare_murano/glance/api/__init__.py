@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What answers requests in Glance: the API of this project, and a filter before that of Glance."""
+"""The code that answers requests in Glance: our own API, and a filter before Glance's API."""

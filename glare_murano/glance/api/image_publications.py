@@ -158,7 +158,7 @@ def _change(
 
 
 def _check_data(connection: Connection, rows: Collection[ImageRow]) -> None:
-    """Check that active packages have their data, which Glance deletes before the rows."""
+    """Check that active packages still have their data: Glance deletes data before rows."""
     stored = image_rows.find_locations(connection, [row.id for row in rows])
     for row in rows:
         if row.status == images.ACTIVE and row.id not in stored:

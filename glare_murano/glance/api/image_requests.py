@@ -62,7 +62,7 @@ _MEMBER_POLICIES = {
 }
 # The statuses of members that have not accepted an image.
 _OFFERED = ("pending", "rejected")
-# Attributes whose changes are checked. Glance refuses a change of the name or the owner.
+# Attributes whose changes are checked; ``internals`` refuses a new name or owner for a package.
 _CHECKED = ("name", "owner", "visibility")
 # An attribute that Glance neither shows nor protects.
 _ID_ATTRIBUTE = "image_id"
@@ -272,7 +272,7 @@ def _is_offered(req: webob.Request) -> bool:
 
 
 def _check(caller: callers.Caller, row: ImageRow, changed: ImageRow) -> None:
-    """Check a change of a package, unless Glance itself refuses the change.
+    """Check a change of a package, unless the change is refused later anyway.
 
     :raises RefusedRequest: if a check fails.
     """

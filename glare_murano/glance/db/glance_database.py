@@ -2,11 +2,12 @@
 
 """Glance's database, as the API needs it: see ``service.database.Database``.
 
-Planning takes two statements for each level of requirements, and a third if packages are shared.
+The closure of a query takes two statements for each level of requirements, and a third if packages
+are shared.
 
 MariaDB ignores case and accents: a query for ``murano_published`` also finds
-``muráno_published``, which every owner may write. So this module compares the names of
-properties again.
+``muráno_published``, which every owner may write. So this module itself compares the names of the
+properties that a statement has found.
 
 Releases are found by the rule of ``images.is_release``: an image is left out if its id does not
 follow from its owner, name and version.
@@ -72,7 +73,7 @@ class GlanceDatabase:
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, which describes all methods.
+        """See ``service.database.Database``, which describes most methods.
 
         A package with the visibility ``community`` is found only as ``package``.
         """
@@ -165,7 +166,7 @@ class GlanceDatabase:
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages in a group that ``find_dependents`` has returned."""
+        """Find the packages of a group of dependents that ``find_dependents`` has returned."""
         keys = (
             record.key
             for record, range_ in self._requiring[name]
@@ -198,7 +199,7 @@ class GlanceDatabase:
         """
         if not wanted:
             return
-        # The database searches the text of the lists first, since few packages match.
+        # The database searches the text of the properties first, since few packages match.
         found = self._connection.execute(image_queries.lists(wanted), {"property": name}).all()
         texts = {row.image_id: row.value for row in found if row.name == name}
         readable = _readable(texts, name)
@@ -227,7 +228,7 @@ class GlanceDatabase:
                     row.visibility,
                     _status(row),
                     frozenset(members.get(row.id, ())),
-                    # A new image can get the id of a deleted image that was purged.
+                    # The time is in the key, since a new image can get the id of a purged image.
                     f"{row.id} {row.created_at}" if _is_published(row) else "",
                 )
 

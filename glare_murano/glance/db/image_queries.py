@@ -17,8 +17,8 @@ from glare_murano.glance.db.image_tables import ACCEPTED, IMAGES, MEMBERS, PROPE
 
 SHARED = "shared"
 
-# The most names for which a statement searches lists. A search for more names takes longer than
-# reading all lists.
+# The most names for which the database searches properties with lists and mappings. A search for
+# more names takes longer than reading all these properties.
 _MAX_NAMES = 64
 _COMMUNITY = "community"
 
@@ -98,7 +98,7 @@ def _visible_by_id(is_admin: bool, has_project: bool) -> Any:
 
 @functools.lru_cache
 def usable(column: str, is_admin: bool, has_project: bool) -> Any:
-    """Return the statement for the packages that a caller may use, and for a query's package.
+    """Return the statement for the packages that a caller may use, and for the package of a query.
 
     :param column: the column of the values: ``id`` or ``name``.
     """
@@ -116,9 +116,9 @@ def usable(column: str, is_admin: bool, has_project: bool) -> Any:
 
 
 def lists(names: Collection[str]) -> Any:
-    """Return the query for lists and mappings that may contain one of the names.
+    """Return the statement for lists and mappings that may contain one of the names.
 
-    With too many names, the query has no filter.
+    With too many names, the statement finds all lists and mappings.
     """
     if len(names) > _MAX_NAMES:
         return _LISTS

@@ -23,7 +23,7 @@ from glare_murano.service.refusals import RefusedRequest, conflict
 
 @dataclasses.dataclass(frozen=True)
 class ImageRow:
-    """An image in the database; one of a package is ``requirement_checks.Checked``.
+    """An image in the database; the image of a package implements ``requirement_checks.Checked``.
 
     :param attributes: the attributes of ``glance.domain.Image``.
     :param properties: the properties of the image.

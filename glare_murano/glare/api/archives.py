@@ -60,7 +60,7 @@ def _may_download(
         # The artifact was deleted or hidden after the look-up.
         return False
     if not target.is_read:
-        # The decision is the same for all artifacts of this kind.
+        # The decision is the same for all artifacts with this owner and visibility.
         decisions[kind] = may
     return may
 

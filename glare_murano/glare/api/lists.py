@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Mend the links between the pages of a list: Glare keeps only one of several equal filters."""
+"""Links between the pages of a list, mended: Glare keeps only one of several filters by a field."""
 
 import webob
 

@@ -69,14 +69,15 @@ def _publish(
     context: RequestContext, ids: Collection[str], visibility: str, is_dry_run: bool
 ) -> list[Change]:
     problems: _Problems = []
-    # Policies may query other services, and other requests should not wait for that.
+    # Policies may query other services, so they are checked before the artifacts are locked.
     found = _find(context, ids, problems)
     _authorize(context, found, visibility, problems)
     names = {(af.name, af.version) for af in found if visibility == "public" != af.visibility}
     transactions.remove_expired_locks(names)
     session = database.get_session()
     with session.begin() as transaction:
-        # All locks come first: in MariaDB, a transaction sees the state at its first plain read.
+        # All locks come before any plain read: in MariaDB, the first plain read of a transaction
+        # fixes the state that it sees.
         with transactions.public_names_locked(session.connection(), names):
             rows = transactions.lock_artifacts(session, [af.id for af in found])
             for row, af in zip(rows, found, strict=True):

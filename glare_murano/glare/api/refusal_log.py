@@ -41,7 +41,7 @@ class _RepetitionFilter(stdlib_logging.Filter):
 
 
 def install() -> None:
-    """Add the filter to Glare's loggers; a second call changes nothing."""
+    """Add a filter for the lines of ``_REPEATED`` to Glare's loggers, unless they have it."""
     for name in _REPEATED:
         logger = stdlib_logging.getLogger(name)
         if not any(isinstance(each, _RepetitionFilter) for each in logger.filters):
@@ -50,7 +50,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def without_repetitions() -> Iterator[None]:
-    """Leave out Glare's lines while a request is answered."""
+    """Leave out Glare's lines about refusals while a request is answered."""
     token = _is_answering.set(True)
     try:
         yield

@@ -88,14 +88,14 @@ def check(req: webob.Request) -> None:
     elif req.method == "POST" and req.content_type == JSON and req.path_info == lists.PATH:
         _check_fields(request_reading.parse_json(req.body))
     elif req.is_body_readable and not req.path_info.startswith(f"{discovery.ROOT}/"):
-        # Glare refuses the request, but parses the body first, and fails if that is too deep.
+        # Glare refuses the request, but parses the body first, and fails on deeply nested JSON.
         req.body = b"{}"
 
 
 def _check_url(environ: dict[str, Any]) -> None:
     request_reading.check_url(environ)
     query = environ.get("QUERY_STRING", "")
-    # Glare's router would take its value for the method, and would read forms to find it.
+    # Glare's router would take the value of ``_method`` for the method, and read forms to find it.
     if "_method" in urllib.parse.parse_qs(query, keep_blank_values=True):
         raise exception.BadRequest("_method is not a filter; send the method itself")
 

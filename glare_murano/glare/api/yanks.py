@@ -30,7 +30,7 @@ class _Engine(engine.Engine):  # type: ignore[misc]
     """Glare's engine, with the rule ``artifact:yank`` for patches."""
 
     def __init__(self) -> None:
-        """Leave out the schemas and quotas, which only Glare's own engine needs."""
+        """Make the engine, without the schemas and quotas that only Glare's own engine needs."""
 
     @staticmethod
     def _apply_patch(context: RequestContext, af: Any, patch: jsonpatch.JsonPatch) -> list[str]:

@@ -3,8 +3,8 @@
 """The SQL statements to find packages in Glare's tables; see ``GlareDatabase``.
 
 Values for look-ups are parameters, so that SQLAlchemy compiles each statement once:
-compiling takes longer than running. Statements select from tables, since rows of
-mapped classes take longer as well.
+compiling takes longer than running. Statements select from tables, since objects of
+mapped classes take longer to read than rows.
 """
 
 import functools
@@ -135,7 +135,7 @@ def dependents(name: str, owner: str | None) -> Any:
 
 
 def dependents_in(name: str, group: DependentsRecord) -> Any:
-    """Return the statement for the artifacts in a group of dependents of a package."""
+    """Return the statement for the artifacts of a group of dependents of a package."""
     return _requiring(name, group.owner, _artifacts.name, *_VERSION).where(
         _properties.string_value == group.range, _artifacts.visibility == group.visibility
     )

@@ -47,7 +47,7 @@ class GlareDatabase(NamedTuple):
     def find_usable(
         self, column: Literal["id", "name"], values: Iterable[str], package: str | None = None
     ) -> Iterator[PackageRecord]:
-        """See ``service.database.Database``, which describes all methods but two."""
+        """See ``service.database.Database``, which describes most methods."""
         project = self.viewer.project_id
         statement = artifact_queries.usable(column, self.viewer.is_admin, project is not None)
         return map(_record, self._look_up(statement, values, package=package, project=project))
@@ -106,7 +106,7 @@ class GlareDatabase(NamedTuple):
     def find_requiring(
         self, name: str, group: DependentsRecord, limit: int
     ) -> Iterator[PackageVersion]:
-        """Find the packages in a group that ``find_dependents`` has returned."""
+        """Find the packages of a group of dependents that ``find_dependents`` has returned."""
         statement = artifact_queries.dependents_in(name, group).limit(limit)
         for row in self.connection.execute(statement).all():
             yield PackageVersion(row.name, version_of(row))

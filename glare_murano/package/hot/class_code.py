@@ -2,8 +2,8 @@
 
 """The MuranoPL class that deploys a HOT template, with the contracts of its parameters.
 
-Murano generates a class as well. The properties, and the attribute that keeps the name of the
-stack, have the same names in both classes, so environments can switch between them.
+Murano itself also generates a class from a template. The properties, and the attribute that keeps
+the name of the stack, have the same names in both classes, so environments can switch between them.
 """
 
 from collections.abc import Iterable

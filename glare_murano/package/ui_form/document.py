@@ -30,7 +30,7 @@ _MAX_LENGTH = 1024
 _NAMING = Version("2.2.0")
 _METHOD = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z", re.ASCII)
 _SECTIONS = ("application", "forms", "parameters", "parameters_source", "templates", "version")
-# The dashboard passes sections on as arguments, beside these.
+# Arguments that the dashboard sets itself. It passes the sections of a form as further arguments.
 _ARGUMENTS = ("cleaned_data", "fqn", "self", "version")
 
 
@@ -75,7 +75,7 @@ def check_form(
 def _check_sections(report: FormReport, document: yaml.Node, entries: Entries) -> None:
     sections = {}
     for key, (node, value) in entries.items():
-        # The dashboard reads this key only as written, unlike all others.
+        # The dashboard reads all other keys in any style, but ``Version`` only in this spelling.
         if snake_case(key) in _ARGUMENTS and key != "Version":
             message = f"the section {quoted(key)} breaks the form; remove it, or write 'Version'"
             report.refuse(Rule.FORM_SECTION, node, message)

@@ -20,11 +20,10 @@ def choose_package_loader() -> None:
     """Choose the package loader by ``[engine] packages_service``.
 
     Murano 16 always makes a ``CombinedPackageLoader``, whose Glare client uses an API that no
-    released Glare has. The specification "Murano versioning", section "Data model impact",
-    moves packages to Glare; the mail before the specification wants operators to be able to
-    choose the previous storage. Murano looks up the class by its name at each call, so a subclass
-    with the same name replaces it. For ``glare``, the subclass makes this project's loader; for any
-    other value, it makes Murano's.
+    released Glare has. A subclass with the same name replaces the class. For ``glare``, and for
+    the deprecated ``glance``, it makes this project's loader. For any other value, it makes
+    Murano's, so that operators can keep the previous storage. The specification "Murano
+    versioning", section "Data model impact", moves packages to Glare.
     """
 
     class CombinedPackageLoader(_MuranoPackageLoader):  # type: ignore[misc, valid-type]

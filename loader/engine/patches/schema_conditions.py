@@ -188,7 +188,7 @@ def _parse(condition: Any, contract: Any) -> tuple[_Subject, str, Any] | None:
 
 
 def _evaluate(expression: Any, contract: Any) -> Any:
-    """Return the value of an expression without ``$`` as JSON; None if it is unknown."""
+    """Evaluate an expression that does not use ``$``; return JSON data, or None if it fails."""
     try:
         constant = check.evaluate_constant(expression, contract.engine, contract.root_context)
     except Exception:

@@ -151,9 +151,9 @@ def _save(dsl_executor: Any, root: Any) -> Any:
 
 
 def _go_on(what: str, function: Callable[..., Any], *args: Any) -> None:
-    """Call a function, and go on if it is interrupted, so that the model is saved.
+    """Call a function; if it is interrupted, log this and return, so that the model is saved.
 
-    The task still fails: it keeps the reason for its interruption.
+    The task still fails, with the reason for its interruption.
     """
     try:
         function(*args)

@@ -77,8 +77,9 @@ def limit_waits() -> None:
     """Refuse waits whose length is not a number, and shorten waits that are too long.
 
     eventlet keeps the waits of all tasks in one heap. A wait for ``nan`` seconds, as by
-    ``sleep(float(nan))``, breaks its order: other tasks, and the limits of time, wait for minutes.
-    The kernel refuses a time that is too far away. This ends the loop that runs all green threads.
+    ``sleep(float(nan))``, puts the heap out of order, so other tasks and time limits are minutes
+    late. The kernel refuses a wait that is too long. This error ends the loop that runs all green
+    threads.
     """
     add_timer = hub.BaseHub.add_timer
 
