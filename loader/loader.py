@@ -605,7 +605,7 @@ class PackageLoader:
                 self._offline_index.record(choice)
 
     def _select(self, fqn: str, spec: VersionSpec, versions: Iterable[Version]) -> Version | None:
-        """Return the newest version in a range; leave out yanked ones that the range may not use."""
+        """Return the newest version in a range; leave out yanked ones that it may not use."""
         planned = self._planned.choices.get(fqn, {})
         usable = (v for v in versions if v not in planned or planned[v].serves(spec))
         return spec.select(resolver.newest_first(usable))

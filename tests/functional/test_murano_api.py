@@ -136,6 +136,18 @@ def test_the_page_before_has_the_packages_behind_its_marker_in_reverse(
         assert [fqn for fqn, _ in before] == names[:number][::-1]
 
 
+@pytest.mark.parametrize("more", [{"order_by": "name"}, {"search": "same"}, {}])
+def test_several_versions_are_listed_in_reverse_as_well(
+    murano: MuranoClient, publish: Publish, name: str, more: dict[str, str]
+) -> None:
+    for fqn, version in (("a", "1.0.0"), ("b", "1.0.0"), ("b", "1.1.0"), ("b", "2.0.0")):
+        publish(version, fqn=f"{name}.{fqn}", Name="Same")
+    found = _names(murano, version=">=1", **more)
+    assert found == [("a", "1.0.0"), ("b", "2.0.0"), ("b", "1.1.0"), ("b", "1.0.0")]
+
+    assert _names(murano, version=">=1", sort_dir="desc", limit=2, **more) == found[::-1]
+
+
 @pytest.mark.parametrize("order", ["fqn", "name"])
 def test_a_list_goes_on_when_a_newer_version_replaces_its_last_package(
     murano: MuranoClient, publish: Publish, name: str, order: str
