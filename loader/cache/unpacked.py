@@ -60,16 +60,16 @@ class UnpackedPackages:
             record = Record.load(self._record(digest))
             # ``problems`` below reports a missing file.
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                present = record.restamped(files)
+                present = record.restamped(files).confirmed()
             problems = [f"{path} {problem}" for path, problem in record.problems(files).items()]
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and fs.is_temporary(error):
                 raise
             problems = [str(error)]
-        if not problems and present is not None and present.confirmed() != record:
+        if not problems and present is not None and present != record:
             # If the record cannot be replaced, each use of the package checks its files.
             with contextlib.suppress(OSError), self._staging.new() as made:
-                present.confirmed().save(made / _RECORD)
+                present.save(made / _RECORD)
                 (made / _RECORD).rename(self._record(digest))
         # If the record is missing, another process is removing the package.
         return problems if self._record(digest).exists() else None
