@@ -554,7 +554,7 @@ class _Rounds:
         self._count = 0
         self._requirers: set[_Requirer] = set()
         self._changed: set[_Package] = set()
-        # The last choice for each package, even if the package is no longer required.
+        # The last choice for each package, even if nothing requires it any more.
         self._choices: dict[_Package, _Choice] = {}
         self.add(reached)
 

@@ -555,7 +555,7 @@ def conversion_format() -> str:
 
 
 def protection_file() -> str:
-    """Return the path of the file of property protections; empty if there is none."""
+    """Return the path of the file of property protections; empty if none is configured."""
     return cfg.CONF.property_protection_file or ""
 
 

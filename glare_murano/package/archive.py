@@ -119,7 +119,7 @@ class Archive(abc.ABC):
                 pass
 
     def unpack(self, target: "str | os.PathLike[str]") -> None:
-        """Create a directory with all files; after an error, there is no directory.
+        """Create a directory with all files; remove it after an error.
 
         :raises InvalidArchive: if a file is not as declared.
         :raises FileExistsError: if the directory exists.

@@ -101,7 +101,7 @@ def find(path: pathlib.Path, omitted: Collection[str] = (DEV,)) -> Iterator[path
     :param omitted: the names of directories that are not searched.
     :raises OSError: if a directory cannot be read.
     """
-    # There is no recursion, since directories may be nested deeper than Python's calls.
+    # This does not recurse, since directories may be nested deeper than Python's calls.
     waiting = [path]
     while waiting:
         place = waiting.pop()

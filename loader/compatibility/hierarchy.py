@@ -19,7 +19,7 @@ from loader.compatibility.interface import Interface, read_interface
 Requirements = Callable[[str, VersionSpec], Source | None]
 """Returns the package that satisfies a requirement, as an archive or a directory.
 
-If there is no such package, it returns None or raises LookupError.
+For a missing package, it returns None or raises LookupError.
 """
 
 Kind = Literal["properties", "methods", "initializer"]

@@ -126,7 +126,7 @@ def explain(code: str | bytes, error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of an error; the error's type if there is no message."""
+    """Return the message of an error; if it is empty, return the error's type."""
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, _BARE) and "prefix" not in text:
         return f"{type(error).__name__}: {text}"

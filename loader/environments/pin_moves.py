@@ -62,7 +62,7 @@ def apply(moves: Moves, pins: Pins, model: Mapping[str, Any]) -> dict[str, Any]:
     """Change the pins, and return a copy of the model in which the headers fit the new pins.
 
     The engine writes the version of the package into the header of each object. If this
-    version is no longer pinned, the header gets one of the requested versions: one with the same
+    version is not pinned any more, the header gets one of the requested versions: one with the same
     minor number, else one with the same major number, else the newest. If no version is
     requested, the header gets the major number as its range.
     """

@@ -157,5 +157,5 @@ def find_old_drafts(connection: Connection, before: datetime.datetime) -> list[R
 
 
 def is_empty(connection: Connection) -> bool:
-    """Return whether there is no artifact of any type."""
+    """Return whether the database has no artifact of any type."""
     return connection.execute(artifact_queries.ANY_ARTIFACT).first() is None

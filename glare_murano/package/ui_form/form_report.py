@@ -62,7 +62,7 @@ class FormReport:
     def is_expression(self, node: yaml.Node, by_default: bool = True) -> bool:
         """Return whether the dashboard reads a node as YAQL: an unquoted string, or a tagged one.
 
-        :param by_default: what to return if only a parser could decide, and there is none.
+        :param by_default: what to return without a parser, if only a parser could decide.
         """
         if node.tag == safe_yaml.YAQL:
             return True

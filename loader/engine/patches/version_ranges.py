@@ -53,7 +53,7 @@ def cache_package_ranges() -> None:
 def take_newest_without_version() -> None:
     """Take the newest version for an object, a static action or a schema without a version.
 
-    Murano 16 takes a version 0.x, and fails if there is none. The specification "Murano
+    Murano 16 takes a version 0.x, and fails without one. The specification "Murano
     versioning", section "Object version", takes the latest version. In ``Require``, a missing
     range still means 0.x. For a static action or a schema, ``=0`` also stands for no version; a
     client that wants 0.x sends ``0``. Murano's own package loader keeps Murano's rule.
